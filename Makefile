@@ -1,0 +1,46 @@
+# Two commands set everything up on a fresh machine: make demo, make test.
+PYTHON ?= python3
+BIN := .venv/bin
+export PYTHONWARNINGS ?= default
+
+.PHONY: demo test test-slow lint types docs bench clean
+.DEFAULT_GOAL := demo
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+
+.venv/.demo: .venv/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[plot,io]'
+	touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@ .venv/.demo
+
+demo: .venv/.demo ## recalibrate the Lorenz 96 hindcast: table, figure, netCDF file in demo/
+	$(BIN)/python examples/lorenz96.py --output demo
+
+test: .venv/.dev ## the test suite
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: .venv/.dev
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.dev
+	$(BIN)/mypy
+
+docs: .venv/.dev ## HTML in docs/_build/html, warnings are errors
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+bench: .venv/.dev ## measured ratios of the performance budgets
+	$(BIN)/python -m benchmarks.distance
+	$(BIN)/python -m benchmarks.crps
+	$(BIN)/python -m benchmarks.startup
+
+clean:
+	rm -rf .venv demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Probabilistic recalibration of ensemble forecasts for xarray."""

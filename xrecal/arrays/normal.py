@@ -1,0 +1,388 @@
+"""Closed forms for Gaussian forecasts and finite mixtures of them: distances, CRPS, quantiles.
+
+A mixture has its components on the last axis and weights that need not sum to 1. A scale of 0 is
+a point mass, so an ensemble is a mixture with all scales 0. Kernels take float64 C-contiguous
+arrays and trust them; public functions convert, check and never change what they are given.
+
+Missing values: distances skip a component with a NaN; everything else propagates NaN, and needs
+finite locations and scales (else NaN). Components of weight 0 are ignored, whatever they hold.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy.special import ndtri
+
+from xrecal.typing import FloatArray
+
+SQRT_2 = math.sqrt(2.0)
+SQRT_2_PI = math.sqrt(2.0 * math.pi)
+ROUNDING = 1e-13  # squared distances below this fraction of 2E|X-Y| are rounding of equal forecasts
+
+
+@njit(nogil=True)
+def mean_absolute_normal(loc: float, scale: float) -> float:
+    """E|Z| of Z ~ N(loc, scale²), in the unit of both; |loc| where scale is 0. Compiled."""
+    if scale == 0.0:
+        return abs(loc)
+    z = loc / scale
+    return loc * math.erf(z / SQRT_2) + 2.0 * scale * math.exp(-0.5 * z * z) / SQRT_2_PI
+
+
+@njit(nogil=True)
+def _mean_distance(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights):  # type: ignore[no-untyped-def]
+    """E|X - Y| of two mixtures (k,), (l,) with normalised weights."""
+    total = 0.0
+    for k in range(x_loc.size):
+        if x_weights[k] == 0.0:
+            continue
+        for m in range(y_loc.size):
+            if y_weights[m] != 0.0:
+                scale = math.sqrt(x_scale[k] * x_scale[k] + y_scale[m] * y_scale[m])
+                distance = mean_absolute_normal(x_loc[k] - y_loc[m], scale)
+                total += x_weights[k] * y_weights[m] * distance
+    return total
+
+
+@njit(nogil=True)
+def _prepare(loc, scale, weights):  # type: ignore[no-untyped-def]
+    """Weights (n, k) normalised over valid components, and E|X - X'| (n,), NaN if there is none."""
+    normalised = np.zeros(loc.shape)
+    within = np.empty(loc.shape[0])
+    for i in range(loc.shape[0]):
+        total = 0.0
+        for k in range(loc.shape[1]):
+            if weights[i, k] > 0.0 and not math.isnan(loc[i, k] + scale[i, k]):
+                normalised[i, k] = weights[i, k]
+                total += weights[i, k]
+        for k in range(loc.shape[1]):
+            normalised[i, k] /= total if total > 0.0 else 1.0
+        row = normalised[i]
+        within[i] = _mean_distance(loc[i], scale[i], row, loc[i], scale[i], row)
+        if total == 0.0:
+            within[i] = np.nan
+    return normalised, within
+
+
+@njit(nogil=True)
+def fill_normal_distances(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights, out):  # type: ignore[no-untyped-def]
+    """Squared energy distances of mixtures (n, k) and (q, l) into `out` (n, q). Compiled, no GIL.
+
+    All arrays are float64 and C-contiguous. Components with a NaN location or scale or without
+    positive weight are skipped; a forecast without any gives NaN. Given the same three arrays
+    twice, each pair is computed once.
+    """
+    same = x_loc is y_loc and x_scale is y_scale and x_weights is y_weights
+    x_normalised, x_within = _prepare(x_loc, x_scale, x_weights)
+    y_normalised, y_within = _prepare(y_loc, y_scale, y_weights)
+    for i in range(x_loc.shape[0]):
+        for j in range(y_loc.shape[0]):
+            if same and j < i:
+                out[i, j] = out[j, i]
+                continue
+            across = 2.0 * _mean_distance(
+                x_loc[i], x_scale[i], x_normalised[i], y_loc[j], y_scale[j], y_normalised[j]
+            )
+            squared = across - x_within[i] - y_within[j]
+            out[i, j] = 0.0 if squared < ROUNDING * across else squared
+
+
+@njit(nogil=True)
+def _fill_crps(observations, loc, scale, weights, out):  # type: ignore[no-untyped-def]
+    """CRPS E|X - y| - E|X - X'|/2 of mixtures (n, k), normalised weights, at observations (n,)."""
+    for i in range(observations.size):
+        crps = -0.5 * _mean_distance(loc[i], scale[i], weights[i], loc[i], scale[i], weights[i])
+        for k in range(loc.shape[1]):
+            if weights[i, k] != 0.0:
+                error = loc[i, k] - observations[i]
+                crps += weights[i, k] * mean_absolute_normal(error, scale[i, k])
+        out[i] = 0.0 if crps < 0.0 else crps
+
+
+@njit(nogil=True)
+def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no-untyped-def]
+    """Return q - F(z), with F(z-) unless `closed`, and F'(z); level is q, or 1 - q if `upper`."""
+    tail, density = 0.0, 0.0
+    for k in range(loc.size):
+        if scale[k] > 0.0:
+            standard = (z - loc[k]) / (scale[k] * SQRT_2)
+            tail += weights[k] * 0.5 * math.erfc(standard if upper else -standard)
+            density += weights[k] * math.exp(-standard * standard) / (scale[k] * SQRT_2_PI)
+        elif (loc[k] < z or (closed and loc[k] == z)) != upper:
+            tail += weights[k]
+    return (tail - level if upper else level - tail), density
+
+
+@njit(nogil=True)
+def _smooth_root(low, high, *mixture):  # type: ignore[no-untyped-def]
+    """Solve F(z) = q in a bracket without point masses inside: Newton, guarded by bisection."""
+    width = step = high - low
+    z = 0.5 * (low + high)
+    for _ in range(200):
+        shortfall, density = _shortfall(z, True, *mixture)
+        if shortfall > 0.0:
+            low = z
+        else:
+            high = z
+        proposal = z + shortfall / density if density > 0.0 else low
+        if not (low < proposal < high) or abs(proposal - z) > 0.5 * step:
+            proposal = 0.5 * (low + high)
+        step = abs(proposal - z)
+        z = proposal
+        if step <= 1e-15 * (abs(z) + width):
+            break
+    return z
+
+
+@njit(nogil=True)
+def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
+    """Smallest z with F(z) >= q; `normal_quantile` is that of N(0, 1) at q."""
+    low, high = np.inf, -np.inf  # the mixture's quantile lies between those of its components
+    for k in range(loc.size):
+        if weights[k] != 0.0:
+            z = loc[k] + scale[k] * normal_quantile if scale[k] > 0.0 else loc[k]
+            low, high = min(low, z), max(high, z)
+    if q == 0.0 or q == 1.0 or low == high:
+        return high if q == 1.0 else low
+    # The smaller tail keeps its digits; the slack keeps rounded sums of weights from missing q.
+    slack = 1e-15 * loc.size
+    level = (1.0 - q) * (1.0 + slack) if q > 0.5 else q * (1.0 - slack)
+    mixture = (level, q > 0.5, loc, scale, weights)
+    if _shortfall(low, True, *mixture)[0] <= 0.0:
+        return low
+    for k in range(loc.size):  # shrink the bracket until no point mass is inside
+        if scale[k] == 0.0 and low < loc[k] < high:
+            if _shortfall(loc[k], True, *mixture)[0] > 0.0:
+                low = loc[k]
+            else:
+                high = loc[k]
+    if _shortfall(high, False, *mixture)[0] > 0.0:
+        return high  # F jumps over q here
+    return _smooth_root(low, high, *mixture)
+
+
+@njit(nogil=True)
+def _fill_quantiles(levels, normal_quantiles, loc, scale, weights, out):  # type: ignore[no-untyped-def]
+    """Quantiles (n, Q) at ascending levels of mixtures (n, k) with normalised weights."""
+    for i in range(loc.shape[0]):
+        smallest = np.nan if math.isnan(weights[i, 0]) else -np.inf
+        for j in range(levels.size):
+            if not math.isnan(smallest):
+                z = _mixture_quantile(levels[j], normal_quantiles[j], loc[i], scale[i], weights[i])
+                smallest = max(smallest, z)  # rounding must not make quantiles cross
+            out[i, j] = smallest
+
+
+def _as_mixture(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Check and copy to float64 (..., k); without `components` a last axis of length 1 is added."""
+    mu, sigma = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
+    if components and (mu.ndim == 0 or mu.shape[-1] == 0):
+        raise ValueError(f"loc must have components on its last axis, found shape {mu.shape}")
+    if not components:
+        mu, sigma = mu[..., np.newaxis], sigma[..., np.newaxis]
+    w = np.ones(1) if weights is None else np.asarray(weights, np.float64)
+    if np.any(sigma < 0):
+        raise ValueError(f"scale must not be negative, found {np.nanmin(sigma):g}")
+    if np.any(w < 0) or np.any(np.isinf(w)):
+        raise ValueError("weights must be finite and not negative")
+    try:
+        mu, sigma, w = (a.copy() for a in np.broadcast_arrays(mu, sigma, w))
+    except ValueError:
+        raise ValueError(
+            f"shapes do not match (components last): loc {mu.shape}, scale {sigma.shape}, weights "
+            f"{w.shape}; give scale and weights the shape of loc"
+        ) from None
+    return mu, sigma, w
+
+
+def _as_forecasts(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """As `_as_mixture`, with weights that sum to 1, or are NaN where the forecast is missing."""
+    mu, sigma, w = _as_mixture(loc, scale, weights, components)
+    mu[w == 0] = sigma[w == 0] = 0.0
+    total = w.sum(axis=-1, keepdims=True)
+    missing = ~np.isfinite(mu + sigma + w).all(axis=-1, keepdims=True) | (total == 0)
+    return mu, sigma, np.where(missing, np.nan, w / np.where(missing, 1.0, total))
+
+
+def normal_squared_energy_distance(
+    x_loc: npt.ArrayLike,
+    x_scale: npt.ArrayLike,
+    y_loc: npt.ArrayLike | None = None,
+    y_scale: npt.ArrayLike | None = None,
+    *,
+    x_weights: npt.ArrayLike | None = None,
+    y_weights: npt.ArrayLike | None = None,
+) -> FloatArray:
+    """Squared energy distances 2E|X-Y| - E|X-X'| - E|Y-Y'| of Gaussian (mixture) forecasts.
+
+    Parameters
+    ----------
+    x_loc, x_scale : array_like, shape (n,) or (n, k)
+        Locations and standard deviations (>= 0), in the unit of the variable.
+    y_loc, y_scale : array_like, shape (q,) or (q, l), optional
+        The other forecasts; omitted: those of x.
+    x_weights, y_weights : array_like, shape (n, k) and (q, l), optional
+        Weights of the components (>= 0), equal unless given.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, q)
+        In the unit of the variable, >= 0; for x alone symmetric with a zero diagonal.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, a negative scale or weight, or half of a y.
+
+    Notes
+    -----
+    O(n q k l + n k² + q l²); absolute error about 1e-15 times 2E|X-Y|. Székely and Rizzo (2013),
+    doi:10.1016/j.jspi.2013.03.018.
+    """
+    x = _as_mixture(x_loc, x_scale, x_weights, np.ndim(x_loc) == 2)
+    if (y_loc is None) != (y_scale is None) or (y_loc is None and y_weights is not None):
+        raise ValueError("y is incomplete; give y_loc and y_scale, or nothing of y")
+    if y_loc is None or y_scale is None:
+        y = x
+    else:
+        y = _as_mixture(y_loc, y_scale, y_weights, np.ndim(y_loc) == 2)
+    if x[0].ndim != 2 or y[0].ndim != 2:
+        raise ValueError(
+            "locations must have shape (n,) or (n, k), found "
+            f"{np.shape(x_loc)} and {np.shape(x_loc if y_loc is None else y_loc)}"
+        )
+    out = np.empty((len(x[0]), len(y[0])))
+    fill_normal_distances(*x, *y, out)
+    return out
+
+
+def normal_crps(
+    observations: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+) -> FloatArray:
+    """CRPS of Gaussian forecasts, or of mixtures of Gaussians.
+
+    Parameters
+    ----------
+    observations : array_like, shape (...)
+        In the unit of the variable.
+    loc, scale : array_like, shape (...) or (..., k)
+        Locations and standard deviations (>= 0). The last axis holds components if weights are
+        given or loc has one axis more than observations.
+    weights : array_like, shape (..., k), optional
+        Weights of the components (>= 0), equal unless given.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        In the unit of the variable, >= 0, smaller is better; NaN where an input is missing.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, or a negative scale or weight.
+
+    Notes
+    -----
+    O(k²) a forecast. Grimit et al. (2006), doi:10.1256/qj.05.235.
+    """
+    y = np.asarray(observations, np.float64)
+    components = weights is not None or np.ndim(loc) == y.ndim + 1
+    mu, sigma, w = _as_forecasts(loc, scale, weights, components)
+    try:
+        shape = np.broadcast_shapes(y.shape, mu.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"observations have shape {y.shape} but the forecasts {mu.shape[:-1]}; they must match"
+        ) from None
+    size = math.prod(shape)
+    mu, sigma, w = (
+        np.broadcast_to(a, (*shape, a.shape[-1])).reshape(size, a.shape[-1]).copy()
+        for a in (mu, sigma, w)
+    )
+    out = np.empty(size)
+    _fill_crps(np.broadcast_to(y, shape).flatten(), mu, sigma, w, out)
+    return out.reshape(shape)
+
+
+def normal_quantile(
+    q: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+) -> FloatArray:
+    """Quantiles of Gaussian forecasts or mixtures: the smallest z with F(z) >= q.
+
+    Parameters
+    ----------
+    q : array_like, shape (Q,)
+        Levels in [0, 1], in any order; 0 and 1 give the ends of the support.
+    loc, scale : array_like, shape (...), with weights (..., k)
+        Locations and standard deviations (>= 0), in the unit of the variable.
+    weights : array_like, shape (..., k), optional
+        Weights of the components (>= 0); given: the last axis of loc holds components.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., Q)
+        In the unit of the variable, monotone in q; NaN where an input is missing.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, levels outside [0, 1], or a negative scale or weight.
+
+    Notes
+    -----
+    Closed form without weights; else about ten evaluations of the CDF, O(k), for each level, and
+    O(k²) with many point masses.
+    """
+    levels = np.asarray(q, np.float64)
+    if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
+        raise ValueError(f"q must be a 1-D array of levels in [0, 1], found {q!r}")
+    mu, sigma, w = _as_forecasts(loc, scale, weights, weights is not None)
+    ascending = np.argsort(levels)
+    out = np.empty((*mu.shape[:-1], levels.size))
+    flat = np.empty((math.prod(mu.shape[:-1]), levels.size))
+    rows = [a.reshape(len(flat), a.shape[-1]) for a in (mu, sigma, w)]
+    _fill_quantiles(levels[ascending], ndtri(levels[ascending]), rows[0], rows[1], rows[2], flat)
+    out[..., ascending] = flat.reshape(out.shape)
+    return out
+
+
+def normal_mean_std(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of Gaussian forecasts, or of mixtures of Gaussians.
+
+    Parameters
+    ----------
+    loc, scale : array_like, shape (...), with weights (..., k)
+        Locations and standard deviations (>= 0), in the unit of the variable.
+    weights : array_like, shape (..., k), optional
+        Weights of the components (>= 0); given: the last axis of loc holds components.
+
+    Returns
+    -------
+    mean, std : ndarray of float64, shape (...)
+        In the unit of the variable; NaN where an input is missing.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, or a negative scale or weight.
+    """
+    mu, sigma, w = _as_forecasts(loc, scale, weights, weights is not None)
+    mean = np.sum(w * mu, axis=-1)
+    variance = np.sum(w * (sigma**2 + (mu - mean[..., np.newaxis]) ** 2), axis=-1)
+    return mean, np.sqrt(variance)

@@ -1,0 +1,26 @@
+"""What a fit reports about a location: bits that can stand together, 0 where all is well."""
+
+from __future__ import annotations
+
+TOO_FEW = 1
+"""Fewer complete cases than ``min_samples``: everything is NaN there."""
+
+IDENTICAL = 2
+"""All calibration forecasts are the same: the result is climatology."""
+
+RIDGE_EDGE = 4
+"""The best ridge lies on the edge of the search (1 means next to no skill in the forecast)."""
+
+INVALID = 8
+"""Cases with infinite values, negative weights or negative scales were left out."""
+
+NOT_CONVERGED = 16
+"""The optimiser of a parametric method stopped before its tolerance."""
+
+MEANINGS = {
+    TOO_FEW: "too_few_cases",
+    IDENTICAL: "identical_forecasts",
+    RIDGE_EDGE: "ridge_at_edge_of_search",
+    INVALID: "invalid_values_left_out",
+    NOT_CONVERGED: "not_converged",
+}

@@ -1,0 +1,213 @@
+"""Statistics of weighted ensembles; equal weights make a plain one.
+
+Shapes are the same in all functions. ``members`` has shape (..., n). ``weights`` has that shape
+too, where each forecast has members of its own, or (..., T, n), where T forecasts share them
+(past observations, for instance). Without weights members count equally.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from xrecal.typing import FloatArray
+
+# Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
+LEVEL_ROUNDING = 1e-12
+
+
+def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Mean of each forecast.
+
+    Parameters
+    ----------
+    members : array of float, shape (..., n)
+        Members in any unit; NaN ones are left out.
+    weights : array of float, shape (..., n) or (..., T, n), optional
+        Weights >= 0, normalised here.
+
+    Returns
+    -------
+    array of float64, shape (...) or (..., T)
+        In the unit of the members; NaN without members or where a weight is NaN.
+    """
+    values, mass = _present(members, weights)
+    return np.asarray((values * mass).sum(-1))
+
+
+def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Standard deviation of each forecast distribution, without correction for sample size.
+
+    Parameters, shapes, unit and missing values as in :func:`weighted_mean`.
+    """
+    values, mass = _present(members, weights)
+    mean = (values * mass).sum(-1, keepdims=True)
+    return np.asarray(np.sqrt((mass * (values - mean) ** 2).sum(-1)))
+
+
+def weighted_cdf(
+    members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """``P(Y <= threshold)``.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`weighted_mean`.
+    thresholds : array of float, shape (k,)
+        In the unit of the members.
+
+    Returns
+    -------
+    array of float64, shape (..., k) or (..., T, k)
+        Probabilities in [0, 1]; NaN without members or where a weight is NaN.
+    """
+    values, mass = _present(members, weights)
+    below = [(mass * (values <= t)).sum(-1) for t in np.asarray(thresholds, dtype=np.float64)]
+    return np.minimum(np.stack(below, axis=-1), 1.0)
+
+
+def weighted_quantile(
+    members: FloatArray, q: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """Quantiles: the smallest member z with ``P(Y <= z) >= q``.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`weighted_mean`. Shared members are sorted once.
+    q : array of float, shape (k,)
+        Levels in [0, 1], in any order.
+
+    Returns
+    -------
+    array of float64, shape (..., k) or (..., T, k)
+        Members of positive weight, not decreasing in q: the inverse of :func:`weighted_cdf`
+        (definition 1 of [1]_); the smallest one at q = 0. NaN without members or where a weight
+        is NaN.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside [0, 1].
+
+    References
+    ----------
+    .. [1] Hyndman & Fan (1996), Sample quantiles in statistical packages.
+       https://doi.org/10.1080/00031305.1996.10473566
+    """
+    levels = check_levels(q)
+    support, mass, shape = by_support(members, weights)
+    ascending = np.argsort(levels)
+    out = np.empty((*mass.shape[:2], levels.size))
+    _fill_quantiles(support, mass, levels[ascending], out)
+    return out[..., np.argsort(ascending)].reshape(*shape, levels.size)
+
+
+def equal_members(
+    members: FloatArray, n_members: int, weights: FloatArray | None = None
+) -> FloatArray:
+    """Members that count equally: quantiles at the levels (i - ½) / n_members.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`weighted_mean`.
+    n_members : int
+        How many, at least 1.
+
+    Returns
+    -------
+    array of float64, shape (..., n_members) or (..., T, n_members)
+        Ascending. Among n points with equal weights these have the smallest distance to the
+        forecast in the 1-Wasserstein sense.
+
+    Raises
+    ------
+    ValueError
+        If ``n_members`` is not a positive integer.
+    """
+    if int(n_members) != n_members or n_members < 1:
+        raise ValueError(f"n_members must be a positive integer, got {n_members}")
+    return weighted_quantile(members, (np.arange(n_members) + 0.5) / n_members, weights)
+
+
+def check_levels(q: FloatArray) -> FloatArray:
+    """Levels as a float64 array of one axis; raises ValueError unless all are in [0, 1]."""
+    levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+    if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"q must hold levels between 0 and 1, got {q}")
+    return levels
+
+
+def by_support(
+    members: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Members (L, n) and weights (L, T, n) as contiguous arrays, and the shape of the forecasts."""
+    members = np.asarray(members)
+    if weights is None:
+        weights = np.ones((1,) * members.ndim, dtype=members.dtype)
+    weights = np.asarray(weights)
+    shared = weights.ndim == members.ndim + 1
+    if not shared:
+        lead = np.broadcast_shapes(members.shape, weights.shape)
+        members, weights = np.broadcast_to(members, lead), np.broadcast_to(weights, lead)
+        weights = weights[..., np.newaxis, :]
+    if members.shape != (*weights.shape[:-2], weights.shape[-1]):
+        raise ValueError(
+            f"weights of shape {weights.shape} do not fit members of shape {members.shape}; "
+            "they need the same axes, or one more before the last for forecasts that share members"
+        )
+    n, n_sharing = members.shape[-1], weights.shape[-2]
+    shape = weights.shape[:-1] if shared else members.shape[:-1]
+    return (
+        np.ascontiguousarray(members).reshape(-1, n),
+        np.ascontiguousarray(weights).reshape(-1, n_sharing, n),
+        shape,
+    )
+
+
+def _present(
+    members: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Members with 0 for the missing ones, and weights that sum to one over the others."""
+    members = np.asarray(members, dtype=np.float64)
+    missing = np.isnan(members)
+    mass = np.ones_like(members) if weights is None else np.asarray(weights, dtype=np.float64)
+    if mass.ndim == members.ndim + 1:
+        members, missing = members[..., np.newaxis, :], missing[..., np.newaxis, :]
+    mass = np.where(missing, 0.0, mass)
+    total = mass.sum(-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        mass = mass / np.where(total > 0, total, np.nan)
+    return np.where(missing, 0.0, members), mass
+
+
+@njit(nogil=True)
+def _fill_quantiles(support: Any, mass: Any, levels: Any, out: Any) -> None:
+    """Quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n)."""
+    n = support.shape[1]
+    values = np.empty(n)
+    for cell in range(support.shape[0]):
+        for i in range(n):
+            values[i] = support[cell, i]
+        order = np.argsort(values)
+        for t in range(mass.shape[1]):
+            total = 0.0
+            for i in range(n):
+                if not np.isnan(values[i]):
+                    total += mass[cell, t, i]
+            level, below = 0, 0.0
+            for i in order:
+                weight = mass[cell, t, i]
+                if np.isnan(values[i]) or not weight > 0:
+                    continue
+                below += weight
+                while level < levels.size and below >= (levels[level] - LEVEL_ROUNDING) * total:
+                    out[cell, t, level] = values[i]
+                    level += 1
+            for k in range(levels.size):
+                if not total > 0:
+                    out[cell, t, k] = np.nan

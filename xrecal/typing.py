@@ -1,0 +1,14 @@
+"""Names for the array types that functions share."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+"""A NumPy array of float32 or float64."""
+
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+"""A NumPy array of integers."""

@@ -1,0 +1,167 @@
+"""Comparison of `units` attributes: spellings of one unit are equal, different units an error.
+
+Nothing is converted: a wrong guess would be silent, so the error names the line to type instead.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SPELLINGS = {
+    "K": "kelvin kelvins degk deg_k degreek degree_k degrees_k degrees_kelvin degree_kelvin",
+    "degC": "celsius degc deg_c °c ℃ degreec degree_c degrees_c degree_celsius degrees_celsius "
+    "deg_celsius",
+    "degF": "fahrenheit degf deg_f °f ℉ degreef degree_f degrees_f degree_fahrenheit "
+    "degrees_fahrenheit deg_fahrenheit",
+    "m": "metre metres meter meters",
+    "km": "kilometre kilometres kilometer kilometers",
+    "cm": "centimetre centimetres centimeter centimeters",
+    "mm": "millimetre millimetres millimeter millimeters",
+    "kg": "kilogram kilograms",
+    "s": "sec secs second seconds",
+    "min": "minute minutes",
+    "h": "hr hrs hour hours",
+    "d": "day days",
+    "Pa": "pascal pascals",
+    "hPa": "hpa hectopascal hectopascals mbar millibar millibars mb",
+    "kPa": "kpa kilopascal kilopascals",
+    "knot": "knots kt kts",
+    "degree": "degrees deg arcdegree °",
+    "%": "percent pct",
+    "": "1 - ~ dimensionless unitless fraction",
+}
+_ALIASES = {alias: unit for unit, aliases in _SPELLINGS.items() for alias in aliases.split()}
+_ALIASES |= {"C": "degC", "F": "degF"}
+
+# unit: (base unit with its exponents, how many of it); a temperature scale is not a multiple.
+_FACTORS: dict[str, tuple[dict[str, int], float]] = {
+    "m": ({"m": 1}, 1.0),
+    "km": ({"m": 1}, 1000.0),
+    "cm": ({"m": 1}, 0.01),
+    "mm": ({"m": 1}, 0.001),
+    "s": ({"s": 1}, 1.0),
+    "min": ({"s": 1}, 60.0),
+    "h": ({"s": 1}, 3600.0),
+    "d": ({"s": 1}, 86400.0),
+    "knot": ({"m": 1, "s": -1}, 1852.0 / 3600.0),
+    "Pa": ({"Pa": 1}, 1.0),
+    "hPa": ({"Pa": 1}, 100.0),
+    "kPa": ({"Pa": 1}, 1000.0),
+    "%": ({}, 0.01),
+}
+_TEMPERATURE: dict[tuple[str, ...], str] = {
+    ("degC", "K"): "({} + 273.15)",
+    ("K", "degC"): "({} - 273.15)",
+    ("degC", "degF"): "({} * 1.8 + 32)",
+    ("degF", "degC"): "(({} - 32) / 1.8)",
+    ("K", "degF"): "(({} - 273.15) * 1.8 + 32)",
+    ("degF", "K"): "(({} - 32) / 1.8 + 273.15)",
+}
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_POWER = re.compile(r"(?P<name>[A-Za-z_%°℃℉]+)(?P<exponent>[+-]?\d+)?")
+
+
+def _parse(units: str) -> dict[str, int]:
+    """Split into names with exponents, spellings unified; what is not understood stays as it is."""
+    text = units.replace("(0 - 1)", "1")  # how ECMWF writes a fraction
+    text = text.translate(_SUPERSCRIPTS).replace("**", "").replace("^", "")
+    text = re.sub(r"(?<=\w)\s*[.*·]\s*(?=[A-Za-z])", " ", text)
+    text = re.sub(r"\s*/\s*", " /", text)
+    powers: dict[str, int] = {}
+    for token in text.split():
+        sign, word = (-1, token[1:]) if token.startswith("/") else (1, token)
+        match = _POWER.fullmatch(word)
+        name, exponent = (match["name"], match["exponent"]) if match else (word, None)
+        name = _ALIASES.get(name, _ALIASES.get(name.lower(), name))
+        if name:  # the others are dimensionless
+            powers[name] = powers.get(name, 0) + sign * int(exponent or 1)
+    if powers.get("kg") == 1 and powers.get("m") == -2:  # of water: 1 kg m-2 is 1 mm
+        del powers["kg"], powers["m"]
+        powers["mm"] = powers.get("mm", 0) + 1
+    return {name: power for name, power in powers.items() if power}
+
+
+def same_units(a: str, b: str) -> bool:
+    """Whether two `units` attributes name the same unit.
+
+    Parameters
+    ----------
+    a, b : str
+        Such as "K" and "kelvin", "mm/day" and "kg m**-2 d-1" (of water), "1" and "".
+
+    Returns
+    -------
+    bool
+        False also where a spelling is not known and the strings differ.
+    """
+    return _parse(a) == _parse(b)
+
+
+def _factor(a: str, b: str) -> float | None:
+    """How many a one b is; None where that is not known or has no sense."""
+    dimensions: list[dict[str, int]] = []
+    factor = 1.0
+    for units, direction in ((b, 1), (a, -1)):
+        total: dict[str, int] = {}
+        for name, power in _parse(units).items():
+            base, size = _FACTORS.get(name, ({name: 1}, 1.0))
+            factor *= size ** (direction * power)
+            for dimension, exponent in base.items():
+                total[dimension] = total.get(dimension, 0) + exponent * power
+        dimensions.append({name: power for name, power in total.items() if power})
+    return factor if dimensions[0] == dimensions[1] else None
+
+
+def _conversion(a: str, name_b: str, b: str) -> str | None:
+    """Expression that takes `name_b` from unit b to unit a; None where it is not known."""
+    names_a, names_b = _parse(a), _parse(b)
+    if len(names_a) == len(names_b) == 1:
+        scale = _TEMPERATURE.get((*names_b, *names_a))
+        if scale is not None and {*names_a.values(), *names_b.values()} == {1}:
+            return scale.format(name_b)
+    factor = _factor(a, b)
+    if factor is None:
+        return None
+    multiply, divide = f"{factor:.6g}", f"{1 / factor:.6g}"
+    if len(multiply) < len(divide) or (len(multiply) == len(divide) and factor >= 1):
+        return f"({name_b} * {multiply})"
+    return f"({name_b} / {divide})"
+
+
+def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | None) -> str | None:
+    """Compare the units of two inputs; the first input's unit is the one to keep.
+
+    Parameters
+    ----------
+    name_a, name_b : str
+        What the caller names the inputs, for the messages.
+    units_a, units_b : str or None
+        Their `units` attributes, None where there is none.
+
+    Returns
+    -------
+    str or None
+        A note on what was assumed where exactly one unit is missing, else None.
+
+    Raises
+    ------
+    ValueError
+        For different units, with the conversion of the second input if it is known.
+    """
+    if units_a is None or units_b is None:
+        if units_a is None and units_b is None:
+            return None
+        missing, known = (name_a, units_b) if units_a is None else (name_b, units_a)
+        return f"units of {missing} not stated, taken as {known}"
+    if same_units(units_a, units_b):
+        return None
+    expression = _conversion(units_a, name_b, units_b)
+    if expression is None:
+        remedy = "convert one of them so that both have the same units attribute"
+    else:
+        remedy = f"convert first: {name_b} = {expression}.assign_attrs(units={units_a!r})"
+    found = [
+        f"{name} {'are' if name.endswith('s') else 'is'} in {units.strip() or 'no unit'}"
+        for name, units in ((name_a, units_a), (name_b, units_b))
+    ]
+    raise ValueError(f"{found[0]} but {found[1]}; {remedy}")
