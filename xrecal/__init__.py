@@ -1,1 +1,43 @@
-"""Probabilistic recalibration of ensemble forecasts for xarray."""
+"""Probabilistic recalibration of ensemble forecasts for xarray.
+
+>>> model = hindcast.recal.fit(observations)          # doctest: +SKIP
+>>> calibrated = forecast.recal.apply(model)          # doctest: +SKIP
+
+The way data flows, and the files that follow it:
+
+========  ==========================================================  =============================
+pair      roles of dimensions, exact labels, missing data              dims, forms, pairing, units
+distance  ensembles -> squared energy distances                        arrays.distance
+kernel    distances -> similarities                                    arrays.kernel
+ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.tuning
+simplex   signed weights -> probabilities                              arrays.simplex
+ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
+product   weighted ensembles, quantiles                                predict, ensembles
+evidence  CRPS, comparison of methods                                  diagnostics, compare
+========  ==========================================================  =============================
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from . import accessor as accessor
+from . import datasets as datasets
+from .compare import compare
+from .ensembles import gaussian, weighted
+from .methods import CKME, EMOS, Climatology
+from .recalibrator import Recalibrator
+
+try:
+    __version__ = version("xrecal")
+except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "CKME",
+    "EMOS",
+    "Climatology",
+    "Recalibrator",
+    "compare",
+    "datasets",
+    "gaussian",
+    "weighted",
+]

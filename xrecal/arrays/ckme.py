@@ -9,10 +9,10 @@ from numba import njit
 
 from xrecal.typing import FloatArray, IntArray
 
+from ._normal_numba import fill_normal_distances
 from .distance import cross_distances, self_distances
 from .forms import INVALID_FORECAST, VALID, Forecasts, valid_forecasts
 from .kernel import check_kernel, fill_similarity, positive_median
-from .normal import fill_normal_distances
 from .simplex import energy_row, simplex_row
 from .status import IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from .tuning import LOSSES, assign_folds, choose_ridge
@@ -102,15 +102,13 @@ def fit_ckme(
     if groups.shape != (n,):
         raise ValueError(f"groups has shape {groups.shape}, but there are {n} cases")
     fitted = FittedCKME(
-        np.full(n_locations, np.nan if bandwidth is None else bandwidth),
-        np.full(n_locations, np.nan if ridge is None else ridge),
+        np.full(n_locations, np.nan if bandwidth is None else bandwidth, dtype=np.float64),
+        np.full(n_locations, np.nan if ridge is None else ridge, dtype=np.float64),
         np.zeros(n_locations, dtype=np.int32),
         np.zeros(n_locations, dtype=np.int8),
     )
     _fit_locations(
-        cases.loc,
-        cases.scale,
-        cases.weights,
+        *cases.as_compiled(),
         y,
         groups.astype(np.float64),
         blocks,
@@ -169,17 +167,18 @@ def ckme_weights(
     if (forecasts.scale is None) != (cases.scale is None):
         raise ValueError("forecasts and cases must both be ensembles or both be Gaussian")
     y = _observations(observations, (n_locations, n))
+    for name, fitted in {"bandwidth": bandwidth, "ridge": ridge}.items():
+        if np.shape(fitted) != (n_locations,):
+            raise ValueError(
+                f"{name} has shape {np.shape(fitted)}, but there are {n_locations} locations"
+            )
     weights = np.full((n_locations, n_new, n), np.nan, dtype=forecasts.loc.dtype)
     _weigh_locations(
-        forecasts.loc,
-        forecasts.scale,
-        forecasts.weights,
-        cases.loc,
-        cases.scale,
-        cases.weights,
+        *forecasts.as_compiled(),
+        *cases.as_compiled(),
         y,
-        np.ascontiguousarray(bandwidth, dtype=np.float64),
-        np.ascontiguousarray(ridge, dtype=np.float64),
+        np.require(bandwidth, np.float64, ["C", "W"]),
+        np.require(ridge, np.float64, ["C", "W"]),
         kernel == "laplace",
         projection == "energy",
         weights,
@@ -193,7 +192,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _observations(observations: FloatArray, shape: tuple[int, int]) -> FloatArray:
-    y = np.ascontiguousarray(observations, dtype=np.float64)
+    y = np.require(observations, np.float64, ["C", "W"])
     if y.shape != shape:
         raise ValueError(f"observations have shape {y.shape}, but the cases need {shape}")
     return y
@@ -241,7 +240,7 @@ def _fit_locations(
             for i in range(n):
                 group[i] = groups[slots[i]]
             ridges[cell], on_edge = choose_ridge(
-                gram, target, assign_folds(group, blocks), slots, gap, laplace_loss, energy
+                gram, target, assign_folds(group, slots, blocks), slots, gap, laplace_loss, energy
             )
             status |= RIDGE_EDGE if on_edge else 0
         statuses[cell] = status

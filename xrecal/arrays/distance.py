@@ -99,7 +99,7 @@ def _checked(
 def self_distances(x: Any, weights: Any) -> Any:
     """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n); compiled."""
     n = x.shape[0]
-    centre, tolerance = _location_and_rounding(x, x)
+    centre, tolerance = _location_and_rounding(x, weights, x, weights)
     points, mass, spread = _sorted_rows(x, weights, centre)
     squared = _mean_distances(points, mass, points, mass)
     for i in range(n):
@@ -113,7 +113,7 @@ def self_distances(x: Any, weights: Any) -> Any:
 @njit(nogil=True)
 def cross_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
-    centre, tolerance = _location_and_rounding(x, y)
+    centre, tolerance = _location_and_rounding(x, x_weights, y, y_weights)
     x_points, x_mass, x_spread = _sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = _sorted_rows(y, y_weights, centre)
     squared = _mean_distances(x_points, x_mass, y_points, y_mass)
@@ -125,18 +125,26 @@ def cross_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
 
 
 @njit(nogil=True)
-def _location_and_rounding(x: Any, y: Any) -> Any:
+def _location_and_rounding(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     """A common centre, which keeps offsets such as 273.15 out of the sums, and their rounding."""
+    x_total, x_count, x_low, x_high = _total_and_range(x, x_weights)
+    y_total, y_count, y_low, y_high = _total_and_range(y, y_weights)
+    centre = (x_total + y_total) / max(x_count + y_count, 1)
+    return centre, ROUNDING * max(max(x_high, y_high) - centre, centre - min(x_low, y_low), 0.0)
+
+
+@njit(nogil=True)
+def _total_and_range(values: Any, weights: Any) -> Any:
+    """Sum, number, minimum and maximum of the members that count."""
     total, count, low, high = 0.0, 0, np.inf, -np.inf
-    for values in (x, y):
-        for i in range(values.shape[0]):
-            for value in values[i]:
-                if not np.isnan(value):
-                    total += value
-                    count += 1
-                    low, high = min(low, value), max(high, value)
-    centre = total / max(count, 1)
-    return centre, ROUNDING * max(high - centre, centre - low, 0.0)
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            value = values[i, j]
+            if not np.isnan(value) and weights[i, j] > 0:
+                total += value
+                count += 1
+                low, high = min(low, value), max(high, value)
+    return total, count, low, high
 
 
 @njit(nogil=True)

@@ -94,9 +94,9 @@ def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-d
 def minimise_crps(parameters, x, v, y):  # type: ignore[no-untyped-def]
     """Minimise `mean_crps` from `parameters` (4,), overwritten, by damped Newton steps.
 
-    Returns the CRPS and whether its gradient vanished. The damping grows until a step lowers the CRPS by part
-    of what its slope promises, and shrinks after each success. Loops, not array expressions: these
-    take seconds to compile.
+    Returns the CRPS and whether its gradient vanished. The damping grows until a step lowers the
+    CRPS by part of what its slope promises, and shrinks after each success. Loops, not array
+    expressions: these take seconds to compile.
     """
     step, trial = np.zeros(4), parameters.copy()
     gradient, hessian = np.empty(4), np.empty((4, 4))
@@ -224,8 +224,8 @@ def fit_emos(
 
     Notes
     -----
-    O(n) a step, about ten steps a location. What the cases do not identify is 0: b where the
-    ensemble mean is constant, d where the variance is, c and d where a line fits exactly.
+    O(n) a step, 10 to 20 steps from each of two starts. What the cases do not identify is 0: b
+    where the ensemble mean is constant, d where the variance is, c and d where a line fits exactly.
 
     References
     ----------

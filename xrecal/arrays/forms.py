@@ -33,6 +33,19 @@ class Forecasts(NamedTuple):
                 raise ValueError(f"{part} of {name} has shape {array.shape}, but loc has {shape}")
         return shape
 
+    def as_compiled(self) -> Forecasts:
+        """Arrays of one floating type, contiguous and writable, as compiled code wants them.
+
+        Other layouts would each be compiled for anew. Copies only what has another.
+        """
+        dtype = np.result_type(*(part for part in self if part is not None))
+        loc, scale, weights = (
+            None if part is None else np.require(part, dtype, requirements=["C", "W"])
+            for part in self
+        )
+        assert loc is not None
+        return Forecasts(loc, scale, weights)
+
 
 @njit(nogil=True)
 def valid_forecasts(loc: Any, scale: Any, weights: Any, cell: int) -> Any:
@@ -80,7 +93,7 @@ def usable_observations(
     """
     usable = np.array(observations, order="C")
     invalid = np.zeros(usable.shape[0], dtype=bool)
-    _mark_unusable(cases.loc, cases.scale, cases.weights, usable, invalid)
+    _mark_unusable(*cases.as_compiled(), usable, invalid)
     return usable, invalid
 
 
@@ -93,3 +106,16 @@ def _mark_unusable(loc: Any, scale: Any, weights: Any, observations: Any, invali
                 invalid[cell] = True
             if verdict[i] != VALID or np.isinf(observations[cell, i]):
                 observations[cell, i] = np.nan
+
+
+def sort_members(forecasts: Forecasts) -> Forecasts:
+    """Ensembles with ascending members, NaN last; mixtures as they are."""
+    loc, scale, weights = forecasts
+    if scale is not None:
+        return forecasts
+    if weights is None:
+        return Forecasts(np.sort(loc, axis=-1))
+    order = np.argsort(loc, axis=-1)
+    return Forecasts(
+        np.take_along_axis(loc, order, axis=-1), None, np.take_along_axis(weights, order, axis=-1)
+    )

@@ -86,7 +86,7 @@ def _own_members(
         score = properscoring.crps_ensemble(y, x)
     else:
         mass = np.where(undefined[..., np.newaxis], 1.0, mass)
-        score = properscoring.crps_ensemble(y, np.where(missing, 0.0, x), weights=mass)
+        score = properscoring.crps_ensemble(y, np.where(mass > 0, x, 0.0), weights=mass)
     return np.where(undefined, np.nan, score)
 
 
@@ -104,6 +104,9 @@ def _fill_crps(observations: Any, support: Any, mass: Any, out: Any) -> None:
             for i in range(n):
                 if not np.isnan(values[i]):
                     total += mass[cell, t, i]
+            if np.isnan(y) or not total > 0:
+                out[cell, t] = np.nan
+                continue
             score, below, last = 0.0, 0.0, np.nan
             for i in order:
                 z, weight = values[i], mass[cell, t, i] / total
@@ -119,6 +122,4 @@ def _fill_crps(observations: Any, support: Any, mass: Any, out: Any) -> None:
                     score += (y - last) * below**2 + (z - y) * (below - 1.0) ** 2
                 below += weight
                 last = z
-            out[cell, t] = score + max(y - last, 0.0) if total > 0 else np.nan
-            if np.isnan(y):
-                out[cell, t] = np.nan
+            out[cell, t] = score + max(y - last, 0.0)

@@ -100,18 +100,20 @@ def _rows(beta: FloatArray) -> FloatArray:
 @njit(nogil=True)
 def simplex_row(beta: Any, out: Any) -> None:
     """Euclidean projection of one row."""
-    shift, kept = (beta.sum() - 1.0) / beta.size, beta.size
+    top = beta.max()  # sums relative to it lose no digits where all weights are large
+    shift, kept = ((beta - top).sum() - 1.0) / beta.size, beta.size
     while True:
         total, count = 0.0, 0
         for b in beta:
-            if b > shift:
-                total += b
+            if b - top > shift:
+                total += b - top
                 count += 1
         if count == 0 or count >= kept:
             break
         shift, kept = (total - 1.0) / count, count
     for i in range(beta.size):
-        out[i] = beta[i] - shift if not beta[i] <= shift else 0.0
+        weight = beta[i] - top - shift
+        out[i] = weight if not weight <= 0 else 0.0
 
 
 @njit(nogil=True)

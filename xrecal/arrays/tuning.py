@@ -21,15 +21,20 @@ DEFAULT_BLOCKS = 5
 
 
 @njit(nogil=True)
-def assign_folds(groups: Any, blocks: int) -> Any:
+def assign_folds(groups: Any, slot: Any, blocks: int) -> Any:
     """Fold number of each case, from 0.
 
     ``blocks == 0``: one fold for each value of ``groups`` (calendar years). Otherwise cases are
-    ordered by ``groups`` (their position in time, or random numbers) and cut into ``blocks``
-    parts of equal size.
+    ordered by ``groups`` (their position in time, or random numbers), equal ones by ``slot``,
+    and cut into ``blocks`` parts of equal size. A single year is cut into blocks, too.
     """
     n = groups.size
     order = np.argsort(groups)
+    for i in range(1, n):  # the sort is not stable: equal groups in order of time
+        a, b = i - 1, i
+        while a >= 0 and groups[order[a]] == groups[order[b]] and slot[order[a]] > slot[order[b]]:
+            order[a], order[b] = order[b], order[a]
+            a, b = a - 1, b - 1
     fold = np.empty(n, dtype=np.int64)
     if blocks == 0:
         current = 0

@@ -169,9 +169,7 @@ def by_support(
     )
 
 
-def _present(
-    members: FloatArray, weights: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
+def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Members with 0 for the missing ones, and weights that sum to one over the others."""
     members = np.asarray(members, dtype=np.float64)
     missing = np.isnan(members)
@@ -199,15 +197,14 @@ def _fill_quantiles(support: Any, mass: Any, levels: Any, out: Any) -> None:
             for i in range(n):
                 if not np.isnan(values[i]):
                     total += mass[cell, t, i]
-            level, below = 0, 0.0
+            level, below, last = 0, 0.0, np.nan
             for i in order:
                 weight = mass[cell, t, i]
                 if np.isnan(values[i]) or not weight > 0:
                     continue
-                below += weight
+                below, last = below + weight, values[i]
                 while level < levels.size and below >= (levels[level] - LEVEL_ROUNDING) * total:
                     out[cell, t, level] = values[i]
                     level += 1
-            for k in range(levels.size):
-                if not total > 0:
-                    out[cell, t, k] = np.nan
+            for k in range(level if total > 0 else 0, levels.size):
+                out[cell, t, k] = last if total > 0 else np.nan

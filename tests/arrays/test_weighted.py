@@ -1,0 +1,230 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from xrecal.arrays import (
+    equal_members,
+    weighted_cdf,
+    weighted_mean,
+    weighted_quantile,
+    weighted_std,
+)
+
+LEVELS = np.array([0.0, 0.05, 0.31, 0.5, 0.77, 0.99, 1.0])
+
+
+@st.composite
+def forecasts(draw):
+    """Members (n,) with ties and NaN, weights in quarters, at least one member of weight."""
+    n = draw(st.integers(1, 9))
+    members = draw(arrays(np.float64, n, elements=st.integers(-5, 5)))
+    weights = draw(arrays(np.float64, n, elements=st.sampled_from([0, 0.25, 0.5, 2])))
+    weights[0] = 1.0
+    members[1:][draw(arrays(np.bool_, n - 1))] = np.nan
+    return members, weights
+
+
+def in_use(members, weights):
+    keep = ~np.isnan(members) & (weights > 0)
+    return members[keep], weights[keep] / weights[keep].sum()
+
+
+# against the formula and NumPy -------------------------------------------------------------------
+
+
+@given(forecasts(), arrays(np.float64, 5, elements=st.floats(0, 1)))
+def test_quantile_equals_numpy(forecast, q):
+    members, weights = in_use(*forecast)
+    assert weighted_quantile(forecast[0], [0.0], forecast[1]) == members.min()
+    steps = np.cumsum(weights[np.argsort(members)])
+    q = q[(np.abs(np.subtract.outer(q, steps)) > 1e-9).all(1) & (q > 0)]  # NumPy rounds on steps
+    expected = np.quantile(members, q, method="inverted_cdf", weights=weights)
+    np.testing.assert_array_equal(weighted_quantile(forecast[0], q, forecast[1]), expected)
+
+
+def test_quantile_of_plain_ensembles_equals_numpy(rng):
+    members = rng.normal(size=(4, 3, 21))
+    found = weighted_quantile(members, LEVELS)
+    expected = np.quantile(members, LEVELS, axis=-1, method="inverted_cdf")
+    np.testing.assert_array_equal(found, np.moveaxis(expected, 0, -1))
+
+
+@given(forecasts())
+def test_moments_and_cdf_are_the_formulas(forecast):
+    members, weights = in_use(*forecast)
+    mean = np.average(members, weights=weights)
+    assert weighted_mean(*forecast) == pytest.approx(mean)
+    variance = np.average((members - mean) ** 2, weights=weights)
+    assert weighted_std(*forecast) == pytest.approx(np.sqrt(variance), abs=1e-12)
+    thresholds = np.arange(-6, 7) / 2
+    expected = [weights[members <= t].sum() for t in thresholds]
+    found = weighted_cdf(forecast[0], thresholds, forecast[1])
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+def test_without_weights_as_numpy(rng):
+    members = rng.normal(280, 5, size=(3, 4, 15))
+    np.testing.assert_allclose(weighted_mean(members), members.mean(-1), rtol=1e-14)
+    np.testing.assert_allclose(weighted_std(members), members.std(-1), rtol=1e-12)
+    expected = (members[..., np.newaxis] <= [275, 280.0, 400]).mean(-2)
+    np.testing.assert_allclose(weighted_cdf(members, [275, 280.0, 400]), expected, atol=1e-14)
+
+
+def test_known_values():
+    members, weights = np.array([3.0, 1.0, 2.0]), np.array([0.5, 0.25, 0.25])
+    assert weighted_mean(members, weights) == 2.25
+    assert weighted_std(members, weights) == pytest.approx(np.sqrt(0.6875))
+    np.testing.assert_array_equal(weighted_cdf(members, [0.9, 1, 2.5, 3], weights), [0, 0.25, 0.5, 1])
+    levels = [1, 0.5, 0.51, 0.25, 0.0]
+    np.testing.assert_array_equal(weighted_quantile(members, levels, weights), [3, 2, 3, 1, 1])
+    np.testing.assert_array_equal(equal_members(members, 4, weights), [1, 2, 3, 3])
+
+
+# laws --------------------------------------------------------------------------------------------
+
+
+@given(forecasts(), st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_quantile_and_cdf_invert_each_other(forecast, q):
+    members, weights = forecast
+    q = np.array(q)
+    z = weighted_quantile(members, q, weights)
+    assert (np.diff(z[np.argsort(q)]) >= 0).all()
+    used, _ = in_use(members, weights)
+    assert np.isin(z, used).all()
+    assert (weighted_cdf(members, z, weights) >= q - 2e-12).all()
+    # Galois: quantile(q) <= z wherever cdf(z) >= q, thus quantile(cdf(z)) <= z.
+    levels = weighted_cdf(members, used, weights)
+    assert (weighted_quantile(members, levels, weights) <= used).all()
+    assert (weighted_quantile(members, np.minimum(levels + 1e-9, 1), weights) >= used).all()
+
+
+@given(forecasts(), st.integers(1, 12))
+def test_cdf_rises_from_zero_to_one(forecast, n_members):
+    members, weights = forecast
+    thresholds = np.linspace(-6, 6, 25)
+    probabilities = weighted_cdf(members, thresholds, weights)
+    assert (np.diff(probabilities) >= 0).all()
+    assert probabilities[0] == 0
+    assert probabilities[-1] == pytest.approx(1, abs=1e-15)
+    assert probabilities.max() <= 1
+    equal = equal_members(members, n_members, weights)
+    assert (np.diff(equal) >= 0).all()
+    difference = weighted_cdf(equal, thresholds) - probabilities
+    assert np.abs(difference).max() <= 0.5 / n_members + 1e-9
+
+
+@given(forecasts(), st.floats(0.1, 100), st.randoms(use_true_random=False))
+def test_order_and_scale_of_weights_and_members_without_weight_change_nothing(
+    forecast, factor, random
+):
+    members, weights = forecast
+    kept, kept_weights = in_use(members, weights)
+    order = np.array(random.sample(range(members.size), members.size))
+    for change in (
+        lambda f: f(kept, kept_weights),
+        lambda f: f(members[order], weights[order]),
+        lambda f: f(members, factor * weights),
+        lambda f: f(np.append(members, [99.0, np.nan]), np.append(weights, [0.0, 7.0])),
+    ):
+        for statistic in (
+            weighted_mean,
+            weighted_std,
+            lambda m, w: weighted_cdf(m, np.array([-1.0, 0.5]), w),
+            lambda m, w: weighted_quantile(m, np.array([0.0, 0.13, 0.71, 1.0]), w),
+        ):
+            expected = statistic(members, weights)
+            np.testing.assert_allclose(change(statistic), expected, atol=1e-7)
+
+
+@given(arrays(np.float64, st.integers(1, 30), elements=st.floats(-9, 9)))
+def test_equal_members_of_a_plain_ensemble_are_its_members(members):
+    np.testing.assert_array_equal(equal_members(members, members.size), np.sort(members))
+    assert equal_members(members, 1) == weighted_quantile(members, np.array([0.5]))
+
+
+# shapes, missing values --------------------------------------------------------------------------
+
+STATISTICS = {
+    "mean": (weighted_mean, ()),
+    "std": (weighted_std, ()),
+    "cdf": (lambda m, w: weighted_cdf(m, np.array([-0.3, 0.4]), w), (2,)),
+    "quantile": (lambda m, w: weighted_quantile(m, LEVELS, w), (LEVELS.size,)),
+    "equal": (lambda m, w: equal_members(m, 5, w), (5,)),
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_shared_members_are_as_repeated_ones(rng, name):
+    statistic, k = STATISTICS[name]
+    members, weights = rng.normal(size=(2, 3, 11)), rng.gamma(1, size=(2, 3, 7, 11))
+    members[0, 1, 4] = np.nan
+    weights[1, 2, 3, 5:] = 0
+    shared = statistic(members, weights)
+    assert shared.shape == (2, 3, 7, *k)
+    repeated = np.repeat(members[..., np.newaxis, :], 7, axis=-2)
+    np.testing.assert_allclose(shared, statistic(repeated, weights), atol=1e-14)
+    np.testing.assert_allclose(shared[1, 2, 3], statistic(members[1, 2], weights[1, 2, 3]))
+    np.testing.assert_allclose(statistic(members[0, 0], weights[0, 0]), shared[0, 0])
+    np.testing.assert_allclose(statistic(repeated, weights[:1, :1, :1])[0, 0, 0], shared[0, 0, 0])
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_nan_without_members_or_with_a_missing_weight(rng, name):
+    statistic, _ = STATISTICS[name]
+    members, weights = rng.normal(size=(5, 4)), np.ones((5, 4))
+    members[1] = np.nan
+    weights[2] = 0
+    weights[3, 0] = np.nan
+    members[4, 0] = weights[4, 0] = np.nan  # a missing member needs no weight
+    missing = [False, True, True, True, False]
+    found = statistic(members, weights).reshape(5, -1)
+    np.testing.assert_array_equal(np.isnan(found).any(1), missing)
+    np.testing.assert_array_equal(np.isnan(found).all(1), missing)
+    np.testing.assert_allclose(found[4], statistic(members[4, 1:], None).ravel())
+    shared = statistic(members[0], np.stack([weights[0], weights[2], weights[3]]))
+    np.testing.assert_array_equal(np.isnan(shared.reshape(3, -1)).all(1), [False, True, True])
+    assert np.isnan(statistic(members[1], weights)).all()
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_inputs_stay_unchanged_and_float32_works(rng, name):
+    statistic, _ = STATISTICS[name]
+    members, weights = rng.normal(size=(3, 8)), rng.gamma(1, size=(3, 8))
+    members[0, 2] = np.nan
+    before = members.copy(), weights.copy()
+    members.flags.writeable = weights.flags.writeable = False
+    expected = statistic(members, weights)
+    np.testing.assert_array_equal(members, before[0])
+    np.testing.assert_array_equal(weights, before[1])
+    single = statistic(members.astype(np.float32), weights.astype(np.float32))
+    assert single.dtype == np.float64
+    np.testing.assert_allclose(single, expected, atol=1e-5)
+    np.testing.assert_allclose(statistic(members[:, ::-1], weights[:, ::-1]), expected, atol=1e-14)
+
+
+def test_last_level_is_reached_in_spite_of_rounding():
+    # Ascending, the large weight comes first and swallows the small ones; the total does not.
+    n = 20_001
+    weights = np.full(n, 1e-16)
+    weights[-1] = 1.0
+    members = np.arange(n) * 1.0
+    members[-1] = -1.0
+    np.testing.assert_array_equal(weighted_quantile(members, [0.5, 1.0], weights), [-1, n - 2])
+    tenths = weighted_quantile(np.arange(10.0), np.arange(11) / 10)
+    np.testing.assert_array_equal(tenths, [0, *range(10)])
+
+
+def test_errors():
+    members = np.zeros((3, 4))
+    for level in (-0.1, 1.1, np.nan):
+        with pytest.raises(ValueError, match="q must hold levels between 0 and 1, got"):
+            weighted_quantile(members, np.array([0.5, level]))
+    with pytest.raises(ValueError, match="q must hold levels between 0 and 1"):
+        weighted_quantile(members, np.array([[0.5]]))
+    for n_members in (0, -3, 2.5):
+        with pytest.raises(ValueError, match=f"must be a positive integer, got {n_members}"):
+            equal_members(members, n_members)
+    with pytest.raises(ValueError, match=r"weights of shape \(2, 5, 4\) do not fit members of sh"):
+        weighted_quantile(members, np.array([0.5]), np.ones((2, 5, 4)))

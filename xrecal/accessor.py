@@ -1,0 +1,75 @@
+"""``.recal`` on DataArray and Dataset: thin doors. Each method calls one function."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import xarray as xr
+
+from . import diagnostics, ensembles, recalibrate
+from .forms import Labelled
+from .methods import Method
+from .pairing import Observations
+from .recalibrator import Recalibrator
+
+T = TypeVar("T", xr.DataArray, xr.Dataset)
+
+
+class _Recal(Generic[T]):
+    """Recalibrate, describe and score the forecasts held here; see :mod:`xrecal`."""
+
+    def __init__(self, obj: T) -> None:
+        self._obj: T = obj
+
+    def fit(
+        self,
+        observations: Observations,
+        method: Method | None = None,
+        *,
+        dim: Hashable | None = None,
+        member_dim: Hashable | None = None,
+        min_samples: int = 20,
+    ) -> Recalibrator:
+        """Learn from these past forecasts and what verified; see :func:`xrecal.recalibrate.fit`."""
+        return recalibrate.fit(
+            self._obj,
+            observations,
+            method,
+            dim=dim,
+            member_dim=member_dim,
+            min_samples=min_samples,
+        )
+
+    def apply(self, model: Recalibrator) -> xr.Dataset:
+        """Recalibrate these forecasts; see :meth:`xrecal.Recalibrator.apply`."""
+        return model.apply(self._obj)
+
+    def mean(self) -> Labelled:
+        """Mean of each forecast; see :func:`xrecal.ensembles.mean`."""
+        return ensembles.mean(self._obj)
+
+    def std(self) -> Labelled:
+        """Standard deviation of each forecast; see :func:`xrecal.ensembles.std`."""
+        return ensembles.std(self._obj)
+
+    def quantile(self, q: float | Sequence[float] | np.ndarray) -> Labelled:
+        """Quantiles of each forecast; see :func:`xrecal.ensembles.quantile`."""
+        return ensembles.quantile(self._obj, q)
+
+    def crps(
+        self, observations: Observations, dim: Hashable | Sequence[Hashable] | None = None
+    ) -> Labelled:
+        """Score against what verified; see :func:`xrecal.diagnostics.crps`."""
+        return diagnostics.crps(self._obj, observations, dim)
+
+
+@xr.register_dataarray_accessor("recal")
+class DataArrayRecal(_Recal[xr.DataArray]):
+    """``DataArray.recal``."""
+
+
+@xr.register_dataset_accessor("recal")
+class DatasetRecal(_Recal[xr.Dataset]):
+    """``Dataset.recal``."""

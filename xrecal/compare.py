@@ -1,0 +1,130 @@
+"""Several methods on the same cases, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from . import diagnostics
+from .forms import Labelled, read_forms
+from .methods import CKME, EMOS, Climatology, Method
+from .recalibrate import fit
+
+RAW, CLIMATOLOGY = "raw", "climatology"
+
+
+class Comparison(xr.Dataset):
+    """Dataset of scores by method, which prints as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Table of scores over all locations, each weighted by its number of cases."""
+        units = self["crps"].attrs.get("units")
+        others = [d for d in self["crps"].dims if d != "method"]
+        cases = self["n_cases"]
+        crps = (self["crps"] * cases).sum(others) / cases.sum()
+        labels = [str(label) for label in self["method"].to_numpy()]
+        width = max(map(len, labels))
+        by_label = dict(zip(labels, crps.to_numpy(), strict=True))
+        head = f"{'':<{width}}  {'CRPS':>9}  {'skill v climatology':>19}  {'skill v raw':>11}"
+        rows = [
+            f"{label:<{width}}  {value:9.4g}  {1 - value / by_label[CLIMATOLOGY]:19.1%}"
+            f"  {1 - value / by_label[RAW]:11.1%}"
+            for label, value in by_label.items()
+        ]
+        foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
+        return "\n".join([head, *rows, foot])
+
+
+def compare(
+    hindcast: Labelled,
+    observations: xr.DataArray,
+    methods: Sequence[Method] | Mapping[str, Method] | None = None,
+    *,
+    forecast: Labelled,
+    verification: xr.DataArray | None = None,
+    dim: Hashable | None = None,
+    member_dim: Hashable | None = None,
+    min_samples: int = 20,
+) -> Comparison:
+    """Score methods, fitted on a hindcast, on forecasts they have not seen.
+
+    Parameters
+    ----------
+    hindcast, observations
+        To fit on, as for ``hindcast.recal.fit``; one variable.
+    methods : sequence or mapping from label to Method, optional
+        EMOS and CKME if not given. The raw forecast and climatology are always scored too.
+    forecast : DataArray or Dataset
+        Forecasts to score, in the form of the hindcast.
+    verification : DataArray, optional
+        What verified them; ``observations`` if not given, which must then reach over both.
+    dim, member_dim, min_samples
+        As for ``hindcast.recal.fit``.
+
+    Returns
+    -------
+    Dataset
+        Over ``method`` and locations: ``crps`` in the unit of the variable, ``skill_climatology``
+        and ``skill_raw`` (1 - CRPS / CRPS of the reference; 1 is perfect, 0 no gain), and
+        ``n_cases``. All methods are scored on the cases that all of them predict. Computed, also
+        from Dask. Prints as a table over all locations.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, or inputs do not fit.
+    """
+    forms = read_forms(hindcast, member_dim, name="hindcast")
+    if len(forms) != 1:
+        raise ValueError(f"compare takes one variable, but hindcast has {list(forms)}; select one")
+    verification = observations if verification is None else verification
+    labelled = _label(methods)
+    models = {
+        label: fit(
+            hindcast, observations, method, dim=dim, member_dim=member_dim, min_samples=min_samples
+        )
+        for label, method in labelled.items()
+    }
+    scores: dict[str, Any] = {RAW: diagnostics.crps(forecast, verification)}
+    scores |= {label: model.crps(forecast, verification) for label, model in models.items()}
+    by_method = xr.concat(list(scores.values()), "method").compute()
+    by_method = by_method.assign_coords(method=list(scores))
+    case_dim = next(iter(models[CLIMATOLOGY].variables.values())).dim
+    common = by_method.notnull().all("method")
+    crps = by_method.where(common).mean(case_dim)
+    skill = {
+        f"skill_{reference}": (1 - crps / crps.sel({"method": reference}, drop=True)).assign_attrs(
+            long_name=f"skill against {reference}", units="1"
+        )
+        for reference in (CLIMATOLOGY, RAW)
+    }
+    n_cases = common.sum(case_dim).assign_attrs(long_name="number of cases scored")
+    attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
+    crps = crps.assign_attrs(scores[RAW].attrs)
+    return Comparison({"crps": crps, **skill, "n_cases": n_cases}, attrs=attrs)
+
+
+def _label(methods: Sequence[Method] | Mapping[str, Method] | None) -> dict[str, Method]:
+    """Methods by label, climatology among them; raises ValueError for a label used twice."""
+    if methods is None:
+        methods = {"EMOS": EMOS(), "CKME": CKME()}
+    if not isinstance(methods, Mapping):
+        names = [type(method).__name__ for method in methods]
+        labels = [
+            CLIMATOLOGY
+            if repr(method) == repr(Climatology())
+            else repr(method)
+            if names.count(name) > 1
+            else name
+            for name, method in zip(names, methods, strict=True)
+        ]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"methods must differ, got {labels}; leave one out or label them")
+        methods = dict(zip(labels, methods, strict=True))
+    if RAW in methods:
+        raise ValueError(f"the label {RAW!r} is that of the raw forecast; choose another")
+    return {CLIMATOLOGY: Climatology(), **methods}

@@ -1,0 +1,81 @@
+"""Evidence: how good a forecast is, with its observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import xarray as xr
+
+from .ensembles import reduce_form
+from .forms import Form, Labelled
+from .pairing import Observations, pair_cases, pair_variables
+from .tasks import crps_of
+
+
+def crps(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Hashable | Sequence[Hashable] | None = None,
+) -> Labelled:
+    r"""Continuous ranked probability score of forecasts of any form.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions to average over. Missing scores are left out of the mean.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Score >= 0 of each case in the unit of the variable; lazy if an input is. A DataArray if
+        the forecast or the observations are one. NaN where the observation or forecast is missing.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units do not fit, or a weight is negative.
+
+    Notes
+    -----
+    :math:`E|X - y| - \frac12 E|X - X'|` of the distribution that is issued: members and quantiles
+    count as they stand, without the correction for a finite ensemble ("fair" CRPS). Normal
+    distributions have a closed form.
+    """
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+        return reduce_form(form, crps_of, extra=pairs.observations)
+
+    return score_variables(forecast, observations, one, dim)
+
+
+def score_variables(
+    forecast: Labelled,
+    observations: Observations,
+    score: Callable[[Form, xr.DataArray], xr.DataArray],
+    dim: Hashable | Sequence[Hashable] | None,
+) -> Labelled:
+    """Score every pair of variables and average over ``dim``."""
+    results: dict[Hashable, xr.DataArray] = {}
+    paired = pair_variables(forecast, observations, None, name="forecast")
+    for name, (form, observed) in paired.items():
+        scores = score(form, observed)
+        over = [] if dim is None else [dim] if isinstance(dim, str) else list(dim)  # type: ignore[call-overload]
+        if not set(over) <= set(scores.dims):
+            raise ValueError(
+                f"dim={dim!r} is not among the dimensions of the scores, {list(scores.dims)}"
+            )
+        attrs = {
+            "long_name": "continuous ranked probability score",
+            "estimator": "score of the issued distribution, not corrected for ensemble size",
+        }
+        if "units" in form.loc.attrs:
+            attrs["units"] = form.loc.attrs["units"]
+        results[name] = (scores.mean(over) if over else scores).assign_attrs(attrs)
+    if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
+        return next(iter(results.values())).rename("crps")
+    return xr.Dataset(results)

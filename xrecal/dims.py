@@ -1,0 +1,126 @@
+"""Roles of dimensions: which one holds members, which one calibration cases; their dates."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Role:
+    """How a dimension of one kind is recognised, and the argument that names it outright."""
+
+    what: str
+    argument: str
+    names: tuple[str, ...]
+    standard_names: tuple[str, ...] = ()
+
+
+MEMBER = Role(
+    "member",
+    "member_dim",
+    ("member", "number", "realization", "ensemble"),
+    ("realization",),
+)
+LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
+CALIBRATION = Role(
+    "calibration",
+    "dim",
+    ("time", "init", "init_time", "forecast_reference_time"),
+    ("time", "forecast_reference_time"),
+)
+
+
+def find_dim(
+    obj: xr.DataArray, role: Role, explicit: Hashable | None = None, *, name: str
+) -> Hashable | None:
+    """Dimension of ``obj`` in a role; None if there is no candidate.
+
+    The explicit argument counts first, then the CF ``standard_name`` of index coordinates, then
+    known names. Scalar and two-dimensional coordinates say nothing.
+
+    Raises
+    ------
+    ValueError
+        If the explicit one is missing, or there are several candidates.
+    """
+    if explicit is not None:
+        if explicit not in obj.dims:
+            raise ValueError(
+                f"{name} has no dimension {explicit!r} ({role.argument}); it has {list(obj.dims)}"
+            )
+        return explicit
+    by_standard_name = [
+        d
+        for d in obj.dims
+        if d in obj.coords and obj.coords[d].attrs.get("standard_name") in role.standard_names
+    ]
+    candidates = by_standard_name or [d for d in obj.dims if d in role.names]
+    if len(candidates) > 1:
+        raise ValueError(
+            f"{name} has several {role.what} dimensions, {candidates}; "
+            f"name one: {role.argument}={candidates[0]!r}"
+        )
+    return candidates[0] if candidates else None
+
+
+@dataclass(frozen=True)
+class CaseAxis:
+    """What is known about the dates of the cases along one dimension, each (n,) or None."""
+
+    year: IntArray | None = None
+    season: FloatArray | None = None
+    """Fraction of the year, in [0, 1)."""
+
+
+def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
+    """Dates along ``dim``: of a valid time on it, else of its own coordinate.
+
+    Whole numbers from 1000 to 9999 that increase are years. A dimension that ``obj`` lacks may be
+    a scalar coordinate: a single forecast, dated by it.
+    """
+    for label in _date_candidates(obj, dim):
+        values = label.to_numpy().reshape(-1)
+        if np.issubdtype(values.dtype, np.datetime64):
+            return _standard_dates(values)
+        if values.dtype == object and hasattr(values[0], "dayofyr"):
+            return _calendar_dates(values)
+        if (
+            np.issubdtype(values.dtype, np.integer)
+            and ((values >= 1000) & (values <= 9999)).all()
+            and (np.diff(values) > 0).all()
+        ):
+            return CaseAxis(year=values.astype(np.int64))
+    return CaseAxis()
+
+
+def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
+    dims = (dim,) if dim in obj.dims else ()
+    along = {name: c for name, c in obj.coords.items() if c.dims == dims and c.size}
+    valid = [
+        c
+        for name, c in along.items()
+        if name != dim and (name == "valid_time" or c.attrs.get("standard_name") == "time")
+    ]
+    return valid + ([along[dim]] if dim in along else [])
+
+
+def _standard_dates(dates: Any) -> CaseAxis:
+    start = dates.astype("datetime64[Y]")
+    length = (start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")
+    elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
+    return CaseAxis(year=start.astype(np.int64) + 1970, season=elapsed / length)
+
+
+def _calendar_dates(dates: Any) -> CaseAxis:
+    """Dates of another calendar, as cftime objects; the year has that calendar's length."""
+    year = np.array([d.year for d in dates])
+    start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
+    season = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
+    return CaseAxis(year=year, season=np.array(season))

@@ -1,0 +1,189 @@
+"""The four forms of a forecast, read from a DataArray or Dataset into one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from .dims import LEVEL, MEMBER, find_dim
+
+Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal"]
+Labelled: TypeAlias = xr.DataArray | xr.Dataset
+
+
+@dataclass(frozen=True)
+class Form:
+    """One forecast variable: members or quantiles with weights, or normal components."""
+
+    name: Hashable | None
+    kind: Kind
+    member_dim: Hashable
+    loc: xr.DataArray
+    """Members, values of quantiles, or locations of normal components."""
+    scale: xr.DataArray | None = None
+    weights: xr.DataArray | None = None
+
+    @property
+    def parts(self) -> dict[str, xr.DataArray]:
+        """The arrays that are there, by name."""
+        parts = {"loc": self.loc, "scale": self.scale, "weights": self.weights}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    @property
+    def dims(self) -> tuple[Hashable, ...]:
+        """Dimensions of all parts together, without that of the members."""
+        widest = max(self.parts.values(), key=lambda part: part.ndim)
+        rest = [d for part in self.parts.values() for d in part.dims]
+        return tuple(d for d in dict.fromkeys([*widest.dims, *rest]) if d != self.member_dim)
+
+    def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
+        """Dimensions of a result in the user's order, ``new`` ones in place of the members."""
+        whole = set(self.dims) < set(self.loc.dims)
+        dims = self.loc.dims if whole else (*self.dims, self.member_dim)
+        return [d for dim in dims for d in (new if dim == self.member_dim else (dim,))]
+
+    def broadcast(self) -> Form:
+        """All parts over all dimensions, for functions that need every case's own members."""
+        return self.with_parts(
+            dict(zip(self.parts, xr.broadcast(*self.parts.values()), strict=True))
+        )
+
+    def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
+        """The same forecast with other arrays."""
+        return replace(
+            self, loc=parts["loc"], scale=parts.get("scale"), weights=parts.get("weights")
+        )
+
+
+def read_forms(
+    obj: Labelled, member_dim: Hashable | None = None, *, name: str = "forecast"
+) -> dict[Hashable, Form]:
+    """Forecast variables of ``obj`` by name; a DataArray has one.
+
+    Raises
+    ------
+    TypeError
+        If ``obj`` is neither DataArray nor Dataset, or a variable is not of a floating type.
+    ValueError
+        If there is no forecast, or the dimension of the members is missing or ambiguous.
+    """
+    if isinstance(obj, xr.DataArray):
+        form = _read_array(obj, member_dim, name=name)
+        if form is None:
+            raise ValueError(
+                f"{name} has no member dimension; it has {list(obj.dims)}. Members stand along "
+                f"one of {', '.join(MEMBER.names)} or {', '.join(LEVEL.names)}; name another "
+                "with member_dim=..."
+            )
+        return {obj.name: form}
+    if not isinstance(obj, xr.Dataset):
+        raise TypeError(f"{name} must be an xarray DataArray or Dataset, got {type(obj).__name__}")
+    forms = _read_dataset(obj, member_dim, name=name)
+    if not forms:
+        raise ValueError(
+            f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
+            f"dimension ({', '.join(MEMBER.names + LEVEL.names)}) nor the form NAME_loc, NAME_scale"
+        )
+    return forms
+
+
+def require_float(array: xr.DataArray, *, name: str) -> None:
+    """Raise TypeError unless the array holds float32 or float64."""
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"{name} has dtype {array.dtype}; recalibration needs float32 or float64: "
+            f"{name}.astype('float64')"
+        )
+
+
+def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) -> Form | None:
+    level = find_dim(array, LEVEL, name=name)
+    member = find_dim(array, MEMBER, member_dim, name=name)
+    if level is not None and member is not None and member != level:
+        if member_dim is None:
+            raise ValueError(
+                f"{name} has members along {member!r} and quantiles along {level!r}; "
+                f"name one with member_dim=..."
+            )
+        level = None
+    if level is None and member is None:
+        return None
+    require_float(array, name=name)
+    if level is None:
+        assert member is not None
+        return Form(array.name, "ensemble", member, array)
+    return Form(array.name, "quantile", level, array, weights=_level_masses(array, level, name))
+
+
+def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
+    """Mass of each quantile: between the midpoints to its neighbours, end levels the tails."""
+    top = 100.0 if dim == "percentile" else 1.0
+    if dim not in array.coords:
+        raise ValueError(f"{name} has no levels along {dim!r}; add them as its coordinate")
+    levels = np.asarray(array.coords[dim].to_numpy(), dtype=np.float64) / top
+    if not ((levels >= 0) & (levels <= 1)).all() or np.unique(levels).size < levels.size:
+        raise ValueError(
+            f"levels along {dim!r} of {name} must be different numbers from 0 to {top:g}, "
+            f"got {array.coords[dim].to_numpy()}"
+        )
+    order = np.argsort(levels)
+    edges = np.concatenate([[0.0], (levels[order][1:] + levels[order][:-1]) / 2, [1.0]])
+    masses = np.empty_like(levels)
+    masses[order] = np.diff(edges)
+    return xr.DataArray(masses.astype(array.dtype), dims=[dim], coords={dim: array.coords[dim]})
+
+
+def _read_dataset(
+    dataset: xr.Dataset, member_dim: Hashable | None, *, name: str
+) -> dict[Hashable, Form]:
+    forms: dict[Hashable, Form] = {}
+    consumed: set[Hashable] = set()
+    for variable in dataset.data_vars:
+        base = str(variable).removesuffix("_loc")
+        if str(variable).endswith("_loc") and f"{base}_scale" in dataset:
+            forms[base] = _read_normal(dataset, base, member_dim, name=name)
+            consumed |= {variable, f"{base}_scale", f"{base}_weight"}
+    weights = {v: w for v in dataset.data_vars if (w := _weight_variable(dataset, v)) is not None}
+    for variable, array in dataset.data_vars.items():
+        if variable in consumed or variable in weights.values():
+            continue
+        explicit = member_dim if member_dim in array.dims else None
+        form = _read_array(array, explicit, name=f"{name}[{variable!r}]")
+        if form is not None and variable in weights:
+            weight = dataset[weights[variable]]
+            require_float(weight, name=f"{name}[{weights[variable]!r}]")
+            form = replace(form, kind="weighted", weights=weight)
+        if form is not None:
+            forms[variable] = form
+    return forms
+
+
+def _weight_variable(dataset: xr.Dataset, variable: Hashable) -> Hashable | None:
+    """Variable that holds the member weights of another; never decided by its name alone."""
+    for candidate in str(dataset[variable].attrs.get("ancillary_variables", "")).split():
+        if candidate in dataset and dataset[candidate].attrs.get("role") == "member_weight":
+            return candidate
+    candidate = f"{variable}_weight"
+    if candidate in dataset.data_vars and "units" not in dataset[candidate].attrs:
+        member = find_dim(dataset[variable], MEMBER, name=str(variable))
+        if member is not None and member in dataset[candidate].dims:
+            return candidate
+    return None
+
+
+def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *, name: str) -> Form:
+    dim = "component" if member_dim is None else member_dim
+    parts: dict[str, Any] = {}
+    for part, suffix in {"loc": "_loc", "scale": "_scale", "weights": "_weight"}.items():
+        if base + suffix not in dataset:
+            continue
+        array = dataset[base + suffix]
+        if part == "weights" and dim not in array.dims:
+            continue  # another quantity of that name
+        require_float(array, name=f"{name}[{base + suffix!r}]")
+        parts[part] = array if dim in array.dims else array.expand_dims({dim: 1}, axis=-1)
+    return Form(base, "normal", dim, **parts)

@@ -1,0 +1,233 @@
+"""Apply: new forecasts through a fitted model, to weights, quantiles or scores in each chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from .attributes import history_line
+from .diagnostics import score_variables
+from .dims import case_axis
+from .forms import Form, Labelled, read_forms
+from .methods import Method
+from .pairing import Observations, pair_cases, require_equal_labels
+from .parallel import require_one_chunk, run_blockwise
+from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
+from .tasks import PredictTask, Reduction, crps_of, normal_parameters, quantiles_of, weights_of
+from .units import check_units
+
+NEW_MEMBER = "new_member"
+"""Dimension of the members of new forecasts inside a task, where cases have their own."""
+
+
+def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
+    """Recalibrated distributions; see :meth:`Recalibrator.apply`."""
+    variables: dict[Hashable, xr.DataArray] = {}
+    for name, (form, fitted) in _match_variables(model, forecast).items():
+        base = "forecast" if name is None else name
+        if model.method.output == "normal":
+            loc, scale = _run(model.method, form, fitted, normal_parameters, [(), ()])
+            what = "of the recalibrated normal distribution"
+            variables[f"{base}_loc"] = loc.assign_attrs(
+                fitted.attrs | {"long_name": f"location {what}"}
+            )
+            units = {k: v for k, v in fitted.attrs.items() if k == "units"}
+            variables[f"{base}_scale"] = scale.assign_attrs(
+                units | {"long_name": f"standard deviation {what}"}
+            )
+            continue
+        member = form.member_dim
+        (weights,) = _run(model.method, form, fitted, weights_of, [(CASE,)])
+        members = fitted.state["observations"].rename({CASE: member})
+        dims = [d for d in weights.dims if d in members.dims]
+        variables[base] = members.transpose(*dims).assign_attrs(
+            fitted.attrs | {"ancillary_variables": f"{base}_weight"}
+        )
+        variables[f"{base}_weight"] = weights.assign_attrs(
+            long_name="probability of each member", role="member_weight"
+        )
+    attrs = forecast.attrs if isinstance(forecast, xr.Dataset) else {}
+    return xr.Dataset(variables, attrs=history_line(attrs, f"recalibrated by {model.method}"))
+
+
+def quantile(
+    model: Recalibrator, forecast: Labelled, q: float | Sequence[float] | np.ndarray
+) -> Labelled:
+    """Quantiles of recalibrated forecasts; see :meth:`Recalibrator.quantile`."""
+    from .arrays.weighted import check_levels
+
+    levels = check_levels(np.asarray(q))
+
+    def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
+        (values,) = _run(
+            model.method,
+            form,
+            fitted,
+            partial(quantiles_of, levels=levels),
+            [("quantile",)],
+            {"quantile": levels.size},
+        )
+        values = values.assign_coords(quantile=levels).assign_attrs(fitted.attrs)
+        return values.isel(quantile=0) if np.ndim(q) == 0 else values
+
+    note = f"quantiles after recalibration by {model.method}"
+    result = _map_variables(model, forecast, one)
+    return result.assign_attrs(history_line(result.attrs, note))
+
+
+def crps(
+    model: Recalibrator,
+    forecast: Labelled,
+    observations: Observations,
+    dim: Hashable | Sequence[Hashable] | None = None,
+) -> Labelled:
+    """CRPS of recalibrated forecasts; see :meth:`Recalibrator.crps`."""
+    matched = iter(_match_variables(model, forecast).values())
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        form, fitted = next(matched)
+        along = fitted.dim if fitted.dim in form.dims else None
+        pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
+        (scores,) = _run(model.method, form, fitted, crps_of, [()], extra=pairs.observations)
+        return scores
+
+    return score_variables(forecast, observations, one, dim)
+
+
+def _map_variables(
+    model: Recalibrator,
+    forecast: Labelled,
+    function: Callable[[Form, FittedVariable], xr.DataArray],
+) -> Labelled:
+    """Result of a function on each fitted variable, of the type of the forecast."""
+    results = {
+        name: function(form, fitted)
+        for name, (form, fitted) in _match_variables(model, forecast).items()
+    }
+    if isinstance(forecast, xr.DataArray):
+        return next(iter(results.values())).rename(forecast.name)
+    return xr.Dataset(results, attrs=forecast.attrs)
+
+
+def _match_variables(
+    model: Recalibrator, forecast: Labelled
+) -> dict[Hashable, tuple[Form, FittedVariable]]:
+    """Forecast variables with their fits, checked against each other."""
+    fitted = dict(model.variables)
+    explicit = next(iter(fitted.values())).member_dim
+    array = isinstance(forecast, xr.DataArray)
+    known = array and explicit in forecast.dims
+    forms = read_forms(forecast, explicit if known else None, name="forecast")
+    if array and len(fitted) == 1:
+        matched = {forecast.name: (next(iter(forms.values())), next(iter(fitted.values())))}
+    else:
+        missing = [name for name in forms if name not in fitted]
+        if missing and not (len(forms) == len(fitted) == 1):
+            raise ValueError(
+                f"the model has no variable {missing[0]!r}; it was fitted on {list(fitted)}"
+            )
+        matched = {
+            name: (form, fitted[name] if name in fitted else next(iter(fitted.values())))
+            for name, form in forms.items()
+        }
+    for form, variable in matched.values():
+        _check_forecast(form, variable)
+    return matched
+
+
+def _check_forecast(form: Form, fitted: FittedVariable) -> None:
+    if (form.kind == "normal") != (fitted.kind == "normal"):
+        raise ValueError(
+            f"the model was fitted on forecasts of the form {fitted.kind!r} and cannot take "
+            f"{form.kind!r}: normal distributions and ensembles have different distances"
+        )
+    units = form.loc.attrs.get("units")
+    check_units("hindcast", fitted.attrs.get("units"), "forecast", units)
+    missing = [d for d in fitted.locations if d not in form.dims]
+    extra = [d for d in form.dims if d not in (*fitted.locations, fitted.dim)]
+    if missing or extra:
+        raise ValueError(
+            f"forecast has dimensions {list(form.dims)} besides its members, but the model was "
+            f"fitted over {[fitted.dim, *fitted.locations]}"
+            + (f"; it lacks {missing}" if missing else "")
+            + (f"; unknown are {extra}, select or rename" if extra else "")
+        )
+    for part in form.parts.values():
+        require_one_chunk(part, (form.member_dim,), name="forecast")
+        for location in (d for d in fitted.locations if d in part.dims):
+            require_equal_labels(fitted.state, part, location, names=("the model", "forecast"))
+
+
+def _run(
+    method: Method,
+    form: Form,
+    fitted: FittedVariable,
+    reduction: Reduction,
+    out: list[tuple[Hashable, ...]],
+    sizes: Mapping[Hashable, int] | None = None,
+    extra: xr.DataArray | None = None,
+) -> tuple[xr.DataArray, ...]:
+    """Predict and reduce in each chunk; ``out`` has the new dimensions of each result.
+
+    The cases of the forecast come last among the dimensions looped over, so that a task sees for
+    each of its locations the state once and all forecasts.
+    """
+    has_cases = fitted.dim in form.dims
+    loops = [*fitted.locations, *([fitted.dim] if has_cases else [])]
+    whole = form.broadcast()
+    new = {
+        name: part.transpose(*loops, form.member_dim)
+        .drop_vars([form.member_dim], errors="ignore")
+        .rename({form.member_dim: NEW_MEMBER})
+        for name, part in whole.parts.items()
+    }
+    others = {}
+    if method.needs_season:
+        others["season"] = _season(whole.loc, fitted.dim, method)
+    if extra is not None:
+        others["extra"] = extra.transpose(*[d for d in loops if d in extra.dims])
+    state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
+    results = run_blockwise(
+        PredictTask(
+            method, fitted.axis, reduction, tuple(new), tuple(others), tuple(state), has_cases
+        ),
+        *new.values(),
+        *others.values(),
+        *state.values(),
+        core=[(NEW_MEMBER,)] * len(new)
+        + [()] * len(others)
+        + [tuple(d for d in (CASE, CASE_MEMBER) if d in v.dims) for v in state.values()],
+        out=out,
+        dtypes=[form.loc.dtype] * len(out),
+        sizes={CASE: fitted.state.sizes[CASE], **(sizes or {})},
+    )
+    return tuple(_in_user_order(result, form, fitted) for result in results)
+
+
+def _season(forecast: xr.DataArray, dim: Hashable, method: Method) -> xr.DataArray:
+    """Dates of the forecasts as fractions of the year."""
+    season = case_axis(forecast, dim).season
+    if season is None:
+        raise ValueError(
+            f"{method} needs the dates of the forecasts: a datetime64 or cftime coordinate "
+            f"along {dim!r}, or a scalar one for a single forecast"
+        )
+    if dim in forecast.dims:
+        return xr.DataArray(season, dims=[dim])
+    return xr.DataArray(season[0])
+
+
+def _in_user_order(result: xr.DataArray, form: Form, fitted: FittedVariable) -> xr.DataArray:
+    """Dimensions as in the forecast, the new one in place of the members; their coordinates."""
+    new = [d for d in result.dims if d not in form.dims]
+    if new == [CASE]:
+        result = result.rename({CASE: form.member_dim})
+        label = f"calibration_{fitted.dim}"
+        if label in fitted.state.coords:
+            labels = fitted.state.coords[label]
+            result = result.assign_coords({label: (form.member_dim, labels.data, labels.attrs)})
+        new = [form.member_dim]
+    return result.transpose(*form.order(tuple(new)))

@@ -1,0 +1,230 @@
+"""Fit: hindcast and observations in, a Recalibrator with its state at every location out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from .dims import CaseAxis, case_axis
+from .forms import Form, Labelled
+from .methods import CKME, Method
+from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from .parallel import require_one_chunk, run_blockwise
+from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
+
+
+def fit(
+    hindcast: Labelled,
+    observations: Observations,
+    method: Method | None = None,
+    *,
+    dim: Hashable | None = None,
+    member_dim: Hashable | None = None,
+    min_samples: int = 20,
+) -> Recalibrator:
+    """Learn from past forecasts and what verified how to recalibrate new ones.
+
+    Parameters
+    ----------
+    hindcast : DataArray or Dataset
+        Past forecasts in any of the four forms: members along a member dimension (NaN ones left
+        out); members with weights (``NAME`` and ``NAME_weight``); quantiles along ``quantile``
+        (0-1) or ``percentile`` (0-100); normal distributions (``NAME_loc``, ``NAME_scale``, with
+        ``NAME_weight`` over ``component`` a mixture). A Dataset may hold several variables.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units. Matched by label along the calibration dimension;
+        location labels must be equal, and a location dimension may be lacking. For a Dataset of
+        forecasts: a Dataset with the same names, a dict from forecast name to observation, or a
+        DataArray for its only forecast.
+    method : Method, optional
+        :class:`CKME` with its defaults if not given; :class:`Climatology` or :class:`EMOS`.
+    dim : hashable, optional
+        The calibration dimension. Recognised by CF standard name or name (time, init, ...).
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+    min_samples : int
+        Locations with fewer complete cases get NaN and a status.
+
+    Returns
+    -------
+    Recalibrator
+        Lazy if an input is a Dask array: see :meth:`Recalibrator.compute`.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels, units, chunks or the number of cases do not fit; the message says
+        what to change. What depends on values is a status of the location instead.
+    TypeError
+        If an input is of another type, or holds integers or objects.
+
+    Notes
+    -----
+    Every dimension other than those two is a location, with a fit of its own. Inputs are never
+    changed.
+    """
+    method = CKME() if method is None else method
+    if isinstance(method, type) or not hasattr(method, "fit_locations"):
+        hint = f"{method.__name__}()" if isinstance(method, type) else "xrecal.CKME()"
+        raise TypeError(f"method must be settings such as {hint}, got {method!r}")
+    if min_samples < 2:
+        raise ValueError(f"min_samples must be at least 2, got {min_samples}")
+    paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
+    return Recalibrator(
+        method,
+        {
+            variable: _fit_variable(form, observed, method, dim, min_samples)
+            for variable, (form, observed) in paired.items()
+        },
+    )
+
+
+def _fit_variable(
+    form: Form,
+    observed: xr.DataArray,
+    method: Method,
+    dim: Hashable | None,
+    min_samples: int,
+) -> FittedVariable:
+    pairs = in_order(pair_cases(form, observed, dim, name="hindcast"))
+    assert pairs.dim is not None
+    n_cases = pairs.observations.sizes[pairs.dim]
+    if pairs.n_matched < min_samples:
+        raise ValueError(
+            f"only {pairs.n_matched} cases along {pairs.dim!r} have a label in hindcast and "
+            f"observations, fewer than min_samples={min_samples}; give more cases, or a smaller "
+            "min_samples if so few are meant"
+        )
+    for part in pairs.form.parts.values():
+        require_one_chunk(part, (pairs.dim, form.member_dim), name="hindcast")
+    require_one_chunk(pairs.observations, (pairs.dim,), name="observations")
+    axis = case_axis(pairs.observations.assign_coords(_dates(pairs)), pairs.dim)
+    method.check(axis, n_cases)
+    state = _fit_state(pairs, method, axis, min_samples)
+    return FittedVariable(
+        kind=form.kind,
+        dim=pairs.dim,
+        member_dim=form.member_dim,
+        attrs=dict(form.loc.attrs),
+        axis=axis,
+        n_matched=pairs.n_matched,
+        n_forecasts=n_cases,
+        min_samples=min_samples,
+        note=pairs.note,
+        state=state,
+    )
+
+
+def _dates(pairs: Pairs) -> dict[Hashable, Any]:
+    """Coordinates along the calibration dimension that may date the cases."""
+    return {
+        name: coordinate
+        for part in pairs.form.parts.values()
+        for name, coordinate in part.coords.items()
+        if coordinate.dims == (pairs.dim,)
+    }
+
+
+def _fit_state(pairs: Pairs, method: Method, axis: CaseAxis, min_samples: int) -> xr.Dataset:
+    """Lazy or computed state: one call for each chunk of locations."""
+    form, dim = pairs.form.broadcast(), pairs.dim
+    locations = [d for d in form.dims if d != dim]
+    parts = {
+        name: part.transpose(*locations, dim, form.member_dim)
+        .drop_vars([c for c in part.coords if c not in locations])
+        .rename({dim: CASE, form.member_dim: CASE_MEMBER})
+        for name, part in form.parts.items()
+    }
+    observed = pairs.observations.drop_vars(list(pairs.observations.coords)).rename({dim: CASE})
+    observed = observed.transpose(*[d for d in locations if d in observed.dims], CASE)
+    task = _FitTask(method, tuple(parts), axis, min_samples)
+    kept = tuple(parts) if method.keeps_cases else ()
+    cases = [(CASE, CASE_MEMBER)] * len(kept)
+    names = [*kept, "observations", "n_cases", "status", *method.parameters]
+    dtypes = [
+        *(parts[name].dtype for name in kept),
+        observed.dtype,
+        np.int32,
+        np.int8,
+        *(parameter.dtype for parameter in method.parameters.values()),
+    ]
+    results = run_blockwise(
+        task,
+        *parts.values(),
+        observed,
+        core=[(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)],
+        out=[*cases, (CASE,), (), (), *([()] * len(method.parameters))],
+        dtypes=dtypes,
+        sizes={CASE: observed.sizes[CASE], CASE_MEMBER: form.loc.sizes[form.member_dim]},
+    )
+    state = xr.Dataset(dict(zip(names, results, strict=True)))
+    scalar = {c: v for c, v in form.loc.coords.items() if not {dim, form.member_dim} & set(v.dims)}
+    state = state.assign_coords(scalar)
+    if dim in form.loc.indexes:
+        labels = (CASE, form.loc.indexes[dim], form.loc[dim].attrs)
+        state = state.assign_coords({f"calibration_{dim}": labels})
+    return _describe(state, method, form.loc.attrs)
+
+
+class _FitTask:
+    """One chunk of locations: arrays in, arrays of the state out."""
+
+    def __init__(
+        self, method: Method, parts: tuple[str, ...], axis: CaseAxis, min_samples: int
+    ) -> None:
+        self.method, self.parts = method, parts
+        self.axis, self.min_samples = axis, min_samples
+
+    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        from .arrays.forms import Forecasts, sort_members, usable_observations
+        from .arrays.status import INVALID
+
+        *parts, observations = args
+        lead, core = parts[0].shape[:-2], parts[0].shape[-2:]
+        flat = {name: part.reshape(-1, *core) for name, part in zip(self.parts, parts, strict=True)}
+        cases = Forecasts(**flat).as_compiled()
+        observed = np.broadcast_to(observations, (*lead, core[0])).reshape(-1, core[0])
+        usable, invalid = usable_observations(cases, observed)
+        fitted = dict(self.method.fit_locations(cases, usable, self.axis, self.min_samples))
+        fitted["status"] = (fitted["status"] | (INVALID * invalid)).astype(np.int8)
+        kept = sort_members(cases)._asdict() if self.method.keeps_cases else {}
+        return (
+            *(kept[name].reshape(*lead, *core) for name in self.parts if name in kept),
+            usable.reshape(*lead, core[0]),
+            fitted["n_cases"].astype(np.int32).reshape(lead),
+            fitted["status"].reshape(lead),
+            *(
+                np.asarray(fitted[name], dtype=parameter.dtype).reshape(lead)
+                for name, parameter in self.method.parameters.items()
+            ),
+        )
+
+
+def _describe(state: xr.Dataset, method: Method, attrs: Mapping[str, Any]) -> xr.Dataset:
+    """Attributes that make the state readable on its own."""
+    from .arrays.status import MEANINGS
+
+    units = {"units": attrs["units"]} if "units" in attrs else {}
+    described = {
+        "loc": {"long_name": "calibration forecasts", **units},
+        "scale": {"long_name": "scale of the calibration forecasts", **units},
+        "weights": {"long_name": "weights of the members of the calibration forecasts"},
+        "observations": {"long_name": "observations of the cases used", **units},
+        "n_cases": {"long_name": "number of cases used"},
+        "status": {
+            "long_name": "status of the fit",
+            "flag_masks": np.array(list(MEANINGS), dtype=np.int8),
+            "flag_meanings": " ".join(MEANINGS.values()),
+        },
+    }
+    for name, parameter in method.parameters.items():
+        described[name] = {"long_name": parameter.long_name}
+        if parameter.in_units_of_variable:
+            described[name] |= units
+    for variable in state.data_vars:
+        state[variable].attrs = described[str(variable)]
+    return state
