@@ -18,7 +18,8 @@ _POLYNOMIAL_DEGREE = 4
 _SPIN_UP_DAYS = 100
 _TRAINING_DAYS = 500
 _GAP_DAYS = 50  # between the training stretch and the first forecast
-_INITIAL_SD = 0.2  # of the analysis error and of the member perturbations; X itself has about 5
+_ANALYSIS_SD = 0.2  # of the error of the analysis; X itself has about 5
+_PERTURBATION_SD = 0.1  # of the members around the analysis: overconfident, as in practice
 _FIRST_INIT = np.datetime64("2000-01-01", "D")
 _LAST_DAY = np.datetime64("2262-04-11", "D")  # the last midnight that datetime64[ns] can hold
 _INIT_SPACING_DAYS = 10
@@ -71,9 +72,9 @@ def lorenz96(
     The observation is the exact slow variable of the truth, with the parameters of [2]_. The
     model is the one-scale system with a quartic polynomial for the fast variables, fitted to an
     earlier stretch of the truth and constant outside its range. Member states start from the truth
-    plus one Gaussian analysis error per case, common to its members, plus one Gaussian
-    perturbation per member, both with standard deviation 0.2. The members thus sample the initial
-    error but not the model error: the ensemble is too narrow. Five days are one time unit.
+    plus one Gaussian analysis error per case, common to its members (standard deviation 0.2), plus
+    one Gaussian perturbation per member (0.1). The members thus sample half of the initial error
+    and nothing of the model error: the ensemble is too narrow. Five days are one time unit.
 
     The cost grows as ``n_locations * n_inits * (320 + n_members * lead_days[-1])``: seconds for
     the defaults, plus some seconds of compilation in the first call of a process.
@@ -101,9 +102,9 @@ def lorenz96(
     days = np.union1d(init_day, valid_day)
     truth, subgrid = _lorenz96_truth(truth_rng, n_locations, days)
     analysis = truth[np.searchsorted(days, init_day)]
-    analysis = analysis + _INITIAL_SD * analysis_rng.standard_normal(analysis.shape)
+    analysis = analysis + _ANALYSIS_SD * analysis_rng.standard_normal(analysis.shape)
     perturbation = member_rng.standard_normal((n_inits, n_members, n_locations))
-    members = analysis[:, np.newaxis] + _INITIAL_SD * perturbation
+    members = analysis[:, np.newaxis] + _PERTURBATION_SD * perturbation
     forecast = _lorenz96_forecast(members, subgrid, lead)
     observation = truth[np.searchsorted(days, valid_day)]
     return xr.Dataset(
@@ -261,7 +262,8 @@ def _lorenz96_attrs(subgrid: _Subgrid, seed: int) -> dict[str, Any]:
         **WILKS_2005._asdict(),
         "fast_per_slow": _FAST_PER_SLOW,
         "days_per_time_unit": _DAYS_PER_TIME_UNIT,
-        "initial_sd": _INITIAL_SD,
+        "analysis_sd": _ANALYSIS_SD,
+        "perturbation_sd": _PERTURBATION_SD,
         "subgrid_polynomial": subgrid.coefficients.tolist(),
         "subgrid_limits": list(subgrid.limits),
         "seed": int(seed),

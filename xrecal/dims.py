@@ -56,18 +56,23 @@ def find_dim(
                 f"{name} has no dimension {explicit!r} ({role.argument}); it has {list(obj.dims)}"
             )
         return explicit
+    found = candidates(obj, role)
+    if len(found) > 1:
+        raise ValueError(
+            f"{name} has several {role.what} dimensions, {found}; "
+            f"name one: {role.argument}={found[0]!r}"
+        )
+    return found[0] if found else None
+
+
+def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
+    """Dimensions of ``obj`` that could have a role: by standard name, else by name."""
     by_standard_name = [
         d
         for d in obj.dims
-        if d in obj.coords and obj.coords[d].attrs.get("standard_name") in role.standard_names
+        if d in obj.xindexes and obj.coords[d].attrs.get("standard_name") in role.standard_names
     ]
-    candidates = by_standard_name or [d for d in obj.dims if d in role.names]
-    if len(candidates) > 1:
-        raise ValueError(
-            f"{name} has several {role.what} dimensions, {candidates}; "
-            f"name one: {role.argument}={candidates[0]!r}"
-        )
-    return candidates[0] if candidates else None
+    return by_standard_name or [d for d in obj.dims if d in role.names]
 
 
 @dataclass(frozen=True)
@@ -91,12 +96,10 @@ def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
             return _standard_dates(values)
         if values.dtype == object and hasattr(values[0], "dayofyr"):
             return _calendar_dates(values)
-        if (
-            np.issubdtype(values.dtype, np.integer)
-            and ((values >= 1000) & (values <= 9999)).all()
-            and (np.diff(values) > 0).all()
-        ):
-            return CaseAxis(year=values.astype(np.int64))
+        if np.issubdtype(values.dtype, np.integer):
+            year = values.astype(np.int64)  # differences of unsigned integers are never negative
+            if ((year >= 1000) & (year <= 9999)).all() and (np.diff(year) > 0).all():
+                return CaseAxis(year=year)
     return CaseAxis()
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 from .attributes import history_line
 from .forms import Form, Labelled, read_forms
 from .parallel import require_one_chunk, run_blockwise
-from .tasks import Reduction, StatisticTask, mean_of, quantiles_of, std_of
+from .tasks import MEMBER, Reduction, StatisticTask, mean_of, quantiles_of, std_of
 
 
 def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
@@ -170,21 +170,22 @@ def reduce_form(
     """
     shared = [d for d in form.dims if d not in form.loc.dims]
     if form.kind != "weighted" or not set(form.loc.dims) < set(form.parts["weights"].dims):
-        form, shared = form.broadcast(), []
+        shared = []
     loops = [*(d for d in form.dims if d not in shared), *shared]
     parts = {}
     for name, part in form.parts.items():
         require_one_chunk(part, (form.member_dim,), name="forecast")
         inner = [d for d in loops if d in part.dims]
         parts[name] = part.transpose(*inner, form.member_dim)
-    args = [parts.pop(name) for name in ("weights", "loc", "scale") if name in parts]
-    names = [name for name in ("weights", "loc", "scale") if name in form.parts]
-    core: list[tuple[Hashable, ...]] = [(form.member_dim,)] * len(args)
+        parts[name] = parts[name].drop_vars([form.member_dim], errors="ignore")
+        parts[name] = parts[name].rename({form.member_dim: MEMBER})
+    args = list(parts.values())
+    core: list[tuple[Hashable, ...]] = [(MEMBER,)] * len(args)
     if extra is not None:
         args.append(extra.transpose(*[d for d in loops if d in extra.dims]))
         core.append(())
     (result,) = run_blockwise(
-        StatisticTask(reduction, tuple(names), len(shared)),
+        StatisticTask(reduction, tuple(parts), len(shared)),
         *args,
         core=core,
         out=[tuple(new or ())],

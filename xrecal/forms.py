@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -48,9 +48,14 @@ class Form:
 
     def broadcast(self) -> Form:
         """All parts over all dimensions, for functions that need every case's own members."""
-        return self.with_parts(
-            dict(zip(self.parts, xr.broadcast(*self.parts.values()), strict=True))
-        )
+        whole = xr.broadcast(*self.parts.values())
+        # xarray hands on indexes only; a valid time may stand on a part that loc is narrower than.
+        coords = {name: c for part in self.parts.values() for name, c in part.coords.items()}
+        parts = [
+            part.assign_coords({name: c for name, c in coords.items() if name not in part.coords})
+            for part in whole
+        ]
+        return self.with_parts(dict(zip(self.parts, parts, strict=True)))
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
         """The same forecast with other arrays."""
@@ -101,22 +106,23 @@ def require_float(array: xr.DataArray, *, name: str) -> None:
 
 
 def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) -> Form | None:
-    level = find_dim(array, LEVEL, name=name)
-    member = find_dim(array, MEMBER, member_dim, name=name)
-    if level is not None and member is not None and member != level:
-        if member_dim is None:
+    dim = find_dim(array, MEMBER, member_dim, name=name)
+    if member_dim is None:
+        level = find_dim(array, LEVEL, name=name)
+        if dim is not None and level is not None:
             raise ValueError(
-                f"{name} has members along {member!r} and quantiles along {level!r}; "
+                f"{name} has members along {dim!r} and quantiles along {level!r}; "
                 f"name one with member_dim=..."
             )
-        level = None
-    if level is None and member is None:
+        dim = level if dim is None else dim
+    if dim is None:
         return None
     require_float(array, name=name)
-    if level is None:
-        assert member is not None
-        return Form(array.name, "ensemble", member, array)
-    return Form(array.name, "quantile", level, array, weights=_level_masses(array, level, name))
+    if array.sizes[dim] == 0:
+        raise ValueError(f"{name} has no members: its dimension {dim!r} has length 0")
+    if dim not in LEVEL.names:
+        return Form(array.name, "ensemble", dim, array)
+    return Form(array.name, "quantile", dim, array, weights=_level_masses(array, dim, name))
 
 
 def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
@@ -124,11 +130,12 @@ def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray
     top = 100.0 if dim == "percentile" else 1.0
     if dim not in array.coords:
         raise ValueError(f"{name} has no levels along {dim!r}; add them as its coordinate")
-    levels = np.asarray(array.coords[dim].to_numpy(), dtype=np.float64) / top
+    given = array.coords[dim].to_numpy()
+    levels = given / top if given.dtype.kind in "iuf" else np.array([np.nan])
     if not ((levels >= 0) & (levels <= 1)).all() or np.unique(levels).size < levels.size:
         raise ValueError(
             f"levels along {dim!r} of {name} must be different numbers from 0 to {top:g}, "
-            f"got {array.coords[dim].to_numpy()}"
+            f"got {given}"
         )
     order = np.argsort(levels)
     edges = np.concatenate([[0.0], (levels[order][1:] + levels[order][:-1]) / 2, [1.0]])
@@ -146,8 +153,13 @@ def _read_dataset(
         base = str(variable).removesuffix("_loc")
         if str(variable).endswith("_loc") and f"{base}_scale" in dataset:
             forms[base] = _read_normal(dataset, base, member_dim, name=name)
-            consumed |= {variable, f"{base}_scale", f"{base}_weight"}
-    weights = {v: w for v in dataset.data_vars if (w := _weight_variable(dataset, v)) is not None}
+            consumed |= {part.name for part in forms[base].parts.values()}
+    weights = {
+        variable: weight
+        for variable in dataset.data_vars
+        if variable not in consumed
+        and (weight := _weight_variable(dataset, variable, member_dim)) is not None
+    }
     for variable, array in dataset.data_vars.items():
         if variable in consumed or variable in weights.values():
             continue
@@ -159,31 +171,40 @@ def _read_dataset(
             form = replace(form, kind="weighted", weights=weight)
         if form is not None:
             forms[variable] = form
+    if member_dim is not None and all(form.member_dim != member_dim for form in forms.values()):
+        raise ValueError(
+            f"no variable of {name} has the dimension {member_dim!r} (member_dim); "
+            f"it has {list(dataset.dims)}"
+        )
     return forms
 
 
-def _weight_variable(dataset: xr.Dataset, variable: Hashable) -> Hashable | None:
+def _weight_variable(
+    dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
+) -> Hashable | None:
     """Variable that holds the member weights of another; never decided by its name alone."""
     for candidate in str(dataset[variable].attrs.get("ancillary_variables", "")).split():
         if candidate in dataset and dataset[candidate].attrs.get("role") == "member_weight":
             return candidate
     candidate = f"{variable}_weight"
     if candidate in dataset.data_vars and "units" not in dataset[candidate].attrs:
-        member = find_dim(dataset[variable], MEMBER, name=str(variable))
+        array = dataset[variable]
+        explicit = member_dim if member_dim in array.dims else None
+        member = find_dim(array, MEMBER, explicit, name=str(variable))
         if member is not None and member in dataset[candidate].dims:
             return candidate
     return None
 
 
 def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *, name: str) -> Form:
-    dim = "component" if member_dim is None else member_dim
-    parts: dict[str, Any] = {}
-    for part, suffix in {"loc": "_loc", "scale": "_scale", "weights": "_weight"}.items():
-        if base + suffix not in dataset:
-            continue
-        array = dataset[base + suffix]
-        if part == "weights" and dim not in array.dims:
-            continue  # another quantity of that name
-        require_float(array, name=f"{name}[{base + suffix!r}]")
-        parts[part] = array if dim in array.dims else array.expand_dims({dim: 1}, axis=-1)
+    parts = {"loc": dataset[f"{base}_loc"], "scale": dataset[f"{base}_scale"]}
+    explicit = any(member_dim in array.dims for array in parts.values())
+    dim: Hashable = member_dim if explicit and member_dim is not None else "component"
+    weights = dataset.get(f"{base}_weight")
+    if weights is not None and dim in weights.dims:  # else another quantity of that name
+        parts["weights"] = weights
+    for array in parts.values():
+        require_float(array, name=f"{name}[{array.name!r}]")
+    if not any(dim in array.dims for array in parts.values()):
+        parts = {part: array.expand_dims({dim: 1}, axis=-1) for part, array in parts.items()}
     return Form(base, "normal", dim, **parts)

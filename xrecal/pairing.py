@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from .dims import CALIBRATION, MEMBER, find_dim
+from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim
 from .forms import Form, Labelled, read_forms, require_float
 from .units import check_units
 
@@ -88,18 +89,18 @@ def _refuse_swapped(
 ) -> None:
     def has_members(array: object) -> bool:
         return isinstance(array, xr.DataArray) and (
-            any(d in MEMBER.names for d in array.dims) or member_dim in array.dims
+            member_dim in array.dims or bool(candidates(array, MEMBER) + candidates(array, LEVEL))
         )
 
-    def arrays(obj: object) -> list[xr.DataArray]:
-        if isinstance(obj, xr.DataArray):
-            return [obj]
-        return list(obj.values()) if isinstance(obj, Mapping) else []
+    def is_forecast(obj: object) -> bool:
+        if not isinstance(obj, Mapping):
+            return has_members(obj)
+        return any(map(has_members, obj.values())) or any(str(v).endswith("_loc") for v in obj)
 
-    if any(map(has_members, arrays(observations))) and not any(map(has_members, arrays(hindcast))):
+    if is_forecast(observations) and not is_forecast(hindcast):
         raise ValueError(
-            f"observations have a member dimension and {name} has none: are the two swapped? "
-            "Forecasts come first: hindcast.recal.fit(observations)"
+            f"observations are an ensemble or a distribution and {name} is not: are the two "
+            "swapped? Forecasts come first: hindcast.recal.fit(observations)"
         )
 
 
@@ -141,8 +142,8 @@ def pair_cases(
         raise TypeError(f"observations must be a DataArray, got {type(observations).__name__}")
     require_float(observations, name="observations")
     note = check_units(name, _units(form.loc), "observations", _units(observations))
-    widest = max(form.parts.values(), key=lambda part: part.ndim)
-    dim = find_dim(widest.isel({form.member_dim: 0}, drop=True), CALIBRATION, dim, name=name)
+    forecasts = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    dim = find_dim(forecasts, CALIBRATION, dim, name=name)
     if dim is None and require_dim:
         raise ValueError(
             f"{name} has none of the known calibration dimensions "
@@ -151,11 +152,11 @@ def pair_cases(
     _check_dims(form, observations, dim, name=name)
     matched = 0
     if dim is not None:
-        observations, matched = _match_labels(widest, observations, dim, name=name)
+        observations, matched = _match_labels(forecasts, observations, dim, name=name)
     for location in form.dims:
         if location != dim and location in observations.dims:
-            require_equal_labels(widest, observations, location, names=(name, "observations"))
-    unlabelled = [c for c in observations.coords if c not in observations.dims]
+            require_equal_labels(forecasts, observations, location, names=(name, "observations"))
+    unlabelled = [c for c in observations.coords if c not in observations.xindexes]
     observations = observations.drop_vars(unlabelled)
     return Pairs(form, observations, dim, matched, note)
 
@@ -207,28 +208,35 @@ def _match_labels(
                 f"labels along {dim!r} of {owner} must be unique, but {twice} stands there more "
                 f"than once; use {owner}.drop_duplicates({dim!r})"
             )
-    matched = (
-        int(np.isin(wanted, known).sum())
-        if wanted.dtype == known.dtype
-        else len(wanted.intersection(known))
-    )
+    matched = int((known.get_indexer(wanted) >= 0).sum())  # np.isin compares objects pair by pair
     if matched == 0:
+        types = [f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, known)]
+        if types[0] == types[1]:  # else told, since dates of two calendars print alike
+            types = ["", ""]
         raise ValueError(
-            f"no label along {dim!r} is common to {name} (first: {_first(wanted)}) and "
-            f"observations (first: {_first(known)})"
+            f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
+            f"observations (first: {_first(known)}{types[1]})"
         )
     if matched < size / 2:
         warnings.warn(
             f"only {matched} of {size} forecasts along {dim!r} have an observation",
-            stacklevel=5,
+            stacklevel=_users_stacklevel(),
         )
     if wanted.equals(known):
         return observations, matched
-    return observations.reindex({dim: forecasts[dim]}), matched
+    return observations.reindex_like(forecasts[dim]), matched
 
 
 def _first(index: object) -> str:
-    return ", ".join(str(label) for label in list(index)[:3])  # type: ignore[call-overload]
+    return ", ".join(str(label) for label in list(index)[:3]) or "none"  # type: ignore[call-overload]
+
+
+def _users_stacklevel() -> int:
+    """Level at which the caller's warning points to the first line outside this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def require_equal_labels(
@@ -251,20 +259,28 @@ def require_equal_labels(
             f"{names[0]} and {names[1]} have the same labels along {dim!r} in another order; use "
             f"{names[1]}.reindex({{{dim!r}: {names[0]}[{dim!r}]}})"
         )
-    differ = np.flatnonzero(np.asarray(a.indexes[dim] != b.indexes[dim]))[0]
+    labels, others = a.indexes[dim], b.indexes[dim]
+    differ = np.flatnonzero(np.asarray(labels != others))[0]
+    remedy = "bring both to the same locations"
+    numbers = labels.dtype.kind in "iuf" and others.dtype.kind in "iuf"
+    if numbers and np.allclose(labels, others, rtol=1e-6, atol=1e-6, equal_nan=True):
+        remedy = (
+            "they agree up to rounding, so if they mean the same use "
+            f"{names[1]}.assign_coords({{{dim!r}: {names[0]}[{dim!r}]}})"
+        )
     raise ValueError(
-        f"labels along {dim!r} differ, first at position {differ}: {a.indexes[dim][differ]} in "
-        f"{names[0]}, {b.indexes[dim][differ]} in {names[1]}; bring both to the same locations"
+        f"labels along {dim!r} differ, first at position {differ}: {labels[differ]} in "
+        f"{names[0]}, {others[differ]} in {names[1]}; {remedy}"
     )
 
 
 def in_order(pairs: Pairs) -> Pairs:
     """Cases by ascending label, so that blocks and gaps are contiguous in time."""
     dim = pairs.dim
-    index = pairs.form.loc.indexes.get(dim) if dim in pairs.form.loc.dims else None
-    if dim is None or index is None or index.is_monotonic_increasing:
+    indexes = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
+    if dim is None or not indexes or indexes[0].is_monotonic_increasing:
         return pairs
-    order = index.argsort()
+    order = indexes[0].argsort()
     parts = {
         name: part.isel({dim: order}) if dim in part.dims else part
         for name, part in pairs.form.parts.items()

@@ -16,11 +16,16 @@ from .methods import Method
 from .pairing import Observations, pair_cases, require_equal_labels
 from .parallel import require_one_chunk, run_blockwise
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
-from .tasks import PredictTask, Reduction, crps_of, normal_parameters, quantiles_of, weights_of
+from .tasks import (
+    MEMBER,
+    PredictTask,
+    Reduction,
+    crps_of,
+    normal_parameters,
+    quantiles_of,
+    weights_of,
+)
 from .units import check_units
-
-NEW_MEMBER = "new_member"
-"""Dimension of the members of new forecasts inside a task, where cases have their own."""
 
 
 def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
@@ -177,16 +182,16 @@ def _run(
     """
     has_cases = fitted.dim in form.dims
     loops = [*fitted.locations, *([fitted.dim] if has_cases else [])]
-    whole = form.broadcast()
     new = {
-        name: part.transpose(*loops, form.member_dim)
+        name: part.transpose(*[d for d in loops if d in part.dims], form.member_dim)
         .drop_vars([form.member_dim], errors="ignore")
-        .rename({form.member_dim: NEW_MEMBER})
-        for name, part in whole.parts.items()
+        .rename({form.member_dim: MEMBER})
+        for name, part in form.parts.items()
     }
     others = {}
     if method.needs_season:
-        others["season"] = _season(whole.loc, fitted.dim, method)
+        dated = [part for part in form.parts.values() if fitted.dim in part.dims]
+        others["season"] = _season(dated[0] if dated else form.loc, fitted.dim, method)
     if extra is not None:
         others["extra"] = extra.transpose(*[d for d in loops if d in extra.dims])
     state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
@@ -197,7 +202,7 @@ def _run(
         *new.values(),
         *others.values(),
         *state.values(),
-        core=[(NEW_MEMBER,)] * len(new)
+        core=[(MEMBER,)] * len(new)
         + [()] * len(others)
         + [tuple(d for d in (CASE, CASE_MEMBER) if d in v.dims) for v in state.values()],
         out=out,

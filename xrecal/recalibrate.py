@@ -131,12 +131,13 @@ def _dates(pairs: Pairs) -> dict[Hashable, Any]:
 
 def _fit_state(pairs: Pairs, method: Method, axis: CaseAxis, min_samples: int) -> xr.Dataset:
     """Lazy or computed state: one call for each chunk of locations."""
-    form, dim = pairs.form.broadcast(), pairs.dim
+    form, dim = pairs.form, pairs.dim
+    core = {dim: CASE, form.member_dim: CASE_MEMBER}
     locations = [d for d in form.dims if d != dim]
     parts = {
-        name: part.transpose(*locations, dim, form.member_dim)
+        name: part.transpose(*[d for d in (*locations, dim) if d in part.dims], form.member_dim)
         .drop_vars([c for c in part.coords if c not in locations])
-        .rename({dim: CASE, form.member_dim: CASE_MEMBER})
+        .rename({d: new for d, new in core.items() if d in part.dims})
         for name, part in form.parts.items()
     }
     observed = pairs.observations.drop_vars(list(pairs.observations.coords)).rename({dim: CASE})

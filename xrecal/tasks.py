@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
 """Distributions (L, T) and, where given, an array (L, T), to arrays (L, T, ...)."""
 
+MEMBER = "new_member"
+"""Dimension of the members of forecasts inside a task, where cases and results have their own."""
+
 # Weights exist only for a block of locations at a time, of about this size in bytes.
 WORKSPACE = 64_000_000
 
@@ -27,8 +30,8 @@ class PredictTask:
     """New forecasts and state of a chunk of locations in, arrays of a product out.
 
     Arguments of the call are the parts of the forecasts (..., T, p), further arrays (..., T), and
-    the state arrays, in the order of the names given here. Without ``has_cases`` there is one
-    forecast a location and no axis T.
+    the state arrays, in the order of the names given here; parts broadcast against each other.
+    Without ``has_cases`` there is one forecast a location and no axis T.
     """
 
     def __init__(
@@ -47,12 +50,12 @@ class PredictTask:
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
         """Run the task on one chunk."""
-        lead = args[0].shape[:-1]
+        parts, lead = together(args[: len(self.parts)])
         n_new = lead[-1] if self.has_cases else 1
-        n_locations = math.prod(lead) // max(n_new, 1)
+        n_locations = math.prod(lead[:-1] if self.has_cases else lead)
         shape = n_locations, n_new
         new = {
-            name: a.reshape(*shape, a.shape[-1]) for name, a in zip(self.parts, args, strict=False)
+            name: a.reshape(*shape, a.shape[-1]) for name, a in zip(self.parts, parts, strict=True)
         }
         rest = args[len(self.parts) :]
         others = dict(zip(self.others, rest, strict=False))
@@ -116,6 +119,16 @@ class PredictTask:
         )
 
 
+def together(parts: Sequence[FloatArray]) -> tuple[list[FloatArray], tuple[int, ...]]:
+    """Arrays (..., m) broadcast over all axes but the last, and the shape of those axes.
+
+    Done here, a chunk at a time: masses of quantiles or shared members repeated for every case of
+    a large forecast would not fit into memory.
+    """
+    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], lead
+
+
 def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
     """Weights (L, T, n) of a weighted ensemble."""
     assert distribution.weights is not None
@@ -150,7 +163,7 @@ def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
 class StatisticTask:
     """Parts of forecasts (..., m) and perhaps an array (...) in, a reduction of them out.
 
-    The last ``n_shared`` axes before that of the members are those of forecasts that share
+    Parts broadcast against each other. The last ``n_shared`` axes before that of the members are those of forecasts that share
     members: there the values have length one.
     """
 
@@ -161,8 +174,10 @@ class StatisticTask:
         """Run the task on one chunk."""
         from .arrays.distributions import Empirical, Normal
 
-        parts = dict(zip(self.parts, args, strict=False))
-        lead, n = args[0].shape[:-1], args[0].shape[-1]
+        given = args[: len(self.parts)]
+        whole, lead = together(given)
+        parts = dict(zip(self.parts, given if self.n_shared else whole, strict=True))
+        n, dtype = parts["loc"].shape[-1], parts["loc"].dtype
         locations = lead[: len(lead) - self.n_shared]
         shape: tuple[int, ...] = (math.prod(locations),)
         if self.n_shared:
@@ -178,4 +193,4 @@ class StatisticTask:
         (result,) = self.reduction(
             distribution, *(np.broadcast_to(a, lead).reshape(shape) for a in extra)
         )
-        return result.reshape(*lead, *result.shape[len(shape) :]).astype(args[0].dtype, copy=False)
+        return result.reshape(*lead, *result.shape[len(shape) :]).astype(dtype, copy=False)

@@ -183,7 +183,7 @@ def test_identical_forecasts_give_climatology(rng, projection):
 
 @pytest.mark.parametrize("where", ["member", "observation", "weight", "scale"])
 def test_invalid_values_leave_their_case_out(rng, where):
-    x, y = make_cases(rng, 1)
+    x, y = make_cases(rng, 1, missing=False)
     scale, case_weights = np.ones_like(x), np.ones_like(x)
     clean_y = y.copy()
     clean_y[0, 3] = np.nan
@@ -199,7 +199,7 @@ def test_invalid_values_leave_their_case_out(rng, where):
     fitted, clean = fit_ckme(cases, y), fit_ckme(cases, clean_y)
     assert fitted.status & INVALID
     np.testing.assert_array_equal(fitted.ridge, clean.ridge)
-    assert fitted.n_cases == clean.n_cases == 37
+    assert fitted.n_cases == clean.n_cases == 39
     new = Forecasts(*(None if part is None else part[:, 4:9] for part in cases))
     weights = ckme_weights(new, cases, y, fitted.bandwidth, fitted.ridge)
     np.testing.assert_array_equal(weights, ckme_weights(new, cases, clean_y, *clean[:2]))

@@ -8,7 +8,9 @@ from xrecal.arrays import climatology_weights
 
 YEAR = 365.25
 
-fractions = arrays(np.float64, st.integers(1, 12), elements=st.integers(0, 364).map(lambda d: d / 365))
+fractions = arrays(
+    np.float64, st.integers(1, 12), elements=st.integers(0, 364).map(lambda d: d / 365)
+)
 
 
 def reference(observations, n_new, window=None, season=None, new_season=None):

@@ -27,10 +27,8 @@ def double_sum_distance(x, y=None, x_weights=None, y_weights=None):
 
 
 def scipy_distance(x, y):
-    keep = [~np.isnan(row) for row in x], [~np.isnan(row) for row in y]
-    return np.array(
-        [[energy_distance(a[k], b[h]) ** 2 for b, h in zip(y, keep[1])] for a, k in zip(x, keep[0])]
-    )
+    x, y = ([row[~np.isnan(row)] for row in rows] for rows in (x, y))
+    return np.array([[energy_distance(a, b) ** 2 for b in y] for a in x])
 
 
 def frozen(*arrays):
@@ -120,7 +118,9 @@ def test_matrix_is_symmetric_with_a_positive_semi_definite_kernel(x):
 
 @given(ensembles)
 def test_self_is_cross_with_itself(x):
-    np.testing.assert_allclose(squared_energy_distance(x, x), squared_energy_distance(x), atol=1e-11)
+    np.testing.assert_allclose(
+        squared_energy_distance(x, x), squared_energy_distance(x), atol=1e-11
+    )
 
 
 @given(ensembles, st.floats(-1e3, 1e3))
@@ -217,7 +217,9 @@ def test_inputs_of_any_kind_stay_unchanged(rng):
     assert single.dtype == np.float64
     np.testing.assert_allclose(single, expected, atol=1e-5)
     integers = rng.integers(0, 9, (4, 3))
-    np.testing.assert_allclose(squared_energy_distance(integers), double_sum_distance(integers * 1.0))
+    np.testing.assert_allclose(
+        squared_energy_distance(integers), double_sum_distance(integers * 1.0)
+    )
 
 
 def test_errors():

@@ -134,7 +134,7 @@ def test_errors():
             similarity(d, bandwidth)
     with pytest.raises(ValueError, match=r"must be square, \(n, n\), got \(3, 2\)"):
         median_bandwidth(d[:, :2])
-    with pytest.raises(ValueError, match="the 3 forecasts are identical.*give a bandwidth"):
+    with pytest.raises(ValueError, match=r"the 3 forecasts are identical.*give a bandwidth"):
         median_bandwidth(d)
     with pytest.raises(ValueError, match="the 0 forecasts are identical"):
         median_bandwidth(np.full((2, 2), np.nan))

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import properscoring
 import pytest
@@ -69,7 +71,7 @@ def test_is_the_integrated_squared_cdf_error(rng):
             return (weighted_cdf(members, [z], weights)[0, 0] - (z >= y)) ** 2
 
         knots = np.unique([*members, y])
-        expected = sum(quad(error, a, b)[0] for a, b in zip(knots[:-1], knots[1:], strict=True))
+        expected = sum(quad(error, a, b)[0] for a, b in pairwise(knots))
         assert crps(np.array([y]), members, weights)[0] == pytest.approx(expected, abs=1e-9)
 
 

@@ -76,7 +76,9 @@ def test_known_values():
     members, weights = np.array([3.0, 1.0, 2.0]), np.array([0.5, 0.25, 0.25])
     assert weighted_mean(members, weights) == 2.25
     assert weighted_std(members, weights) == pytest.approx(np.sqrt(0.6875))
-    np.testing.assert_array_equal(weighted_cdf(members, [0.9, 1, 2.5, 3], weights), [0, 0.25, 0.5, 1])
+    np.testing.assert_array_equal(
+        weighted_cdf(members, [0.9, 1, 2.5, 3], weights), [0, 0.25, 0.5, 1]
+    )
     levels = [1, 0.5, 0.51, 0.25, 0.0]
     np.testing.assert_array_equal(weighted_quantile(members, levels, weights), [3, 2, 3, 1, 1])
     np.testing.assert_array_equal(equal_members(members, 4, weights), [1, 2, 3, 3])

@@ -100,8 +100,13 @@ def _rows(beta: FloatArray) -> FloatArray:
 @njit(nogil=True)
 def simplex_row(beta: Any, out: Any) -> None:
     """Euclidean projection of one row."""
-    top = beta.max()  # sums relative to it lose no digits where all weights are large
-    shift, kept = ((beta - top).sum() - 1.0) / beta.size, beta.size
+    top, total, kept = -np.inf, 0.0, beta.size
+    for b in beta:
+        if b > top or np.isnan(b):
+            top = b
+    for b in beta:  # sums relative to the largest lose no digits where all are large
+        total += b - top
+    shift = (total - 1.0) / kept
     while True:
         total, count = 0.0, 0
         for b in beta:

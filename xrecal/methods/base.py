@@ -71,5 +71,14 @@ class Method(Protocol):
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Where forecasts (L, T, m) have no member, (L, T)."""
-    return np.asarray(np.isnan(forecasts.loc).all(axis=-1))
+    """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
+    from xrecal.arrays.forms import usable_observations
+
+    usable, _ = usable_observations(forecasts, np.zeros(forecasts.loc.shape[:2]))
+    return np.isnan(usable)
+
+
+def is_positive(value: object) -> bool:
+    """Whether a setting is a positive, finite number."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return number and 0 < value < np.inf  # type: ignore[operator]

@@ -13,7 +13,7 @@ from xrecal import arrays
 from xrecal.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Output, Parameter, State
+from .base import Output, Parameter, State, is_positive
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
@@ -83,11 +83,12 @@ class CKME:
                 )
         for name, automatic in (("bandwidth", "median"), ("ridge", "cv")):
             value = getattr(self, name)
-            if value != automatic and not (_is_number(value) and value > 0):
+            if not (is_positive(value) or (isinstance(value, str) and value == automatic)):
                 raise ValueError(
                     f"CKME: {name} must be {automatic!r} or a positive number, got {value!r}"
                 )
-        if not isinstance(self.gap, (int, np.integer)) or self.gap < 0:
+        whole = isinstance(self.gap, (int, np.integer)) and not isinstance(self.gap, bool)
+        if not whole or self.gap < 0:
             raise ValueError(f"CKME: gap must be a number of cases, 0 or more, got {self.gap!r}")
         if self.gap and self.folds == "random":
             raise ValueError("CKME: random folds have no neighbours; use gap=0 or folds='block'")
@@ -163,7 +164,3 @@ class CKME:
             projection=self.projection,
         )
         return Empirical(state.observations, weights)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)

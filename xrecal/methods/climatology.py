@@ -14,7 +14,7 @@ from xrecal.arrays.status import TOO_FEW
 from xrecal.dims import CaseAxis
 from xrecal.typing import FloatArray
 
-from .base import Output, Parameter, State, missing_forecasts
+from .base import Output, Parameter, State, is_positive, missing_forecasts
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
@@ -39,7 +39,7 @@ class Climatology:
     output: ClassVar[Output] = "weighted"
 
     def __post_init__(self) -> None:
-        if self.window is not None and not self.window > 0:
+        if self.window is not None and not is_positive(self.window):
             raise ValueError(
                 f"Climatology: window must be a positive number of days, got {self.window!r}"
             )
