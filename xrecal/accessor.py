@@ -46,23 +46,29 @@ class _Recal(Generic[T]):
         """Recalibrate these forecasts; see :meth:`xrecal.Recalibrator.apply`."""
         return model.apply(self._obj)
 
-    def mean(self) -> Labelled:
+    def mean(self, *, member_dim: Hashable | None = None) -> Labelled:
         """Mean of each forecast; see :func:`xrecal.ensembles.mean`."""
-        return ensembles.mean(self._obj)
+        return ensembles.mean(self._obj, member_dim=member_dim)
 
-    def std(self) -> Labelled:
+    def std(self, *, member_dim: Hashable | None = None) -> Labelled:
         """Standard deviation of each forecast; see :func:`xrecal.ensembles.std`."""
-        return ensembles.std(self._obj)
+        return ensembles.std(self._obj, member_dim=member_dim)
 
-    def quantile(self, q: float | Sequence[float] | np.ndarray) -> Labelled:
+    def quantile(
+        self, q: float | Sequence[float] | np.ndarray, *, member_dim: Hashable | None = None
+    ) -> Labelled:
         """Quantiles of each forecast; see :func:`xrecal.ensembles.quantile`."""
-        return ensembles.quantile(self._obj, q)
+        return ensembles.quantile(self._obj, q, member_dim=member_dim)
 
     def crps(
-        self, observations: Observations, dim: Hashable | Sequence[Hashable] | None = None
+        self,
+        observations: Observations,
+        dim: Hashable | Sequence[Hashable] | None = None,
+        *,
+        member_dim: Hashable | None = None,
     ) -> Labelled:
         """Score against what verified; see :func:`xrecal.diagnostics.crps`."""
-        return diagnostics.crps(self._obj, observations, dim)
+        return diagnostics.crps(self._obj, observations, dim, member_dim=member_dim)
 
 
 @xr.register_dataarray_accessor("recal")

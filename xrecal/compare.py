@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from . import diagnostics
@@ -16,12 +17,22 @@ RAW, CLIMATOLOGY = "raw", "climatology"
 
 
 class Comparison(xr.Dataset):
-    """Dataset of scores by method, which prints as a table."""
+    """Dataset of scores by method, which prints as a table.
+
+    ``sel`` has an argument named ``method``, so one is picked by ``sel({"method": "CKME"})``.
+    """
 
     __slots__ = ()
 
     def __repr__(self) -> str:
         """Table of scores over all locations, each weighted by its number of cases."""
+        known = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
+        if not known or not {CLIMATOLOGY, RAW} <= set(self.indexes["method"]):
+            return super().__repr__()  # what is left after a selection
+        with np.errstate(invalid="ignore", divide="ignore"):  # a reference without error, or cases
+            return self._table()
+
+    def _table(self) -> str:
         units = self["crps"].attrs.get("units")
         others = [d for d in self["crps"].dims if d != "method"]
         cases = self["n_cases"]
@@ -71,12 +82,14 @@ def compare(
         Over ``method`` and locations: ``crps`` in the unit of the variable, ``skill_climatology``
         and ``skill_raw`` (1 - CRPS / CRPS of the reference; 1 is perfect, 0 no gain), and
         ``n_cases``. All methods are scored on the cases that all of them predict. Computed, also
-        from Dask. Prints as a table over all locations.
+        from Dask. Prints as a table over all locations. Pick a method by
+        ``sel({"method": label})``, as ``sel`` has another argument of that name.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, or inputs do not fit.
+        If there is more than one variable, no dimension of cases in ``forecast``, or inputs do
+        not fit.
     """
     forms = read_forms(hindcast, member_dim, name="hindcast")
     if len(forms) != 1:
@@ -89,20 +102,26 @@ def compare(
         )
         for label, method in labelled.items()
     }
-    scores: dict[str, Any] = {RAW: diagnostics.crps(forecast, verification)}
+    fitted = next(iter(models[CLIMATOLOGY].variables.values()))
+    raw = diagnostics.crps(forecast, verification, member_dim=member_dim)
+    if fitted.dim not in raw.dims:
+        raise ValueError(
+            f"forecast lacks the dimension {fitted.dim!r} of the cases to score; it has "
+            f"{list(raw.dims)}"
+        )
+    scores: dict[str, Any] = {RAW: raw}
     scores |= {label: model.crps(forecast, verification) for label, model in models.items()}
     by_method = xr.concat(list(scores.values()), "method").compute()
     by_method = by_method.assign_coords(method=list(scores))
-    case_dim = next(iter(models[CLIMATOLOGY].variables.values())).dim
     common = by_method.notnull().all("method")
-    crps = by_method.where(common).mean(case_dim)
+    crps = by_method.where(common).mean(fitted.dim)
     skill = {
         f"skill_{reference}": (1 - crps / crps.sel({"method": reference}, drop=True)).assign_attrs(
             long_name=f"skill against {reference}", units="1"
         )
         for reference in (CLIMATOLOGY, RAW)
     }
-    n_cases = common.sum(case_dim).assign_attrs(long_name="number of cases scored")
+    n_cases = common.sum(fitted.dim).assign_attrs(long_name="number of cases scored")
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     crps = crps.assign_attrs(scores[RAW].attrs)
     return Comparison({"crps": crps, **skill, "n_cases": n_cases}, attrs=attrs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
+import numpy as np
 import xarray as xr
 
 from .ensembles import reduce_form
@@ -16,6 +17,8 @@ def crps(
     forecast: Labelled,
     observations: Observations,
     dim: Hashable | Sequence[Hashable] | None = None,
+    *,
+    member_dim: Hashable | None = None,
 ) -> Labelled:
     r"""Continuous ranked probability score of forecasts of any form.
 
@@ -27,6 +30,8 @@ def crps(
         What verified, in the same units; matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
 
     Returns
     -------
@@ -50,7 +55,7 @@ def crps(
         pairs = pair_cases(form, observed, name="forecast", require_dim=False)
         return reduce_form(form, crps_of, extra=pairs.observations)
 
-    return score_variables(forecast, observations, one, dim)
+    return score_variables(forecast, observations, one, dim, member_dim)
 
 
 def score_variables(
@@ -58,10 +63,11 @@ def score_variables(
     observations: Observations,
     score: Callable[[Form, xr.DataArray], xr.DataArray],
     dim: Hashable | Sequence[Hashable] | None,
+    member_dim: Hashable | None,
 ) -> Labelled:
     """Score every pair of variables and average over ``dim``."""
     results: dict[Hashable, xr.DataArray] = {}
-    paired = pair_variables(forecast, observations, None, name="forecast")
+    paired = pair_variables(forecast, observations, member_dim, name="forecast")
     for name, (form, observed) in paired.items():
         scores = score(form, observed)
         over = [] if dim is None else [dim] if isinstance(dim, str) else list(dim)  # type: ignore[call-overload]
@@ -75,7 +81,9 @@ def score_variables(
         }
         if "units" in form.loc.attrs:
             attrs["units"] = form.loc.attrs["units"]
-        results[name] = (scores.mean(over) if over else scores).assign_attrs(attrs)
+        if over:
+            scores = scores.mean(over, dtype=np.float64).astype(scores.dtype)
+        results[name] = scores.assign_attrs(attrs)
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(results.values())).rename("crps")
     return xr.Dataset(results)

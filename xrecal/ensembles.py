@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from .attributes import history_line
+from .attributes import describing, history_line
 from .forms import Form, Labelled, read_forms
+from .pairing import require_equal_labels
 from .parallel import require_one_chunk, run_blockwise
-from .tasks import MEMBER, Reduction, StatisticTask, mean_of, quantiles_of, std_of
+from .tasks import NEW_MEMBER, Reduction, StatisticTask, mean_of, quantiles_of, std_of
 
 
 def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
@@ -32,13 +33,14 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If there is no member dimension, or weights lack it.
+        If there is no member dimension, weights lack it, or labels differ.
     """
     (form,) = read_forms(values, name="values").values()
     if form.member_dim not in weights.dims:
         raise ValueError(
             f"weights lack the member dimension {form.member_dim!r}; they have {list(weights.dims)}"
         )
+    _require_same_labels({"values": values, "weights": weights})
     name = "forecast" if values.name is None else values.name
     return xr.Dataset(
         {
@@ -70,7 +72,7 @@ def gaussian(
     Raises
     ------
     ValueError
-        If weights have no dimension ``component``.
+        If weights have no dimension ``component``, or labels differ.
     """
     if weights is not None and "component" not in weights.dims:
         raise ValueError(
@@ -81,34 +83,50 @@ def gaussian(
     parts = {f"{name}_loc": loc, f"{name}_scale": scale}
     if weights is not None:
         parts[f"{name}_weight"] = weights
+    _require_same_labels(parts)
     return xr.Dataset(parts)
 
 
-def mean(forecast: Labelled) -> Labelled:
+def _require_same_labels(parts: dict[str, xr.DataArray]) -> None:
+    """Raise ValueError where labels differ, which a Dataset would fill up with NaN."""
+    (first, a), *others = parts.items()
+    for name, b in others:
+        for dim in set(a.dims) & set(b.dims):
+            require_equal_labels(a, b, dim, names=(first, name))
+
+
+def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     """Mean of each forecast distribution, in the unit of the variable.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
         In any of the four forms.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
         As the forecast, without the members; lazy if it is.
     """
-    return _statistic(forecast, mean_of, "mean")
+    return _statistic(forecast, mean_of, "mean", member_dim)
 
 
-def std(forecast: Labelled) -> Labelled:
+def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     """Standard deviation of each forecast distribution (not corrected for ensemble size).
 
     Parameters and result as for :func:`mean`.
     """
-    return _statistic(forecast, std_of, "standard deviation")
+    return _statistic(forecast, std_of, "standard deviation", member_dim)
 
 
-def quantile(forecast: Labelled, q: float | Sequence[float] | np.ndarray) -> Labelled:
+def quantile(
+    forecast: Labelled,
+    q: float | Sequence[float] | np.ndarray,
+    *,
+    member_dim: Hashable | None = None,
+) -> Labelled:
     """Quantiles of each forecast distribution.
 
     Parameters
@@ -117,6 +135,8 @@ def quantile(forecast: Labelled, q: float | Sequence[float] | np.ndarray) -> Lab
         In any of the four forms.
     q : float or sequence of float
         Levels in [0, 1].
+    member_dim : hashable, optional
+        As for :func:`mean`.
 
     Returns
     -------
@@ -133,26 +153,52 @@ def quantile(forecast: Labelled, q: float | Sequence[float] | np.ndarray) -> Lab
 
     levels = check_levels(np.asarray(q))
     reduction = partial(quantiles_of, levels=levels)
-    result = _statistic(forecast, reduction, "quantiles", {"quantile": levels.size})
+    result = _statistic(forecast, reduction, "quantiles", member_dim, {"quantile": levels.size})
     result = result.assign_coords(quantile=levels)
     return result.isel(quantile=0) if np.ndim(q) == 0 else result
+
+
+def task_parts(
+    form: Form, loops: Sequence[Hashable], core: Mapping[Hashable, Hashable]
+) -> dict[str, xr.DataArray]:
+    """Parts of a forecast as tasks take them: ``core`` dimensions last, under their new names.
+
+    Along other dimensions each part keeps to those it has, and tasks broadcast them chunk by
+    chunk: masses of quantiles repeated for every case of a large forecast would fill the memory.
+    """
+    sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
+    parts = {}
+    for name, part in form.parts.items():
+        whole = part.expand_dims({d: sizes[d] for d in core if d not in part.dims})
+        along = [c for c, coordinate in whole.coords.items() if set(core) & set(coordinate.dims)]
+        parts[name] = (
+            whole.drop_vars(along)
+            .transpose(*[d for d in loops if d in whole.dims], *core)
+            .rename(core)
+        )
+    return parts
 
 
 def _statistic(
     forecast: Labelled,
     reduction: Reduction,
     what: str,
+    member_dim: Hashable | None,
     new: Mapping[Hashable, int] | None = None,
 ) -> Labelled:
     result = map_forms(
-        forecast, lambda form: reduce_form(form, reduction, new).assign_attrs(form.loc.attrs)
+        forecast,
+        member_dim,
+        lambda form: reduce_form(form, reduction, new).assign_attrs(describing(form.loc.attrs)),
     )
     return result.assign_attrs(history_line(result.attrs, f"{what} of the forecast distribution"))
 
 
-def map_forms(forecast: Labelled, function: Callable[[Form], xr.DataArray]) -> Labelled:
+def map_forms(
+    forecast: Labelled, member_dim: Hashable | None, function: Callable[[Form], xr.DataArray]
+) -> Labelled:
     """Result of a function on each forecast variable, of the type of ``forecast``."""
-    results = {name: function(form) for name, form in read_forms(forecast).items()}
+    results = {name: function(form) for name, form in read_forms(forecast, member_dim).items()}
     if isinstance(forecast, xr.DataArray):
         return next(iter(results.values())).rename(forecast.name)
     return xr.Dataset(results, attrs=forecast.attrs)
@@ -170,17 +216,13 @@ def reduce_form(
     """
     shared = [d for d in form.dims if d not in form.loc.dims]
     if form.kind != "weighted" or not set(form.loc.dims) < set(form.parts["weights"].dims):
-        shared = []
+        shared = []  # each case has members of its own
     loops = [*(d for d in form.dims if d not in shared), *shared]
-    parts = {}
-    for name, part in form.parts.items():
+    for part in form.parts.values():
         require_one_chunk(part, (form.member_dim,), name="forecast")
-        inner = [d for d in loops if d in part.dims]
-        parts[name] = part.transpose(*inner, form.member_dim)
-        parts[name] = parts[name].drop_vars([form.member_dim], errors="ignore")
-        parts[name] = parts[name].rename({form.member_dim: MEMBER})
+    parts = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
     args = list(parts.values())
-    core: list[tuple[Hashable, ...]] = [(MEMBER,)] * len(args)
+    core: list[tuple[Hashable, ...]] = [(NEW_MEMBER,)] * len(args)
     if extra is not None:
         args.append(extra.transpose(*[d for d in loops if d in extra.dims]))
         core.append(())

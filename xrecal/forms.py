@@ -155,10 +155,10 @@ def _read_dataset(
             forms[base] = _read_normal(dataset, base, member_dim, name=name)
             consumed |= {part.name for part in forms[base].parts.values()}
     weights = {
-        variable: weight
+        variable: found
         for variable in dataset.data_vars
         if variable not in consumed
-        and (weight := _weight_variable(dataset, variable, member_dim)) is not None
+        and (found := _weight_variable(dataset, variable, member_dim)) is not None
     }
     for variable, array in dataset.data_vars.items():
         if variable in consumed or variable in weights.values():
@@ -205,6 +205,9 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
         parts["weights"] = weights
     for array in parts.values():
         require_float(array, name=f"{name}[{array.name!r}]")
-    if not any(dim in array.dims for array in parts.values()):
-        parts = {part: array.expand_dims({dim: 1}, axis=-1) for part, array in parts.items()}
-    return Form(base, "normal", dim, **parts)
+    size = max(array.sizes.get(dim, 1) for array in parts.values())
+    whole = {
+        part: array if dim in array.dims else array.expand_dims({dim: size}, axis=-1)
+        for part, array in parts.items()
+    }
+    return Form(base, "normal", dim, **whole)

@@ -49,8 +49,9 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
     if split:
         counts = " and ".join(f"{d!r} in {len(array.chunksizes[d])} chunks" for d in split)
         fix = ", ".join(f"{d!r}: -1" for d in split)
+        verb = "have" if name.endswith("s") else "has"
         raise ValueError(
-            f"{name} has {counts}, but every task needs all of it; use {name}.chunk({{{fix}}}) "
+            f"{name} {verb} {counts}, but every task needs all of it; use {name}.chunk({{{fix}}}) "
             "and cut the location dimensions instead"
         )
 
@@ -64,6 +65,9 @@ class _OneThread:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        # Dask names its tasks by this; by default they would carry the address of the object, so
+        # that equal calls had different names.
+        self.__name__ = getattr(function, "__name__", type(function).__name__.strip("_"))
 
     def __call__(self, *args: Any) -> Any:
         with one_blas_thread():

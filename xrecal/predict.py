@@ -10,14 +10,15 @@ import xarray as xr
 
 from .attributes import history_line
 from .diagnostics import score_variables
-from .dims import case_axis
+from .dims import LEVEL, MEMBER, case_axis
+from .ensembles import task_parts
 from .forms import Form, Labelled, read_forms
 from .methods import Method
 from .pairing import Observations, pair_cases, require_equal_labels
 from .parallel import require_one_chunk, run_blockwise
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
 from .tasks import (
-    MEMBER,
+    NEW_MEMBER,
     PredictTask,
     Reduction,
     crps_of,
@@ -35,18 +36,22 @@ def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
         base = "forecast" if name is None else name
         if model.method.output == "normal":
             loc, scale = _run(model.method, form, fitted, normal_parameters, [(), ()])
-            what = "of the recalibrated normal distribution"
-            variables[f"{base}_loc"] = loc.assign_attrs(
-                fitted.attrs | {"long_name": f"location {what}"}
-            )
+            variables[f"{base}_loc"] = loc.assign_attrs(fitted.attrs)
             units = {k: v for k, v in fitted.attrs.items() if k == "units"}
             variables[f"{base}_scale"] = scale.assign_attrs(
-                units | {"long_name": f"standard deviation {what}"}
+                units | {"long_name": "standard deviation of the recalibrated forecast"}
             )
             continue
-        member = form.member_dim
+        member = _result_member_dim(form)
         (weights,) = _run(model.method, form, fitted, weights_of, [(CASE,)])
-        members = fitted.state["observations"].rename({CASE: member})
+        members = fitted.state["observations"]
+        members = members.drop_vars(
+            [  # may differ between hindcast and forecast: the latter's count
+                name
+                for name, coordinate in members.coords.items()
+                if name not in members.indexes and (name in weights.coords or not coordinate.dims)
+            ]
+        ).rename({CASE: member})
         dims = [d for d in weights.dims if d in members.dims]
         variables[base] = members.transpose(*dims).assign_attrs(
             fitted.attrs | {"ancillary_variables": f"{base}_weight"}
@@ -99,7 +104,7 @@ def crps(
         (scores,) = _run(model.method, form, fitted, crps_of, [()], extra=pairs.observations)
         return scores
 
-    return score_variables(forecast, observations, one, dim)
+    return score_variables(forecast, observations, one, dim, _member_dim(model, forecast))
 
 
 def _map_variables(
@@ -122,11 +127,8 @@ def _match_variables(
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other."""
     fitted = dict(model.variables)
-    explicit = next(iter(fitted.values())).member_dim
-    array = isinstance(forecast, xr.DataArray)
-    known = array and explicit in forecast.dims
-    forms = read_forms(forecast, explicit if known else None, name="forecast")
-    if array and len(fitted) == 1:
+    forms = read_forms(forecast, _member_dim(model, forecast), name="forecast")
+    if isinstance(forecast, xr.DataArray) and len(fitted) == 1:
         matched = {forecast.name: (next(iter(forms.values())), next(iter(fitted.values())))}
     else:
         missing = [name for name in forms if name not in fitted]
@@ -141,6 +143,15 @@ def _match_variables(
     for form, variable in matched.values():
         _check_forecast(form, variable)
     return matched
+
+
+def _member_dim(model: Recalibrator, forecast: Labelled) -> Hashable | None:
+    """Dimension of the hindcast's members, where the forecast has it and no rule finds it."""
+    dims = [d for fitted in model.variables.values() if (d := fitted.member_dim) in forecast.dims]
+    named = (*MEMBER.names, *LEVEL.names, "component")
+    if isinstance(forecast, xr.Dataset):  # whose variables may differ in it
+        dims = [d for d in dims if d not in named]
+    return dims[0] if dims else None
 
 
 def _check_forecast(form: Form, fitted: FittedVariable) -> None:
@@ -163,7 +174,7 @@ def _check_forecast(form: Form, fitted: FittedVariable) -> None:
     for part in form.parts.values():
         require_one_chunk(part, (form.member_dim,), name="forecast")
         for location in (d for d in fitted.locations if d in part.dims):
-            require_equal_labels(fitted.state, part, location, names=("the model", "forecast"))
+            require_equal_labels(fitted.state, part, location, names=("model.state", "forecast"))
 
 
 def _run(
@@ -182,12 +193,7 @@ def _run(
     """
     has_cases = fitted.dim in form.dims
     loops = [*fitted.locations, *([fitted.dim] if has_cases else [])]
-    new = {
-        name: part.transpose(*[d for d in loops if d in part.dims], form.member_dim)
-        .drop_vars([form.member_dim], errors="ignore")
-        .rename({form.member_dim: MEMBER})
-        for name, part in form.parts.items()
-    }
+    new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
     others = {}
     if method.needs_season:
         dated = [part for part in form.parts.values() if fitted.dim in part.dims]
@@ -202,7 +208,7 @@ def _run(
         *new.values(),
         *others.values(),
         *state.values(),
-        core=[(MEMBER,)] * len(new)
+        core=[(NEW_MEMBER,)] * len(new)
         + [()] * len(others)
         + [tuple(d for d in (CASE, CASE_MEMBER) if d in v.dims) for v in state.values()],
         out=out,
@@ -225,14 +231,20 @@ def _season(forecast: xr.DataArray, dim: Hashable, method: Method) -> xr.DataArr
     return xr.DataArray(season[0])
 
 
+def _result_member_dim(form: Form) -> Hashable:
+    """The user's member dimension; past observations are neither quantiles nor components."""
+    return form.member_dim if form.kind in ("ensemble", "weighted") else "member"
+
+
 def _in_user_order(result: xr.DataArray, form: Form, fitted: FittedVariable) -> xr.DataArray:
     """Dimensions as in the forecast, the new one in place of the members; their coordinates."""
     new = [d for d in result.dims if d not in form.dims]
     if new == [CASE]:
-        result = result.rename({CASE: form.member_dim})
+        member = _result_member_dim(form)
+        result = result.rename({CASE: member})
         label = f"calibration_{fitted.dim}"
         if label in fitted.state.coords:
             labels = fitted.state.coords[label]
-            result = result.assign_coords({label: (form.member_dim, labels.data, labels.attrs)})
-        new = [form.member_dim]
+            result = result.assign_coords({label: (member, labels.data, labels.attrs)})
+        new = [member]
     return result.transpose(*form.order(tuple(new)))

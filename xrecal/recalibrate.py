@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from .attributes import describing
 from .dims import CaseAxis, case_axis
+from .ensembles import task_parts
 from .forms import Form, Labelled
 from .methods import CKME, Method
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
@@ -109,7 +111,7 @@ def _fit_variable(
         kind=form.kind,
         dim=pairs.dim,
         member_dim=form.member_dim,
-        attrs=dict(form.loc.attrs),
+        attrs=describing(form.loc.attrs),
         axis=axis,
         n_matched=pairs.n_matched,
         n_forecasts=n_cases,
@@ -132,14 +134,8 @@ def _dates(pairs: Pairs) -> dict[Hashable, Any]:
 def _fit_state(pairs: Pairs, method: Method, axis: CaseAxis, min_samples: int) -> xr.Dataset:
     """Lazy or computed state: one call for each chunk of locations."""
     form, dim = pairs.form, pairs.dim
-    core = {dim: CASE, form.member_dim: CASE_MEMBER}
     locations = [d for d in form.dims if d != dim]
-    parts = {
-        name: part.transpose(*[d for d in (*locations, dim) if d in part.dims], form.member_dim)
-        .drop_vars([c for c in part.coords if c not in locations])
-        .rename({d: new for d, new in core.items() if d in part.dims})
-        for name, part in form.parts.items()
-    }
+    parts = task_parts(form, locations, {dim: CASE, form.member_dim: CASE_MEMBER})
     observed = pairs.observations.drop_vars(list(pairs.observations.coords)).rename({dim: CASE})
     observed = observed.transpose(*[d for d in locations if d in observed.dims], CASE)
     task = _FitTask(method, tuple(parts), axis, min_samples)
@@ -160,13 +156,12 @@ def _fit_state(pairs: Pairs, method: Method, axis: CaseAxis, min_samples: int) -
         core=[(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)],
         out=[*cases, (CASE,), (), (), *([()] * len(method.parameters))],
         dtypes=dtypes,
-        sizes={CASE: observed.sizes[CASE], CASE_MEMBER: form.loc.sizes[form.member_dim]},
+        sizes={CASE: observed.sizes[CASE], CASE_MEMBER: parts["loc"].sizes[CASE_MEMBER]},
     )
     state = xr.Dataset(dict(zip(names, results, strict=True)))
-    scalar = {c: v for c, v in form.loc.coords.items() if not {dim, form.member_dim} & set(v.dims)}
-    state = state.assign_coords(scalar)
-    if dim in form.loc.indexes:
-        labels = (CASE, form.loc.indexes[dim], form.loc[dim].attrs)
+    labelled = [part[dim] for part in form.parts.values() if dim in part.indexes]
+    if labelled:
+        labels = (CASE, labelled[0].to_index(), labelled[0].attrs)
         state = state.assign_coords({f"calibration_{dim}": labels})
     return _describe(state, method, form.loc.attrs)
 
@@ -185,8 +180,12 @@ class _FitTask:
         from .arrays.status import INVALID
 
         *parts, observations = args
-        lead, core = parts[0].shape[:-2], parts[0].shape[-2:]
-        flat = {name: part.reshape(-1, *core) for name, part in zip(self.parts, parts, strict=True)}
+        core = parts[0].shape[-2:]
+        lead = np.broadcast_shapes(*(part.shape[:-2] for part in parts))
+        flat = {
+            name: np.broadcast_to(part, (*lead, *core)).reshape(-1, *core)
+            for name, part in zip(self.parts, parts, strict=True)
+        }
         cases = Forecasts(**flat).as_compiled()
         observed = np.broadcast_to(observations, (*lead, core[0])).reshape(-1, core[0])
         usable, invalid = usable_observations(cases, observed)
@@ -194,7 +193,11 @@ class _FitTask:
         fitted["status"] = (fitted["status"] | (INVALID * invalid)).astype(np.int8)
         kept = sort_members(cases)._asdict() if self.method.keeps_cases else {}
         return (
-            *(kept[name].reshape(*lead, *core) for name in self.parts if name in kept),
+            *(
+                kept[name].reshape(*lead, *core).astype(part.dtype, copy=False)
+                for name, part in zip(self.parts, parts, strict=True)
+                if name in kept
+            ),
             usable.reshape(*lead, core[0]),
             fitted["n_cases"].astype(np.int32).reshape(lead),
             fitted["status"].reshape(lead),

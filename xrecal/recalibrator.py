@@ -125,7 +125,8 @@ class Recalibrator:
         -------
         Dataset
             For each variable a weighted ensemble: ``NAME`` holds the past observations along
-            the member dimension, ``NAME_weight`` their probabilities, and the coordinate
+            the member dimension (``member`` for quantiles and normal distributions),
+            ``NAME_weight`` their probabilities, and the coordinate
             ``calibration_<dim>`` the case each comes from. From EMOS ``NAME_loc`` and
             ``NAME_scale`` of normal distributions. NaN where the forecast or the fit is missing.
 

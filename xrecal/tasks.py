@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
 """Distributions (L, T) and, where given, an array (L, T), to arrays (L, T, ...)."""
 
-MEMBER = "new_member"
+NEW_MEMBER = "new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
 # Weights exist only for a block of locations at a time, of about this size in bytes.
@@ -163,8 +163,8 @@ def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
 class StatisticTask:
     """Parts of forecasts (..., m) and perhaps an array (...) in, a reduction of them out.
 
-    Parts broadcast against each other. The last ``n_shared`` axes before that of the members are those of forecasts that share
-    members: there the values have length one.
+    Parts broadcast against each other. The last ``n_shared`` axes before that of the members are
+    those of forecasts that share members: there the values have length one.
     """
 
     def __init__(self, reduction: Reduction, parts: tuple[str, ...], n_shared: int) -> None:

@@ -12,9 +12,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from xrecal.arrays._normal_numba import fill_normal_distances, mean_absolute_normal
 from xrecal.arrays.normal import (
-    fill_normal_distances,
-    mean_absolute_normal,
     normal_crps,
     normal_mean_std,
     normal_quantile,

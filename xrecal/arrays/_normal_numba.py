@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ._compiled import inner, kernel
 
 SQRT_2 = math.sqrt(2.0)
 SQRT_2_PI = math.sqrt(2.0 * math.pi)
 ROUNDING = 1e-13  # squared distances below this fraction of 2E|X-Y| are rounding of equal forecasts
 
 
-@njit(nogil=True)
+@kernel
 def mean_absolute_normal(loc: float, scale: float) -> float:
     """E|Z| of Z ~ N(loc, scale²), in the unit of both; |loc| where scale is 0. Compiled."""
     if scale == 0.0:
@@ -24,7 +25,7 @@ def mean_absolute_normal(loc: float, scale: float) -> float:
     return loc * math.erf(z / SQRT_2) + 2.0 * scale * math.exp(-0.5 * z * z) / SQRT_2_PI
 
 
-@njit(nogil=True)
+@inner
 def _mean_distance(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights):  # type: ignore[no-untyped-def]
     """E|X - Y| of two mixtures (k,), (l,) with normalised weights."""
     total = 0.0
@@ -39,7 +40,7 @@ def _mean_distance(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights):  # typ
     return total
 
 
-@njit(nogil=True)
+@inner
 def _prepare(loc, scale, weights):  # type: ignore[no-untyped-def]
     """Weights (n, k) normalised over valid components, and E|X - X'| (n,), NaN if there is none."""
     normalised = np.zeros(loc.shape)
@@ -59,7 +60,7 @@ def _prepare(loc, scale, weights):  # type: ignore[no-untyped-def]
     return normalised, within
 
 
-@njit(nogil=True)
+@kernel
 def fill_normal_distances(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights, out):  # type: ignore[no-untyped-def]
     """Squared energy distances of mixtures (n, k) and (q, l) into `out` (n, q). Compiled, no GIL.
 
@@ -82,7 +83,7 @@ def fill_normal_distances(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights, 
             out[i, j] = 0.0 if squared < ROUNDING * across else squared
 
 
-@njit(nogil=True)
+@kernel
 def fill_normal_crps(observations, loc, scale, weights, out):  # type: ignore[no-untyped-def]
     """CRPS E|X - y| - E|X - X'|/2 of mixtures (n, k), normalised weights, at observations (n,)."""
     for i in range(observations.size):
@@ -94,7 +95,7 @@ def fill_normal_crps(observations, loc, scale, weights, out):  # type: ignore[no
         out[i] = 0.0 if crps < 0.0 else crps
 
 
-@njit(nogil=True)
+@inner
 def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no-untyped-def]
     """Return q - F(z), with F(z-) unless `closed`, and F'(z); level is q, or 1 - q if `upper`."""
     tail, density = 0.0, 0.0
@@ -108,7 +109,7 @@ def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no
     return (tail - level if upper else level - tail), density
 
 
-@njit(nogil=True)
+@inner
 def _smooth_root(low, high, *mixture):  # type: ignore[no-untyped-def]
     """Solve F(z) = q in a bracket without point masses inside: Newton, guarded by bisection."""
     width = step = high - low
@@ -129,7 +130,7 @@ def _smooth_root(low, high, *mixture):  # type: ignore[no-untyped-def]
     return z
 
 
-@njit(nogil=True)
+@inner
 def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
     """Smallest z with F(z) >= q; `normal_quantile` is that of N(0, 1) at q."""
     low, high = np.inf, -np.inf  # the mixture's quantile lies between those of its components
@@ -156,7 +157,7 @@ def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[
     return _smooth_root(low, high, *mixture)
 
 
-@njit(nogil=True)
+@kernel
 def fill_normal_quantiles(levels, normal_quantiles, loc, scale, weights, out):  # type: ignore[no-untyped-def]
     """Quantiles (n, Q) at ascending levels of mixtures (n, k) with normalised weights."""
     for i in range(loc.shape[0]):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from xrecal.typing import FloatArray
+
+from ._compiled import inner, kernel
 
 # Ensembles compared at once. The inner loop over them is what the compiler turns into vector
 # instructions; 32 was fastest among 8, 16, 32 and 64 with AVX2 and with AVX-512.
@@ -95,7 +96,7 @@ def _checked(
     return values, weights
 
 
-@njit(nogil=True)
+@kernel
 def self_distances(x: Any, weights: Any) -> Any:
     """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n); compiled."""
     n = x.shape[0]
@@ -110,7 +111,7 @@ def self_distances(x: Any, weights: Any) -> Any:
     return squared
 
 
-@njit(nogil=True)
+@kernel
 def cross_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
     centre, tolerance = _location_and_rounding(x, x_weights, y, y_weights)
@@ -124,7 +125,7 @@ def cross_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     return squared
 
 
-@njit(nogil=True)
+@inner
 def _location_and_rounding(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     """A common centre, which keeps offsets such as 273.15 out of the sums, and their rounding."""
     x_total, x_count, x_low, x_high = _total_and_range(x, x_weights)
@@ -133,7 +134,7 @@ def _location_and_rounding(x: Any, x_weights: Any, y: Any, y_weights: Any) -> An
     return centre, ROUNDING * max(max(x_high, y_high) - centre, centre - min(x_low, y_low), 0.0)
 
 
-@njit(nogil=True)
+@inner
 def _total_and_range(values: Any, weights: Any) -> Any:
     """Sum, number, minimum and maximum of the members that count."""
     total, count, low, high = 0.0, 0, np.inf, -np.inf
@@ -147,7 +148,7 @@ def _total_and_range(values: Any, weights: Any) -> Any:
     return total, count, low, high
 
 
-@njit(nogil=True)
+@inner
 def _sorted_rows(values: Any, weights: Any, centre: float) -> Any:
     """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
 
@@ -176,7 +177,7 @@ def _sorted_rows(values: Any, weights: Any, centre: float) -> Any:
     return points, mass, spread
 
 
-@njit(nogil=True)
+@inner
 def _mean_distances(x: Any, x_mass: Any, y: Any, y_mass: Any) -> Any:
     """``E|X-Y|`` for rows of sorted points, (n, m), (q, p) -> (n, q).
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from xrecal.typing import FloatArray
+
+from ._compiled import kernel
 
 VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 is one without members
 
@@ -47,7 +48,7 @@ class Forecasts(NamedTuple):
         return Forecasts(loc, scale, weights)
 
 
-@njit(nogil=True)
+@kernel
 def valid_forecasts(loc: Any, scale: Any, weights: Any, cell: int) -> Any:
     """Verdict on each forecast of a location: 0 without members, 1 valid, 2 invalid.
 
@@ -97,7 +98,7 @@ def usable_observations(
     return usable, invalid
 
 
-@njit(nogil=True)
+@kernel
 def _mark_unusable(loc: Any, scale: Any, weights: Any, observations: Any, invalid: Any) -> None:
     for cell in range(loc.shape[0]):
         verdict = valid_forecasts(loc, scale, weights, cell)

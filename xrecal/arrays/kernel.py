@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from xrecal.typing import FloatArray
+
+from ._compiled import kernel
 
 KERNELS = ("gaussian", "laplace")
 
@@ -93,11 +94,14 @@ def check_kernel(kernel: str) -> None:
         raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")
 
 
-@njit(nogil=True)
+@kernel
 def positive_median(squared: Any) -> float:
     """Median of the positive entries above the diagonal; infinity where there are none."""
     chosen = _subset(squared.shape[0], MEDIAN_CASES)
-    largest = squared.max() if squared.size else 0.0
+    largest = 0.0
+    for i in range(squared.shape[0]):
+        for j in range(i):
+            largest = max(largest, squared[i, j])
     positive = np.empty(chosen.size * (chosen.size - 1) // 2)
     count = 0
     for a in range(chosen.size):
@@ -107,11 +111,11 @@ def positive_median(squared: Any) -> float:
                 positive[count] = d
                 count += 1
     if count == 0:
-        return np.inf  # type: ignore[no-any-return]
+        return np.inf
     return np.median(positive[:count])  # type: ignore[no-any-return]
 
 
-@njit(nogil=True)
+@kernel
 def _subset(n: int, size: int) -> Any:
     """``size`` of the numbers below n without replacement (all if n is smaller), always the same.
 
@@ -129,7 +133,7 @@ def _subset(n: int, size: int) -> Any:
     return numbers[:size]
 
 
-@njit(nogil=True)
+@kernel
 def fill_similarity(squared: Any, bandwidth: float, laplace: bool) -> None:
     """Replace squared distances by similarities, in place."""
     for i in range(squared.shape[0]):

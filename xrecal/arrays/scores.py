@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from xrecal.typing import FloatArray
 
+from ._compiled import kernel
 from .weighted import by_support
 
 
@@ -32,7 +32,8 @@ def crps(
     array of float64, shape of ``observations``
         :math:`\sum_i w_i |x_i - y| - \frac{1}{2} \sum_{ij} w_i w_j |x_i - x_j| \ge 0` in u: the
         score of the distribution itself, not the "fair" estimate for an infinite ensemble. NaN
-        where the observation is NaN, no member is left, or a weight is NaN.
+        where the observation is NaN, no member is left, a weight is NaN, or an infinite member
+        has positive weight.
 
     Raises
     ------
@@ -90,36 +91,45 @@ def _own_members(
     return np.where(undefined, np.nan, score)
 
 
-@njit(nogil=True)
+@kernel
 def _fill_crps(observations: Any, support: Any, mass: Any, out: Any) -> None:
-    """``int (F - 1{z >= y})^2 dz`` for observations (L, T), supports (L, n), weights (L, T, n)."""
+    """``int (F - 1{z >= y})^2 dz`` for observations (L, T), supports (L, n), weights (L, T, n).
+
+    Below the observation the integrand is the squared mass below z, above it that above z: two
+    walks towards the observation, without a branch or a division for each member.
+    """
     n = support.shape[1]
-    values = np.empty(n)
+    z = np.empty(n)
     for cell in range(support.shape[0]):
         for i in range(n):
-            values[i] = support[cell, i]
-        order = np.argsort(values)
+            z[i] = support[cell, i]
+        order = np.argsort(z)
+        first, last = 0, n  # finite members; NaN and infinity sort to the ends
+        for i in range(n):
+            z[i] = support[cell, order[i]]
+        while last > 0 and not z[last - 1] < np.inf:
+            last -= 1
+        while first < last and z[first] == -np.inf:
+            first += 1
         for t in range(mass.shape[1]):
-            y, total = float(observations[cell, t]), 0.0
-            for i in range(n):
-                if not np.isnan(values[i]):
-                    total += mass[cell, t, i]
-            if np.isnan(y) or not total > 0:
-                out[cell, t] = np.nan
-                continue
-            score, below, last = 0.0, 0.0, np.nan
-            for i in order:
-                z, weight = values[i], mass[cell, t, i] / total
-                if np.isnan(z) or weight == 0:
-                    continue
-                if np.isnan(last):
-                    score += max(z - y, 0.0)
-                elif y <= last:
-                    score += (z - last) * (below - 1.0) ** 2
-                elif y >= z:
-                    score += (z - last) * below**2
-                else:
-                    score += (y - last) * below**2 + (z - y) * (below - 1.0) ** 2
-                below += weight
-                last = z
-            out[cell, t] = score + max(y - last, 0.0)
+            y, row = observations[cell, t], mass[cell, t]
+            score, below, above, i = 0.0, 0.0, 0.0, first
+            while i < last and z[i] < y:
+                if i > first:
+                    score += (z[i] - z[i - 1]) * below * below
+                below += row[order[i]]
+                i += 1
+            for j in range(last - 1, i - 1, -1):
+                if j < last - 1:
+                    score += (z[j + 1] - z[j]) * above * above
+                above += row[order[j]]
+            if i > first:
+                score += (y - z[i - 1]) * below * below
+            if i < last:
+                score += (z[i] - y) * above * above
+            total = below + above
+            out[cell, t] = score / (total * total) if total > 0 else np.nan
+            for j in range(n):
+                infinite = (j < first or j >= last) and not np.isnan(z[j])
+                if infinite and row[order[j]] > 0:
+                    out[cell, t] = np.nan

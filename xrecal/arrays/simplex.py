@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from xrecal.typing import FloatArray
+
+from ._compiled import kernel
 
 
 def project_simplex(beta: FloatArray) -> FloatArray:
@@ -97,7 +98,7 @@ def _rows(beta: FloatArray) -> FloatArray:
     return rows
 
 
-@njit(nogil=True)
+@kernel
 def simplex_row(beta: Any, out: Any) -> None:
     """Euclidean projection of one row."""
     top, total, kept = -np.inf, 0.0, beta.size
@@ -121,11 +122,13 @@ def simplex_row(beta: Any, out: Any) -> None:
         out[i] = weight if not weight <= 0 else 0.0
 
 
-@njit(nogil=True)
+@kernel
 def energy_row(beta: Any, support: Any, out: Any) -> None:
     """Energy projection of one row on its ascending support."""
     n = beta.size
-    total = beta.sum()
+    total = 0.0
+    for b in beta:
+        total += b
     level, width, length = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     blocks, below = 0, 0.0
     for i in range(n - 1):

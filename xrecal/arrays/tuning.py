@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ._compiled import inner, kernel
 from .simplex import energy_row, simplex_row
 
 LOSSES = ("crps", "laplace")
 
 # Ridges tried, in powers of ten, and how finely the best one is then located.
-GRID_LOW, GRID_HIGH, GRID_STEP = -6.0, 0.0, 0.5
-GOLDEN = (np.sqrt(5.0) - 1) / 2
-REFINEMENTS = 5  # 2 * 0.5 * 0.618**5 = 0.09 powers of ten
+GRID_LOW, GRID_STEP, GRID_SIZE = -6.0, 0.5, 13
+SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
+REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 
 # With fewer folds than two nothing is held out; then this many contiguous blocks are made.
 DEFAULT_BLOCKS = 5
 
 
-@njit(nogil=True)
+@kernel
 def assign_folds(groups: Any, slot: Any, blocks: int) -> Any:
     """Fold number of each case, from 0.
 
@@ -50,7 +50,7 @@ def assign_folds(groups: Any, slot: Any, blocks: int) -> Any:
     return fold
 
 
-@njit(nogil=True)
+@kernel
 def choose_ridge(
     gram: Any, target: Any, fold: Any, slot: Any, gap: int, laplace: bool, energy: bool
 ) -> Any:
@@ -64,47 +64,35 @@ def choose_ridge(
     """
     values, vectors = np.linalg.eigh(gram)
     decay = _decay(target)
-    steps = int(round((GRID_HIGH - GRID_LOW) / GRID_STEP)) + 1
-    best, best_loss = 0, np.inf
-    for k in range(steps):
-        ridge = 10.0 ** (GRID_LOW + k * GRID_STEP)
+    low = best = high = GRID_LOW
+    best_loss = np.inf
+    for trial in range(GRID_SIZE + REFINEMENTS):  # one loop, as the loss is slow to compile
+        exponent = GRID_LOW + trial * GRID_STEP
+        if trial == GRID_SIZE:
+            low, high = best - GRID_STEP, best + GRID_STEP
+            if low < GRID_LOW or high >= exponent:
+                return 10.0**best, True
+        if trial >= GRID_SIZE:
+            wider_above = high - best > best - low
+            exponent = best + SECTION * (high - best if wider_above else low - best)
         loss = _held_out_loss(
-            values, vectors, target, decay, fold, slot, gap, ridge, laplace, energy
+            values, vectors, target, decay, fold, slot, gap, 10.0**exponent, laplace, energy
         )
-        if loss <= best_loss:  # of equal ones the larger ridge, which is the smoother forecast
-            best, best_loss = k, loss
-    if best == 0 or best == steps - 1:
-        return 10.0 ** (GRID_LOW + best * GRID_STEP), True
-    # Golden section between the neighbours of the best; each step evaluates one new point.
-    middle = GRID_LOW + best * GRID_STEP
-    low, high = middle - GRID_STEP, middle + GRID_STEP
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    losses = np.empty(2)
-    for side in range(2):
-        ridge = 10.0 ** (left if side == 0 else right)
-        losses[side] = _held_out_loss(
-            values, vectors, target, decay, fold, slot, gap, ridge, laplace, energy
-        )
-    for _ in range(REFINEMENTS):
-        if losses[0] < best_loss:
-            middle, best_loss = left, losses[0]
-        if losses[1] < best_loss:
-            middle, best_loss = right, losses[1]
-        if losses[0] < losses[1]:
-            high, right, losses[1] = right, left, losses[0]
-            left = high - GOLDEN * (high - low)
-            new, side = left, 0
+        if loss < best_loss or (loss == best_loss and trial < GRID_SIZE):
+            # Of equal losses on the grid the larger ridge, which is the smoother forecast.
+            if exponent > best:
+                low = best
+            else:
+                high = best
+            best, best_loss = exponent, loss
+        elif exponent > best:
+            high = exponent
         else:
-            low, left, losses[0] = left, right, losses[1]
-            right = low + GOLDEN * (high - low)
-            new, side = right, 1
-        losses[side] = _held_out_loss(
-            values, vectors, target, decay, fold, slot, gap, 10.0**new, laplace, energy
-        )
-    return 10.0**middle, False
+            low = exponent
+    return 10.0**best, False
 
 
-@njit(nogil=True)
+@kernel
 def _decay(target: Any) -> Any:
     """``exp(-gap / theta)`` between neighbouring targets, theta the median positive distance."""
     n = target.size
@@ -122,7 +110,7 @@ def _decay(target: Any) -> Any:
     return decay
 
 
-@njit(nogil=True)
+@kernel
 def _held_out_loss(
     values: Any,
     vectors: Any,
@@ -140,7 +128,10 @@ def _held_out_loss(
     total, scored = 0.0, 0
     weights, beta = np.empty(n), np.empty(n)
     support, projected = np.empty(n), np.empty(n)
-    for f in range(fold.max() + 1):
+    n_folds = 0
+    for f in fold:
+        n_folds = max(n_folds, f + 1)
+    for f in range(n_folds):
         out, n_held = _left_out(fold, f, slot, gap)
         n_train = n - out.size
         if n_train < 2 or n_held == 0:
@@ -175,7 +166,7 @@ def _held_out_loss(
     return total / scored if scored else np.inf
 
 
-@njit(nogil=True)
+@inner
 def _signed_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
     """Weights (n, n_held) of all cases for the first ``n_held`` of those left out.
 
@@ -202,9 +193,9 @@ def _signed_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: flo
     return np.dot(columns, held)
 
 
-@njit(nogil=True)
+@inner
 def _left_out(fold: Any, f: int, slot: Any, gap: int) -> Any:
-    """Cases of fold ``f``, then the others within ``gap`` slots of one of them; how many are held."""
+    """Cases of fold ``f``, then others within ``gap`` slots of one of them; how many are held."""
     n = fold.size
     out = np.empty(n, dtype=np.int64)
     held = 0
@@ -214,7 +205,10 @@ def _left_out(fold: Any, f: int, slot: Any, gap: int) -> Any:
             held += 1
     size = held
     if gap > 0:
-        near = np.zeros(slot.max() + 1, dtype=np.int64)
+        n_slots = 0
+        for s in slot:
+            n_slots = max(n_slots, s + 1)
+        near = np.zeros(n_slots, dtype=np.int64)
         for c in out[:held]:
             for s in range(max(slot[c] - gap, 0), min(slot[c] + gap + 1, near.size)):
                 near[s] = 1
@@ -225,7 +219,7 @@ def _left_out(fold: Any, f: int, slot: Any, gap: int) -> Any:
     return out[:size], held
 
 
-@njit(nogil=True)
+@inner
 def _laplace_loss(weights: Any, decay: Any, case: int) -> float:
     """``l(y, y) - 2 sum w_i l(y_i, y) + w'Lw`` at target ``case``, L never built.
 
@@ -241,10 +235,10 @@ def _laplace_loss(weights: Any, decay: Any, case: int) -> float:
     right = 0.0
     for i in range(weights.size - 1, case, -1):
         right = decay[i - 1] * (right + weights[i])
-    return 1.0 - 2 * (match + right) + quadratic  # type: ignore[no-any-return]
+    return 1.0 - 2 * (match + right) + quadratic
 
 
-@njit(nogil=True)
+@inner
 def _crps_loss(weights: Any, target: Any, case: int) -> float:
     """CRPS ``int (F - 1{z >= y})^2 dz`` at target ``case``; targets ascend and contain y."""
     total, below = 0.0, 0.0

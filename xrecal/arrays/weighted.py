@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from xrecal.typing import FloatArray
+
+from ._compiled import kernel
 
 # Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
 LEVEL_ROUNDING = 1e-12
@@ -66,7 +67,7 @@ def weighted_cdf(
     """
     values, mass = _present(members, weights)
     below = [(mass * (values <= t)).sum(-1) for t in np.asarray(thresholds, dtype=np.float64)]
-    return np.minimum(np.stack(below, axis=-1), 1.0)
+    return np.asarray(np.minimum(np.stack(below, axis=-1), 1.0))
 
 
 def weighted_quantile(
@@ -183,7 +184,7 @@ def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
     return np.where(missing, 0.0, members), mass
 
 
-@njit(nogil=True)
+@kernel
 def _fill_quantiles(support: Any, mass: Any, levels: Any, out: Any) -> None:
     """Quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n)."""
     n = support.shape[1]
