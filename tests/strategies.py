@@ -51,7 +51,7 @@ FORMS = {
     "ensemble": lambda ensemble: ensemble,
     "weighted": lambda ensemble: xrecal.weighted(ensemble, _weights(ensemble)),
     "shared": lambda ensemble: xrecal.weighted(
-        ensemble.isel(time=0, drop=True), _weights(ensemble) * (abs(ensemble - 281) < 2)
+        ensemble.isel(time=0, drop=True), np.exp(-(abs(ensemble.drop_attrs() - 281) / 2))
     ),
     "quantile": lambda ensemble: ensemble.quantile(LEVELS, "member", keep_attrs=True),
     "percentile": lambda ensemble: ensemble.rename(member="percentile").assign_coords(

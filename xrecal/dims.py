@@ -35,6 +35,14 @@ CALIBRATION = Role(
     ("time", "init", "init_time", "forecast_reference_time"),
     ("time", "forecast_reference_time"),
 )
+LEAD_NAMES = (
+    "lead",
+    "lead_time",
+    "step",
+    "prediction_timedelta",
+    "forecast_period",
+)
+"""Names of dimensions of lead times: locations, whose observations are at other times."""
 
 
 def find_dim(

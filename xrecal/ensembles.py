@@ -10,7 +10,7 @@ import xarray as xr
 
 from .attributes import describing, history_line
 from .forms import Form, Labelled, read_forms
-from .pairing import require_equal_labels
+from .labels import require_equal_labels
 from .parallel import require_one_chunk, run_blockwise
 from .tasks import NEW_MEMBER, Reduction, StatisticTask, mean_of, quantiles_of, std_of
 

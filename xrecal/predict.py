@@ -13,8 +13,9 @@ from .diagnostics import score_variables
 from .dims import LEVEL, MEMBER, case_axis
 from .ensembles import task_parts
 from .forms import Form, Labelled, read_forms
+from .labels import require_equal_labels
 from .methods import Method
-from .pairing import Observations, pair_cases, require_equal_labels
+from .pairing import Observations, pair_cases
 from .parallel import require_one_chunk, run_blockwise
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
 from .tasks import (

@@ -178,10 +178,11 @@ def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
     if mass.ndim == members.ndim + 1:
         members, missing = members[..., np.newaxis, :], missing[..., np.newaxis, :]
     mass = np.where(missing, 0.0, mass)
+    members = np.where(mass == 0, 0.0, members)  # infinity times zero
     total = mass.sum(-1, keepdims=True)
     with np.errstate(invalid="ignore"):
         mass = mass / np.where(total > 0, total, np.nan)
-    return np.where(missing, 0.0, members), mass
+    return members, mass
 
 
 @kernel

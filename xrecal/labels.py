@@ -1,0 +1,106 @@
+"""Labels of two objects along one dimension: matched for cases, equal for locations."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Hashable
+
+import numpy as np
+import xarray as xr
+
+
+def match_labels(
+    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable, *, name: str
+) -> tuple[xr.DataArray, int]:
+    """Observations at the labels of the forecasts, NaN where there is none, and how many match.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing on one side, not unique, or none is common.
+    """
+    labelled = [obj for obj in (forecasts, observations) if dim in obj.indexes]
+    size, observed_size = forecasts.sizes[dim], observations.sizes[dim]
+    if not labelled:
+        if size != observed_size:
+            raise ValueError(
+                f"{name} has {size} cases along {dim!r}, observations have {observed_size}, and "
+                "neither has labels to match them by; add a coordinate to both"
+            )
+        return observations, size
+    if len(labelled) == 1:
+        bare = "observations" if dim in forecasts.indexes else name
+        raise ValueError(f"{bare} have no labels along {dim!r} to match by; add the coordinate")
+    wanted, known = forecasts.indexes[dim], observations.indexes[dim]
+    for index, owner in ((wanted, name), (known, "observations")):
+        if not index.is_unique:
+            twice = index[index.duplicated()][0]
+            raise ValueError(
+                f"labels along {dim!r} of {owner} must be unique, but {twice} stands there more "
+                f"than once; use {owner}.drop_duplicates({dim!r})"
+            )
+    matched = int((known.get_indexer(wanted) >= 0).sum())  # np.isin compares objects pair by pair
+    if matched == 0:
+        types = [f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, known)]
+        if types[0] == types[1]:  # else told, since dates of two calendars print alike
+            types = ["", ""]
+        raise ValueError(
+            f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
+            f"observations (first: {_first(known)}{types[1]})"
+        )
+    if matched < size / 2:
+        warnings.warn(
+            f"only {matched} of {size} forecasts along {dim!r} have an observation",
+            stacklevel=_users_stacklevel(),
+        )
+    if wanted.equals(known):
+        return observations, matched
+    return observations.reindex_like(forecasts[dim]), matched
+
+
+def _first(index: object) -> str:
+    return ", ".join(str(label) for label in list(index)[:3]) or "none"  # type: ignore[call-overload]
+
+
+def _users_stacklevel() -> int:
+    """Level at which the caller's warning points to the first line outside this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def require_equal_labels(
+    a: xr.DataArray | xr.Dataset,
+    b: xr.DataArray | xr.Dataset,
+    dim: Hashable,
+    *,
+    names: tuple[str, str],
+) -> None:
+    """Raise ValueError unless both have the same size and, if both have them, labels along dim."""
+    if a.sizes[dim] != b.sizes[dim]:
+        raise ValueError(
+            f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
+            f"{b.sizes[dim]} labels; select the same ones"
+        )
+    if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
+        return
+    if a.indexes[dim].sort_values().equals(b.indexes[dim].sort_values()):
+        raise ValueError(
+            f"{names[0]} and {names[1]} have the same labels along {dim!r} in another order; use "
+            f"{names[1]}.reindex({{{dim!r}: {names[0]}[{dim!r}]}})"
+        )
+    labels, others = a.indexes[dim], b.indexes[dim]
+    differ = np.flatnonzero(np.asarray(labels != others))[0]
+    remedy = "bring both to the same locations"
+    numbers = labels.dtype.kind in "iuf" and others.dtype.kind in "iuf"
+    if numbers and np.allclose(labels, others, rtol=1e-6, atol=1e-6, equal_nan=True):
+        remedy = (
+            "they agree up to rounding, so if they mean the same use "
+            f"{names[1]}.assign_coords({{{dim!r}: {names[0]}[{dim!r}]}})"
+        )
+    raise ValueError(
+        f"labels along {dim!r} differ, first at position {differ}: {labels[differ]} in "
+        f"{names[0]}, {others[differ]} in {names[1]}; {remedy}"
+    )
