@@ -6,6 +6,7 @@ import xarray as xr
 import xrecal
 from xrecal import arrays
 from xrecal.arrays.forms import Forecasts
+from xrecal.parallel import one_blas_thread
 
 LEVELS = np.array([0.05, 0.3, 0.5, 0.9])
 
@@ -73,10 +74,12 @@ METHODS = {
 def recalibrate_point(members, truth, new, verification, min_samples=20):
     """CKME of plain ensembles (n, m) at one point, by the array functions alone."""
     cases, forecasts = Forecasts(members[np.newaxis]), Forecasts(new[np.newaxis])
-    fitted = arrays.fit_ckme(cases, truth[np.newaxis], min_samples=min_samples)
-    weights = arrays.ckme_weights(
-        forecasts, cases, truth[np.newaxis], fitted.bandwidth, fitted.ridge
-    )[0]
+    stored = Forecasts(np.sort(cases.loc, axis=-1))  # as in a model: sums have one order
+    with one_blas_thread():  # sums of several threads differ in their last digits
+        fitted = arrays.fit_ckme(cases, truth[np.newaxis], min_samples=min_samples)
+        weights = arrays.ckme_weights(
+            forecasts, stored, truth[np.newaxis], fitted.bandwidth, fitted.ridge
+        )[0]
     return {
         "ridge": fitted.ridge[0],
         "bandwidth": fitted.bandwidth[0],

@@ -177,7 +177,7 @@ def test_other_member_dimensions_are_named():
 
 
 def test_levels_and_chunks_that_cannot_be():
-    with pytest.raises(ValueError, match="q must hold levels between 0 and 1, got -0.1"):
+    with pytest.raises(ValueError, match="q must hold levels between 0 and 1, got"):
         ENSEMBLE.recal.quantile(-0.1)
     with pytest.raises(ValueError, match=r"forecast.chunk\(\{'member': -1\}\)"):
         ENSEMBLE.chunk(member=2).recal.mean()

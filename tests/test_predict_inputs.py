@@ -57,7 +57,7 @@ def test_unused_slots_have_no_weight():
 def test_labels_and_attributes_come_back(model):
     grid = {"latitude": (("lat", "lon"), np.arange(4.0).reshape(2, 2)), "run": "operational"}
     hindcast = HINDCAST.assign_coords(grid | {"run": "hindcast"})
-    new = NEW.assign_coords(grid | {"latitude": grid["latitude"][0:1] + (np.ones((2, 2)),)})
+    new = NEW.assign_coords(grid | {"latitude": (("lat", "lon"), np.ones((2, 2)))})
     fitted = hindcast.recal.fit(TRUTH)
     for result in (fitted.apply(new), fitted.quantile(new, 0.5), fitted.crps(new, VERIFIED)):
         assert result.run == "operational"

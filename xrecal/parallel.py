@@ -84,6 +84,7 @@ def one_blas_thread() -> Iterator[None]:
     global _tasks_running, _limiter
     with _lock:
         if _tasks_running == 0:
+            _take_control()
             _limiter = _controller().limit(limits=1, user_api="blas")
         _tasks_running += 1
     try:
@@ -92,7 +93,20 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _tasks_running -= 1
             if _tasks_running == 0:
+                _take_control()
                 _limiter.restore_original_limits()
+                _take_control()
+
+
+def _take_control() -> None:
+    """Let the calling thread set limits.
+
+    Recent versions of threadpoolctl give them to the first thread that sets one and silently
+    ignore all others: after one fit on NumPy, Dask's threads would run with all BLAS threads.
+    """
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @cache

@@ -1,0 +1,45 @@
+import inspect
+import subprocess
+import sys
+
+import pytest
+import xarray as xr
+
+import xrecal
+from xrecal import diagnostics, ensembles, recalibrate
+
+from .strategies import ensemble_and_truth, new_cases
+
+HINDCAST, TRUTH = ensemble_and_truth()
+NEW, VERIFIED = new_cases()
+DOORS = {
+    "fit": recalibrate.fit,
+    "mean": ensembles.mean,
+    "std": ensembles.std,
+    "quantile": ensembles.quantile,
+    "crps": diagnostics.crps,
+}
+
+
+@pytest.mark.parametrize("accessor", [xr.DataArray.recal, xr.Dataset.recal])
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_has_the_signature_of_its_function(accessor, door):
+    _, *inside = inspect.signature(DOORS[door]).parameters.values()
+    _, *outside = inspect.signature(getattr(accessor, door)).parameters.values()
+    assert outside == inside
+
+
+def test_two_calls():
+    model = HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), min_samples=30)
+    assert isinstance(model, xrecal.Recalibrator)
+    assert NEW.recal.apply(model).identical(model.apply(NEW))
+    as_dataset = HINDCAST.to_dataset().recal.fit({"t2m": TRUTH}, xrecal.EMOS(), min_samples=30)
+    assert NEW.to_dataset().recal.apply(as_dataset).equals(model.apply(NEW))
+    assert NEW.recal.crps(VERIFIED).identical(diagnostics.crps(NEW, VERIFIED))
+
+
+@pytest.mark.parametrize("package", ["numba", "matplotlib", "distributed", "scipy.optimize"])
+def test_import_loads_only_what_it_needs(package):
+    code = f"import sys, xrecal; print({package!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
