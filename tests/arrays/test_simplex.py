@@ -236,7 +236,7 @@ def test_inputs_stay_unchanged_and_float32_works(rng):
 
 def test_compiled_rows_are_the_python_ones(rng):
     beta, support, out = rng.normal(size=9), np.sort(rng.normal(size=9)), np.empty(9)
-    simplex_row.py_func(beta, out)
+    simplex_row.py_func(beta, support, out)
     np.testing.assert_allclose(out, project_simplex(beta), atol=1e-15)
     energy_row.py_func(beta, support, out)
     np.testing.assert_allclose(out, project_energy(beta, support), atol=1e-14)

@@ -5,10 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import similarity, squared_energy_distance
-from xrecal.arrays.tuning import _decay, _held_out_loss, assign_folds, choose_ridge
+from xrecal.arrays.simplex import PROJECTIONS
+from xrecal.arrays.tuning import LOSSES, _held_out_loss, assign_folds, choose_ridge
 
 from .test_simplex import isotonic_projection, sorted_projection
 
+PLAIN = PROJECTIONS["euclidean"], *LOSSES["crps"]
 GRID = 10.0 ** np.arange(-6, 0.1, 0.5)
 
 
@@ -114,7 +116,8 @@ def test_equal_groups_are_cut_in_order_of_time(n, blocks, random):
 def test_ridge_is_the_brute_force_minimum(rng, loss, projection, grouping, gap):
     n = 90 if gap and grouping == "random" else 36  # a gap around random cases leaves few
     gram, target, fold, slot = make_problem(rng, n, grouping)
-    options = loss == "laplace", projection == "energy"
+    between, loss_at = LOSSES[loss]
+    project = PROJECTIONS[projection]
     eigen = np.linalg.eigh(gram)
 
     def expected(ridge):
@@ -122,12 +125,12 @@ def test_ridge_is_the_brute_force_minimum(rng, loss, projection, grouping, gap):
 
     on_grid = np.array([expected(ridge) for ridge in GRID])
     found = [
-        _held_out_loss(*eigen, target, _decay(target), fold, slot, gap, ridge, *options)
+        _held_out_loss(*eigen, target, between(target), fold, slot, gap, ridge, project, loss_at)
         for ridge in GRID
     ]
     np.testing.assert_allclose(found, on_grid, rtol=1e-6)
 
-    ridge, on_edge = choose_ridge(gram, target, fold, slot, gap, *options)
+    ridge, on_edge = choose_ridge(gram, target, fold, slot, gap, project, between, loss_at)
     best = on_grid.argmin()
     assert on_edge == (best in (0, GRID.size - 1))
     assert expected(ridge) <= on_grid.min() * (1 + 1e-9)
@@ -141,10 +144,11 @@ def test_ridge_is_the_brute_force_minimum(rng, loss, projection, grouping, gap):
 @pytest.mark.parametrize("projection", ["euclidean", "energy"])
 def test_loss_with_tied_targets(rng, loss, projection):
     gram, target, fold, slot = make_problem(rng, 40, "block", ties=True)
-    eigen, decay = np.linalg.eigh(gram), _decay(target)
+    between, loss_at = LOSSES[loss]
+    eigen, steps = np.linalg.eigh(gram), between(target)
     for ridge in (1e-4, 1e-2, 1.0):
         found = _held_out_loss(
-            *eigen, target, decay, fold, slot, 1, ridge, loss == "laplace", projection == "energy"
+            *eigen, target, steps, fold, slot, 1, ridge, PROJECTIONS[projection], loss_at
         )
         expected = held_out_loss(gram, target, fold, slot, 1, ridge, loss, projection)
         assert found == pytest.approx(expected, rel=1e-8)
@@ -152,7 +156,7 @@ def test_loss_with_tied_targets(rng, loss, projection):
 
 def test_golden_section_comes_close_to_the_minimum(rng):
     gram, target, fold, slot = make_problem(rng, 60, "block")
-    ridge, on_edge = choose_ridge(gram, target, fold, slot, 0, False, False)
+    ridge, on_edge = choose_ridge(gram, target, fold, slot, 0, *PLAIN)
     assert not on_edge
     fine = 10.0 ** np.arange(np.log10(ridge) - 1, np.log10(ridge) + 1, 0.02)
     losses = [
@@ -166,22 +170,24 @@ def test_ridge_on_the_edge_is_told(rng):
     target, slot = np.sort(rng.normal(size=n)), rng.permutation(n)
     fold = assign_folds(slot.astype(float), slot, 5)
     # No two forecasts alike: climatology for every ridge, and of equal ones the largest.
-    assert choose_ridge(np.eye(n), target, fold, slot, 0, False, False) == (1.0, True)
+    assert choose_ridge(np.eye(n), target, fold, slot, 0, *PLAIN) == (1.0, True)
     fold = slot % 5  # random folds, and a forecast that knows the target
     exact = np.exp(-2 * np.abs(np.subtract.outer(target, target)))
-    ridge, on_edge = choose_ridge(exact, target, fold, slot, 0, False, True)
+    ridge, on_edge = choose_ridge(
+        exact, target, fold, slot, 0, PROJECTIONS["energy"], *LOSSES["crps"]
+    )
     assert ridge == pytest.approx(1e-6)
     assert on_edge
 
 
 def test_nothing_to_train_on_means_the_largest_ridge(rng):
     gram, target, fold, slot = make_problem(rng, 20, "block")
-    assert choose_ridge(gram, target, fold, slot, 100, False, False) == (1.0, True)
+    assert choose_ridge(gram, target, fold, slot, 100, *PLAIN) == (1.0, True)
 
 
 def test_inputs_stay_unchanged(rng):
     given_arrays = make_problem(rng, 25, "block")
     before = [array.copy() for array in given_arrays]
-    choose_ridge(*given_arrays, 2, True, True)
+    choose_ridge(*given_arrays, 2, PROJECTIONS["energy"], *LOSSES["laplace"])
     for array, copy in zip(given_arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)

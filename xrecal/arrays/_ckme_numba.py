@@ -11,7 +11,6 @@ from ._normal_numba import fill_normal_distances
 from .distance import cross_distances, self_distances
 from .forms import INVALID_FORECAST, VALID, valid_forecasts
 from .kernel import fill_similarity, positive_median
-from .simplex import energy_row, simplex_row
 from .status import IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from .tuning import assign_folds, choose_ridge
 
@@ -26,8 +25,9 @@ def fit_locations(
     blocks: int,
     gap: int,
     laplace_kernel: bool,
-    laplace_loss: bool,
-    energy: bool,
+    project: Any,
+    between: Any,
+    loss: Any,
     min_samples: int,
     bandwidths: Any,
     ridges: Any,
@@ -58,7 +58,7 @@ def fit_locations(
             for i in range(n):
                 group[i] = groups[slots[i]]
             ridges[cell], on_edge = choose_ridge(
-                gram, target, assign_folds(group, slots, blocks), slots, gap, laplace_loss, energy
+                gram, target, assign_folds(group, slots, blocks), slots, gap, project, between, loss
             )
             status |= RIDGE_EDGE if on_edge else 0
         statuses[cell] = status
@@ -76,7 +76,7 @@ def weigh_locations(
     bandwidths: Any,
     ridges: Any,
     laplace_kernel: bool,
-    energy: bool,
+    project: Any,
     out: Any,
 ) -> None:
     """Fill the weights of valid forecasts at fitted locations; compiled loop over locations."""
@@ -103,10 +103,7 @@ def weigh_locations(
                 mass += beta[i]
             for i in range(n):
                 beta[i] += (1.0 - mass) / n
-            if energy:
-                energy_row(beta[:n], support, row[:n])
-            else:
-                simplex_row(beta[:n], row[:n])
+            project(beta[:n], support, row[:n])
             for i in range(out.shape[2]):
                 out[cell, new[t], i] = 0.0
             for i in range(n):

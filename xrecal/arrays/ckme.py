@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,8 @@ from xrecal.typing import FloatArray, IntArray
 from ._ckme_numba import fit_locations, weigh_locations
 from .forms import Forecasts
 from .kernel import check_kernel
+from .simplex import PROJECTIONS
 from .tuning import LOSSES
-
-PROJECTIONS = ("euclidean", "energy")
 
 
 class FittedCKME(NamedTuple):
@@ -118,8 +118,8 @@ def fit_ckme(
         blocks,
         gap,
         kernel == "laplace",
-        loss == "laplace",
-        projection == "energy",
+        PROJECTIONS[projection],
+        *LOSSES[loss],
         min_samples,
         *fitted,
     )
@@ -184,13 +184,13 @@ def ckme_weights(
         np.require(bandwidth, np.float64, ["C", "W"]),
         np.require(ridge, np.float64, ["C", "W"]),
         kernel == "laplace",
-        projection == "energy",
+        PROJECTIONS[projection],
         weights,
     )
     return weights
 
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 

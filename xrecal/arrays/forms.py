@@ -54,8 +54,9 @@ def valid_forecasts(loc: Any, scale: Any, weights: Any, cell: int) -> Any:
 
     Invalid is an infinite value, a negative weight or a negative scale in a member that counts.
     """
-    verdict = np.zeros(loc.shape[1], dtype=np.int8)
+    verdict = np.empty(loc.shape[1], dtype=np.int64)
     for i in range(loc.shape[1]):
+        verdict[i] = 0
         for j in range(loc.shape[2]):
             value = loc[cell, i, j]
             weight = 1.0

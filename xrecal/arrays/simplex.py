@@ -42,7 +42,7 @@ def project_simplex(beta: FloatArray) -> FloatArray:
     rows = _rows(beta)
     projected = np.empty_like(rows)
     for i in range(rows.shape[0]):
-        simplex_row(rows[i], projected[i])
+        simplex_row(rows[i], rows[i], projected[i])
     return projected.reshape(np.shape(beta))
 
 
@@ -99,8 +99,8 @@ def _rows(beta: FloatArray) -> FloatArray:
 
 
 @kernel
-def simplex_row(beta: Any, out: Any) -> None:
-    """Euclidean projection of one row."""
+def simplex_row(beta: Any, support: Any, out: Any) -> None:
+    """Euclidean projection of one row; its support plays no part."""
     top, total, kept = -np.inf, 0.0, beta.size
     for b in beta:
         if b > top or np.isnan(b):
@@ -159,3 +159,7 @@ def energy_row(beta: Any, support: Any, out: Any) -> None:
             continue
         out[first : i + 1] = (cdf - previous) / (i + 1 - first)
         first, previous = i + 1, cdf
+
+
+PROJECTIONS = {"euclidean": simplex_row, "energy": energy_row}
+"""Projections of one row of weights on its support, (beta, support, out)."""

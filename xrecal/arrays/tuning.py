@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._compiled import inner, kernel
-from .simplex import energy_row, simplex_row
-
-LOSSES = ("crps", "laplace")
+from .kernel import median_in_place
 
 # Ridges tried, in powers of ten, and how finely the best one is then located.
 GRID_LOW, GRID_STEP, GRID_SIZE = -6.0, 0.5, 13
@@ -52,18 +50,20 @@ def assign_folds(groups: Any, slot: Any, blocks: int) -> Any:
 
 @kernel
 def choose_ridge(
-    gram: Any, target: Any, fold: Any, slot: Any, gap: int, laplace: bool, energy: bool
+    gram: Any, target: Any, fold: Any, slot: Any, gap: int, project: Any, between: Any, loss: Any
 ) -> Any:
     """Ridge with the smallest held-out loss, and whether it lies on the edge of the grid.
 
     ``gram`` (n, n) and ``target`` (n,) are ordered by ascending target; ``slot`` is each case's
-    position in time, which ``gap`` counts in. Logarithmic grid, then golden section.
+    position in time, which ``gap`` counts in. Logarithmic grid, then golden section. ``project``
+    is one of ``PROJECTIONS``, ``between`` and ``loss`` are one of ``LOSSES``; only those passed are
+    compiled.
 
     One eigendecomposition of the Gram matrix serves all ridges and all folds: with
     ``C = (K + mu I)^-1`` and held-out rows g, ``(K_tt + mu I)^-1 K_tg = -C_tg C_gg^-1``.
     """
     values, vectors = np.linalg.eigh(gram)
-    decay = _decay(target)
+    steps = between(target)
     low = best = high = GRID_LOW
     best_loss = np.inf
     for trial in range(GRID_SIZE + REFINEMENTS):  # one loop, as the loss is slow to compile
@@ -75,16 +75,16 @@ def choose_ridge(
         if trial >= GRID_SIZE:
             wider_above = high - best > best - low
             exponent = best + SECTION * (high - best if wider_above else low - best)
-        loss = _held_out_loss(
-            values, vectors, target, decay, fold, slot, gap, 10.0**exponent, laplace, energy
+        held_out = _held_out_loss(
+            values, vectors, target, steps, fold, slot, gap, 10.0**exponent, project, loss
         )
-        if loss < best_loss or (loss == best_loss and trial < GRID_SIZE):
+        if held_out < best_loss or (held_out == best_loss and trial < GRID_SIZE):
             # Of equal losses on the grid the larger ridge, which is the smoother forecast.
             if exponent > best:
                 low = best
             else:
                 high = best
-            best, best_loss = exponent, loss
+            best, best_loss = exponent, held_out
         elif exponent > best:
             high = exponent
         else:
@@ -93,7 +93,16 @@ def choose_ridge(
 
 
 @kernel
-def _decay(target: Any) -> Any:
+def gaps_between(target: Any) -> Any:
+    """Differences of neighbouring targets."""
+    gaps = np.empty(target.size)
+    for i in range(target.size - 1):
+        gaps[i] = target[i + 1] - target[i]
+    return gaps
+
+
+@kernel
+def decay_between(target: Any) -> Any:
     """``exp(-gap / theta)`` between neighbouring targets, theta the median positive distance."""
     n = target.size
     distances = np.empty(n * (n - 1) // 2)
@@ -103,7 +112,7 @@ def _decay(target: Any) -> Any:
             if target[i] > target[j]:
                 distances[count] = target[i] - target[j]
                 count += 1
-    theta = np.median(distances[:count]) if count else 1.0
+    theta = median_in_place(distances[:count]) if count else 1.0
     decay = np.empty(n)
     for i in range(n - 1):
         decay[i] = np.exp((target[i] - target[i + 1]) / theta)
@@ -115,13 +124,13 @@ def _held_out_loss(
     values: Any,
     vectors: Any,
     target: Any,
-    decay: Any,
+    steps: Any,
     fold: Any,
     slot: Any,
     gap: int,
     ridge: float,
-    laplace: bool,
-    energy: bool,
+    project: Any,
+    loss: Any,
 ) -> float:
     """Mean loss over all cases, each predicted without its fold and the gap around it."""
     n = target.size
@@ -150,18 +159,12 @@ def _held_out_loss(
                     k += 1
             for i in range(k):
                 beta[i] += (1.0 - mass) / k
-            if energy:
-                energy_row(beta[:k], support[:k], projected[:k])
-            else:
-                simplex_row(beta[:k], projected[:k])
+            project(beta[:k], support[:k], projected[:k])
             for i in range(n):
                 if weights[i] > 0:
                     weights[i] = projected[position]
                     position += 1
-            if laplace:
-                total += _laplace_loss(weights, decay, out[c])
-            else:
-                total += _crps_loss(weights, target, out[c])
+            total += loss(weights, steps, out[c])
             scored += 1
     return total / scored if scored else np.inf
 
@@ -208,7 +211,9 @@ def _left_out(fold: Any, f: int, slot: Any, gap: int) -> Any:
         n_slots = 0
         for s in slot:
             n_slots = max(n_slots, s + 1)
-        near = np.zeros(n_slots, dtype=np.int64)
+        near = np.empty(n_slots, dtype=np.int64)
+        for s in range(n_slots):
+            near[s] = 0
         for c in out[:held]:
             for s in range(max(slot[c] - gap, 0), min(slot[c] + gap + 1, near.size)):
                 near[s] = 1
@@ -219,8 +224,8 @@ def _left_out(fold: Any, f: int, slot: Any, gap: int) -> Any:
     return out[:size], held
 
 
-@inner
-def _laplace_loss(weights: Any, decay: Any, case: int) -> float:
+@kernel
+def laplace_loss(weights: Any, decay: Any, case: int) -> float:
     """``l(y, y) - 2 sum w_i l(y_i, y) + w'Lw`` at target ``case``, L never built.
 
     Targets ascend, so ``sum_{j<i} w_j l(y_j, y_i)`` is a recursion over neighbours.
@@ -238,12 +243,16 @@ def _laplace_loss(weights: Any, decay: Any, case: int) -> float:
     return 1.0 - 2 * (match + right) + quadratic
 
 
-@inner
-def _crps_loss(weights: Any, target: Any, case: int) -> float:
+@kernel
+def crps_loss(weights: Any, gaps: Any, case: int) -> float:
     """CRPS ``int (F - 1{z >= y})^2 dz`` at target ``case``; targets ascend and contain y."""
     total, below = 0.0, 0.0
     for i in range(weights.size - 1):
         below += weights[i]
         miss = below - 1.0 if i >= case else below
-        total += (target[i + 1] - target[i]) * miss * miss
+        total += gaps[i] * miss * miss
     return total
+
+
+LOSSES = {"crps": (gaps_between, crps_loss), "laplace": (decay_between, laplace_loss)}
+"""What a loss needs to know between neighbouring targets, and the loss at one of them."""
