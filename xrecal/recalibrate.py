@@ -186,7 +186,7 @@ class _FitTask:
             name: np.broadcast_to(part, (*lead, *core)).reshape(-1, *core)
             for name, part in zip(self.parts, parts, strict=True)
         }
-        cases = Forecasts(**flat).as_compiled()
+        cases = Forecasts(**flat)
         observed = np.broadcast_to(observations, (*lead, core[0])).reshape(-1, core[0])
         usable, invalid = usable_observations(cases, observed)
         fitted = dict(self.method.fit_locations(cases, usable, self.axis, self.min_samples))

@@ -112,7 +112,7 @@ class PredictTask:
 
         cases = {name: state[name] for name in ("loc", "scale", "weights") if name in state}
         return self.method.predict_locations(
-            Forecasts(**new).as_compiled(),
+            Forecasts(**new),
             State(state["observations"], Forecasts(**cases) if cases else None, state),
             self.axis,
             season,

@@ -10,7 +10,7 @@ from xrecal.arrays.forms import (
     Forecasts,
     sort_members,
     usable_observations,
-    valid_forecasts,
+    verdicts,
 )
 
 anything = st.sampled_from([0.0, 1.0, -1.0, 2.5, np.nan, np.inf, -np.inf])
@@ -52,7 +52,7 @@ def test_verdicts_and_usable_observations(cases):
         expected = [
             verdict(*(None if part is None else part[cell, i] for part in cases)) for i in range(n)
         ]
-        np.testing.assert_array_equal(valid_forecasts(*cases, cell), expected)
+        np.testing.assert_array_equal(verdicts(cases)[cell], expected)
         kept = (np.array(expected) == VALID) & np.isfinite(observations[cell])
         wanted = np.where(kept, observations[cell], np.nan)
         np.testing.assert_array_equal(usable[cell], wanted)
@@ -99,20 +99,6 @@ def test_inputs_of_any_kind_stay_unchanged(rng):
     single, _ = usable_observations(Forecasts(loc.astype(np.float32)), np.float32(observations))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, usable, rtol=1e-6)
-
-
-def test_compiled_form_is_contiguous_writable_and_of_one_type(rng):
-    loc = rng.normal(size=(2, 3, 8))[..., ::2].astype(np.float32)
-    loc.flags.writeable = False
-    found = Forecasts(loc, None, np.ones((2, 3, 4))).as_compiled()
-    assert found.scale is None
-    for part in (found.loc, found.weights):
-        assert part.flags.c_contiguous
-        assert part.flags.writeable
-        assert part.dtype == np.float64
-    np.testing.assert_array_equal(found.loc, loc)
-    plain = rng.normal(size=(2, 3, 4))
-    assert Forecasts(plain).as_compiled().loc is plain
 
 
 def test_errors(rng):

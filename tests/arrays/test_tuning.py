@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import similarity, squared_energy_distance
+from xrecal.arrays.cases import assign_folds
 from xrecal.arrays.simplex import PROJECTIONS
-from xrecal.arrays.tuning import LOSSES, _held_out_loss, assign_folds, choose_ridge
+from xrecal.arrays.tuning import LOSSES, _held_out_loss, choose_ridge
 
 from .test_simplex import isotonic_projection, sorted_projection
 
@@ -67,43 +65,9 @@ def make_problem(rng, n, grouping, ties=False):
         "year": 2000 + slot // 9,
         "random": rng.permutation(n),
     }[grouping]
-    fold = assign_folds(groups.astype(float), slot, 0 if grouping == "year" else 5)
+    fold = assign_folds(groups, np.ones((1, n), bool), 0 if grouping == "year" else 5)[0]
     d = squared_energy_distance(ensembles)
     return similarity(d, np.median(d[d > 0])), target, fold, slot
-
-
-# folds -------------------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 40), st.integers(2, 12), st.randoms(use_true_random=False))
-def test_blocks_are_contiguous_and_of_equal_size(n, blocks, random):
-    slot = np.array(random.sample(range(100), n))
-    fold = assign_folds(slot.astype(float), slot, blocks)
-    assert (np.diff(fold[np.argsort(slot)]) >= 0).all()
-    sizes = np.bincount(fold, minlength=blocks)
-    assert sizes.size == blocks
-    assert np.ptp(sizes) <= 1
-
-
-@given(arrays(np.int64, st.integers(2, 30), elements=st.integers(1990, 1996)))
-def test_years_are_folds(years):
-    fold = assign_folds(years.astype(float), np.arange(years.size), 0)
-    if np.ptp(years) > 0:
-        np.testing.assert_array_equal(fold, np.unique(years, return_inverse=True)[1])
-
-
-@given(st.integers(5, 40), st.randoms(use_true_random=False))
-def test_one_year_falls_back_to_blocks_in_time(n, random):
-    slot = np.array(random.sample(range(n), n))  # cases come ordered by target, not by time
-    fold = assign_folds(np.full(n, 2001.0), slot, 0)
-    np.testing.assert_array_equal(fold, assign_folds(slot.astype(float), slot, 5))
-
-
-@given(st.integers(2, 40), st.integers(2, 6), st.randoms(use_true_random=False))
-def test_equal_groups_are_cut_in_order_of_time(n, blocks, random):
-    slot = np.array(random.sample(range(n), n))
-    fold = assign_folds((2000 + slot // 7).astype(float), slot, blocks)
-    np.testing.assert_array_equal(fold, assign_folds(slot.astype(float), slot, blocks))
 
 
 # loss --------------------------------------------------------------------------------------------
@@ -168,7 +132,7 @@ def test_golden_section_comes_close_to_the_minimum(rng):
 def test_ridge_on_the_edge_is_told(rng):
     n = 40
     target, slot = np.sort(rng.normal(size=n)), rng.permutation(n)
-    fold = assign_folds(slot.astype(float), slot, 5)
+    fold = assign_folds(slot, np.ones((1, n), bool), 5)[0]
     # No two forecasts alike: climatology for every ridge, and of equal ones the largest.
     assert choose_ridge(np.eye(n), target, fold, slot, 0, *PLAIN) == (1.0, True)
     fold = slot % 5  # random folds, and a forecast that knows the target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -10,9 +11,11 @@ import numpy as np
 from xrecal.typing import FloatArray, IntArray
 
 from ._ckme_numba import fit_locations, weigh_locations
+from .cases import assign_folds, location_blocks, order_cases, valid_parts
 from .forms import Forecasts
 from .kernel import check_kernel
 from .simplex import PROJECTIONS
+from .status import INVALID
 from .tuning import LOSSES
 
 
@@ -101,29 +104,33 @@ def fit_ckme(
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be positive, or None to choose it, got {value}")
     n_locations, n = cases.check("cases", 3)[:2]
-    y = _observations(observations, (n_locations, n))
+    _check_observations(observations, (n_locations, n))
     groups = np.arange(n) if groups is None else np.asarray(groups)
     if groups.shape != (n,):
         raise ValueError(f"groups has shape {groups.shape}, but there are {n} cases")
-    fitted = FittedCKME(
-        np.full(n_locations, np.nan if bandwidth is None else bandwidth, dtype=np.float64),
-        np.full(n_locations, np.nan if ridge is None else ridge, dtype=np.float64),
-        np.zeros(n_locations, dtype=np.int32),
-        np.zeros(n_locations, dtype=np.int8),
-    )
-    fit_locations(
-        *cases.as_compiled(),
-        y,
-        groups.astype(np.float64),
-        blocks,
-        gap,
-        kernel == "laplace",
-        PROJECTIONS[projection],
-        *LOSSES[loss],
-        min_samples,
-        *fitted,
-    )
-    return fitted
+    bandwidths = np.full(n_locations, np.nan if bandwidth is None else bandwidth, np.float64)
+    ridges = np.full(n_locations, np.nan if ridge is None else ridge, np.float64)
+    n_cases, statuses = np.zeros(n_locations, np.int32), np.zeros(n_locations, np.int64)
+    for block in location_blocks(n_locations, 24 * math.prod(cases.loc.shape[1:])):
+        ordered, invalid = order_cases(cases.take(block), observations[block])
+        statuses[block], n_cases[block] = np.where(invalid, INVALID, 0), ordered.n_used
+        usable = np.arange(n) < ordered.n_used[:, np.newaxis]
+        in_time = np.zeros_like(usable)
+        np.put_along_axis(in_time, ordered.slot, usable, axis=1)
+        fold = np.take_along_axis(assign_folds(groups, in_time, blocks), ordered.slot, axis=1)
+        fit_locations(
+            *ordered,
+            fold,
+            gap,
+            kernel == "laplace",
+            PROJECTIONS[projection],
+            *LOSSES[loss],
+            min_samples,
+            bandwidths[block],
+            ridges[block],
+            statuses[block],
+        )
+    return FittedCKME(bandwidths, ridges, n_cases, statuses.astype(np.int8))
 
 
 def ckme_weights(
@@ -170,23 +177,27 @@ def ckme_weights(
         )
     if (forecasts.scale is None) != (cases.scale is None):
         raise ValueError("forecasts and cases must both be ensembles or both be Gaussian")
-    y = _observations(observations, (n_locations, n))
+    _check_observations(observations, (n_locations, n))
     for name, fitted in {"bandwidth": bandwidth, "ridge": ridge}.items():
         if np.shape(fitted) != (n_locations,):
             raise ValueError(
                 f"{name} has shape {np.shape(fitted)}, but there are {n_locations} locations"
             )
     weights = np.full((n_locations, n_new, n), np.nan, dtype=forecasts.loc.dtype)
-    weigh_locations(
-        *forecasts.as_compiled(),
-        *cases.as_compiled(),
-        y,
-        np.require(bandwidth, np.float64, ["C", "W"]),
-        np.require(ridge, np.float64, ["C", "W"]),
-        kernel == "laplace",
-        PROJECTIONS[projection],
-        weights,
-    )
+    members = max(n * cases.loc.shape[2], n_new * forecasts.loc.shape[2])
+    for block in location_blocks(n_locations, 8 * max(n_new * n, 3 * members)):
+        ordered, _ = order_cases(cases.take(block), observations[block])
+        found = np.full((ordered.n_used.size, n_new, n), np.nan)
+        weigh_locations(
+            *valid_parts(forecasts.take(block)),
+            *ordered,
+            np.array(bandwidth[block], np.float64),
+            np.array(ridge[block], np.float64),
+            kernel == "laplace",
+            PROJECTIONS[projection],
+            found,
+        )
+        weights[block] = found
     return weights
 
 
@@ -195,8 +206,8 @@ def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
-def _observations(observations: FloatArray, shape: tuple[int, int]) -> FloatArray:
-    y = np.require(observations, np.float64, ["C", "W"])
-    if y.shape != shape:
-        raise ValueError(f"observations have shape {y.shape}, but the cases need {shape}")
-    return y
+def _check_observations(observations: FloatArray, shape: tuple[int, int]) -> None:
+    if observations.shape != shape:
+        raise ValueError(
+            f"observations have shape {observations.shape}, but the cases need {shape}"
+        )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from xrecal.typing import FloatArray
-
-from ._compiled import kernel
+from xrecal.typing import FloatArray, IntArray
 
 VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 is one without members
 
@@ -34,49 +33,32 @@ class Forecasts(NamedTuple):
                 raise ValueError(f"{part} of {name} has shape {array.shape}, but loc has {shape}")
         return shape
 
-    def as_compiled(self) -> Forecasts:
-        """Arrays of one floating type, contiguous and writable, as compiled code wants them.
-
-        Other layouts would each be compiled for anew. Copies only what has another.
-        """
-        dtype = np.result_type(*(part for part in self if part is not None))
-        loc, scale, weights = (
-            None if part is None else np.require(part, dtype, requirements=["C", "W"])
-            for part in self
-        )
-        assert loc is not None
-        return Forecasts(loc, scale, weights)
+    def take(self, block: slice) -> Forecasts:
+        """Forecasts of some locations."""
+        return Forecasts(*(None if part is None else part[block] for part in self))  # type: ignore[arg-type]
 
 
-@kernel
-def valid_forecasts(loc: Any, scale: Any, weights: Any, cell: int) -> Any:
-    """Verdict on each forecast of a location: 0 without members, 1 valid, 2 invalid.
+def verdicts(forecasts: Forecasts) -> IntArray:
+    """Verdict on each forecast (L, n): 0 without members, ``VALID``, or ``INVALID_FORECAST``.
 
     Invalid is an infinite value, a negative weight or a negative scale in a member that counts.
     """
-    verdict = np.empty(loc.shape[1], dtype=np.int64)
-    for i in range(loc.shape[1]):
-        verdict[i] = 0
-        for j in range(loc.shape[2]):
-            value = loc[cell, i, j]
-            weight = 1.0
-            if weights is not None:
-                weight = weights[cell, i, j]
-            spread = 0.0
-            if scale is not None:
-                spread = scale[cell, i, j]
-            if np.isnan(value) or np.isnan(weight) or np.isnan(spread) or weight == 0:
-                continue
-            if np.isinf(value) or np.isinf(weight) or np.isinf(spread) or weight < 0 or spread < 0:
-                verdict[i] = INVALID_FORECAST
-                break
-            verdict[i] = VALID
-    return verdict
+    loc, scale, weights = forecasts
+    counts = ~np.isnan(loc)
+    bad = np.isinf(loc)
+    if scale is not None:
+        counts &= ~np.isnan(scale)
+        bad |= np.isinf(scale) | (scale < 0)
+    if weights is not None:
+        counts &= ~np.isnan(weights) & (weights != 0)
+        bad |= np.isinf(weights) | (weights < 0)
+    invalid = (counts & bad).any(axis=-1)
+    return np.where(invalid, INVALID_FORECAST, np.where(counts.any(axis=-1), VALID, 0))
 
 
 def usable_observations(
     cases: Forecasts, observations: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Observations that can be learned from.
 
     Parameters
@@ -93,21 +75,11 @@ def usable_observations(
     invalid : array of bool, shape (L,)
         Whether a location holds an invalid value: an infinite one, a negative weight or scale.
     """
-    usable = np.array(observations, order="C")
-    invalid = np.zeros(usable.shape[0], dtype=bool)
-    _mark_unusable(*cases.as_compiled(), usable, invalid)
-    return usable, invalid
-
-
-@kernel
-def _mark_unusable(loc: Any, scale: Any, weights: Any, observations: Any, invalid: Any) -> None:
-    for cell in range(loc.shape[0]):
-        verdict = valid_forecasts(loc, scale, weights, cell)
-        for i in range(verdict.size):
-            if verdict[i] == INVALID_FORECAST or np.isinf(observations[cell, i]):
-                invalid[cell] = True
-            if verdict[i] != VALID or np.isinf(observations[cell, i]):
-                observations[cell, i] = np.nan
+    verdict = verdicts(cases)
+    infinite = np.isinf(observations)
+    usable = np.array(observations)
+    usable[(verdict != VALID) | infinite] = np.nan
+    return usable, ((verdict == INVALID_FORECAST) | infinite).any(axis=-1)
 
 
 def sort_members(forecasts: Forecasts) -> Forecasts:

@@ -112,7 +112,7 @@ def positive_median(squared: Any) -> float:
                 count += 1
     if count == 0:
         return np.inf
-    return median_in_place(positive[:count])  # type: ignore[no-any-return]
+    return median_in_place(positive[:count])
 
 
 @kernel
@@ -140,7 +140,7 @@ def median_in_place(values: Any) -> float:
             high = j
     upper = values[middle]
     if n % 2 == 1:
-        return upper
+        return upper  # type: ignore[no-any-return]
     lower = values[0]
     for i in range(1, middle):
         lower = max(lower, values[i])

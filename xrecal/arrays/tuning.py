@@ -14,39 +14,6 @@ GRID_LOW, GRID_STEP, GRID_SIZE = -6.0, 0.5, 13
 SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
 REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 
-# With fewer folds than two nothing is held out; then this many contiguous blocks are made.
-DEFAULT_BLOCKS = 5
-
-
-@kernel
-def assign_folds(groups: Any, slot: Any, blocks: int) -> Any:
-    """Fold number of each case, from 0.
-
-    ``blocks == 0``: one fold for each value of ``groups`` (calendar years). Otherwise cases are
-    ordered by ``groups`` (their position in time, or random numbers), equal ones by ``slot``,
-    and cut into ``blocks`` parts of equal size. A single year is cut into blocks, too.
-    """
-    n = groups.size
-    order = np.argsort(groups)
-    for i in range(1, n):  # the sort is not stable: equal groups in order of time
-        a, b = i - 1, i
-        while a >= 0 and groups[order[a]] == groups[order[b]] and slot[order[a]] > slot[order[b]]:
-            order[a], order[b] = order[b], order[a]
-            a, b = a - 1, b - 1
-    fold = np.empty(n, dtype=np.int64)
-    if blocks == 0:
-        current = 0
-        for i in range(n):
-            if i > 0 and groups[order[i]] != groups[order[i - 1]]:
-                current += 1
-            fold[order[i]] = current
-        if current > 0:
-            return fold
-        blocks = DEFAULT_BLOCKS
-    for i in range(n):
-        fold[order[i]] = i * blocks // n
-    return fold
-
 
 @kernel
 def choose_ridge(

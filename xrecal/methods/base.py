@@ -72,10 +72,9 @@ class Method(Protocol):
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
-    from xrecal.arrays.forms import usable_observations
+    from xrecal.arrays.forms import VALID, verdicts
 
-    usable, _ = usable_observations(forecasts, np.zeros(forecasts.loc.shape[:2]))
-    return np.isnan(usable)
+    return np.asarray(verdicts(forecasts) != VALID)
 
 
 def is_positive(value: object) -> bool:
