@@ -15,7 +15,7 @@ TWO = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST - 3})
 TWO_TRUE = xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2})
 
 
-def lazy_model(method=None):
+def lazy_model(method=xrecal.CKME()):  # noqa: B008  frozen settings
     return HINDCAST.chunk(lat=1).recal.fit(TRUTH, method)
 
 

@@ -26,7 +26,7 @@ class _Recal(Generic[T]):
     def fit(
         self,
         observations: Observations,
-        method: Method | None = None,
+        method: Method = recalibrate.DEFAULT,
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from .units import same_units
 
 
 def describing(attrs: dict[str, Any]) -> dict[str, Any]:
@@ -14,3 +17,9 @@ def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:
     """Attributes with a line added to ``history``."""
     before = str(attrs.get("history", ""))
     return {**attrs, "history": f"{before}\nxrecal: {what}".lstrip()}
+
+
+def shown_units(attrs: Mapping[Any, Any]) -> str:
+    """Units to print behind a number; nothing for a dimensionless variable."""
+    units = str(attrs.get("units", "1"))
+    return "" if same_units(units, "1") else units

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from . import diagnostics
+from .attributes import shown_units
 from .forms import Labelled, read_forms
 from .methods import CKME, EMOS, Climatology, Method
 from .recalibrate import fit
@@ -26,25 +28,31 @@ class Comparison(xr.Dataset):
 
     def __repr__(self) -> str:
         """Table of scores over all locations, each weighted by its number of cases."""
+        return self._table() if self._is_whole() else super().__repr__()
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        return f"<pre>{escape(self._table())}</pre>" if self._is_whole() else super()._repr_html_()
+
+    def _is_whole(self) -> bool:
+        """Whether it holds what the table needs, which a selection may have taken away."""
         known = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
-        if not known or not {CLIMATOLOGY, RAW} <= set(self.indexes["method"]):
-            return super().__repr__()  # what is left after a selection
-        with np.errstate(invalid="ignore", divide="ignore"):  # a reference without error, or cases
-            return self._table()
+        return known and {CLIMATOLOGY, RAW} <= set(self.indexes["method"])
 
     def _table(self) -> str:
-        units = self["crps"].attrs.get("units")
+        units = shown_units(self["crps"].attrs)
         others = [d for d in self["crps"].dims if d != "method"]
         cases = self["n_cases"]
         crps = (self["crps"] * cases).sum(others) / cases.sum()
         labels = [str(label) for label in self["method"].to_numpy()]
         width = max(map(len, labels))
         by_label = dict(zip(labels, crps.to_numpy(), strict=True))
+        with np.errstate(invalid="ignore", divide="ignore"):  # a reference without error, or cases
+            skill = {label: 1 - crps.to_numpy() / by_label[label] for label in (CLIMATOLOGY, RAW)}
         head = f"{'':<{width}}  {'CRPS':>9}  {'skill v climatology':>19}  {'skill v raw':>11}"
         rows = [
-            f"{label:<{width}}  {value:9.4g}  {1 - value / by_label[CLIMATOLOGY]:19.1%}"
-            f"  {1 - value / by_label[RAW]:11.1%}"
-            for label, value in by_label.items()
+            f"{label:<{width}}  {value:9.4g}  {skill[CLIMATOLOGY][i]:19.1%}  {skill[RAW][i]:11.1%}"
+            for i, (label, value) in enumerate(by_label.items())
         ]
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
         return "\n".join([head, *rows, foot])

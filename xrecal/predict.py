@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from .attributes import history_line
+from .attributes import describing, history_line
 from .diagnostics import score_variables
 from .dims import LEVEL, MEMBER, case_axis
 from .ensembles import task_parts
@@ -35,10 +36,11 @@ def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
     variables: dict[Hashable, xr.DataArray] = {}
     for name, (form, fitted) in _match_variables(model, forecast).items():
         base = "forecast" if name is None else name
+        attrs = _attributes(form, fitted)
         if model.method.output == "normal":
             loc, scale = _run(model.method, form, fitted, normal_parameters, [(), ()])
-            variables[f"{base}_loc"] = loc.assign_attrs(fitted.attrs)
-            units = {k: v for k, v in fitted.attrs.items() if k == "units"}
+            variables[f"{base}_loc"] = loc.assign_attrs(attrs)
+            units = {k: v for k, v in attrs.items() if k == "units"}
             variables[f"{base}_scale"] = scale.assign_attrs(
                 units | {"long_name": "standard deviation of the recalibrated forecast"}
             )
@@ -55,13 +57,16 @@ def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
         ).rename({CASE: member})
         dims = [d for d in weights.dims if d in members.dims]
         variables[base] = members.transpose(*dims).assign_attrs(
-            fitted.attrs | {"ancillary_variables": f"{base}_weight"}
+            attrs | {"ancillary_variables": f"{base}_weight"}
         )
         variables[f"{base}_weight"] = weights.assign_attrs(
             long_name="probability of each member", role="member_weight"
         )
-    attrs = forecast.attrs if isinstance(forecast, xr.Dataset) else {}
-    return xr.Dataset(variables, attrs=history_line(attrs, f"recalibrated by {model.method}"))
+    history = history_line(
+        forecast.attrs if isinstance(forecast, xr.Dataset) else {},
+        f"recalibrated by {model.method}",
+    )
+    return xr.Dataset(variables, attrs=history)
 
 
 def quantile(
@@ -81,7 +86,7 @@ def quantile(
             [("quantile",)],
             {"quantile": levels.size},
         )
-        values = values.assign_coords(quantile=levels).assign_attrs(fitted.attrs)
+        values = values.assign_coords(quantile=levels).assign_attrs(_attributes(form, fitted))
         return values.isel(quantile=0) if np.ndim(q) == 0 else values
 
     note = f"quantiles after recalibration by {model.method}"
@@ -106,6 +111,12 @@ def crps(
         return scores
 
     return score_variables(forecast, observations, one, dim, _member_dim(model, forecast))
+
+
+def _attributes(form: Form, fitted: FittedVariable) -> dict[str, Any]:
+    """Attributes of the forecast, with the units of the observations that the fit has learned."""
+    units = {k: v for k, v in fitted.attrs.items() if k == "units"}
+    return describing({**fitted.attrs, **form.loc.attrs, **units})
 
 
 def _map_variables(

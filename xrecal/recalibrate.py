@@ -18,11 +18,13 @@ from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk, run_blockwise
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
 
+DEFAULT = CKME()
+
 
 def fit(
     hindcast: Labelled,
     observations: Observations,
-    method: Method | None = None,
+    method: Method = DEFAULT,
     *,
     dim: Hashable | None = None,
     member_dim: Hashable | None = None,
@@ -42,8 +44,8 @@ def fit(
         location labels must be equal, and a location dimension may be lacking. For a Dataset of
         forecasts: a Dataset with the same names, a dict from forecast name to observation, or a
         DataArray for its only forecast.
-    method : Method, optional
-        :class:`CKME` with its defaults if not given; :class:`Climatology` or :class:`EMOS`.
+    method : Method
+        :class:`CKME`, :class:`Climatology` or :class:`EMOS`.
     dim : hashable, optional
         The calibration dimension. Recognised by CF standard name or name (time, init, ...).
     member_dim : hashable, optional
@@ -69,7 +71,6 @@ def fit(
     Every dimension other than those two is a location, with a fit of its own. Inputs are never
     changed.
     """
-    method = CKME() if method is None else method
     if isinstance(method, type) or not hasattr(method, "fit_locations"):
         hint = f"{method.__name__}()" if isinstance(method, type) else "xrecal.CKME()"
         raise TypeError(f"method must be settings such as {hint}, got {method!r}")

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from .arrays.status import MEANINGS
+from .attributes import shown_units
 from .methods import Method
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def _line(label: str, text: str) -> str:
 
 
 def _variable(name: Hashable, fitted: FittedVariable, method: Method) -> list[str]:
-    units = fitted.attrs.get("units")
+    units = shown_units(fitted.attrs)
     title = "unnamed" if name is None else str(name)
     state = fitted.state
     lines = [
@@ -68,7 +69,7 @@ def _locations(fitted: FittedVariable) -> str:
 
 def _numbers(values: xr.DataArray) -> str:
     finite = values.to_numpy()[np.isfinite(values.to_numpy())]
-    units = f" {values.attrs['units']}" if "units" in values.attrs else ""
+    units = f" {shown_units(values.attrs)}".rstrip()
     if finite.size == 0:
         return "none"
     if finite.size == 1:

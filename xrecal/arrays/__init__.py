@@ -4,6 +4,7 @@ In the order of the data flow:
 
 ============  ================================================================
 forms         what a forecast is: points with weights, or normal distributions
+cases         calibration cases in the order of their observations, and their folds
 distance      ensembles -> squared energy distances
 normal        ... closed forms for Gaussian and Gaussian-mixture forecasts
 kernel        distances -> similarities, median bandwidth
