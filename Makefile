@@ -1,7 +1,6 @@
 # Two commands set everything up on a fresh machine: make demo, make test.
 PYTHON ?= python3
 BIN := .venv/bin
-export PYTHONWARNINGS ?= default
 
 .PHONY: demo test test-slow lint types docs bench clean
 .DEFAULT_GOAL := demo
