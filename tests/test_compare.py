@@ -139,3 +139,20 @@ def test_what_cannot_be_compared():
         compare(forecast=NEW[0], verification=VERIFIED[0])
     with pytest.raises(TypeError, match=r"method must be settings such as EMOS\(\)"):
         compare([xrecal.EMOS])
+
+
+def test_forecasts_that_were_fitted_on_are_told():
+    with pytest.warns(UserWarning, match="48 of 48 forecasts to score are among those the methods"):
+        xrecal.compare(HINDCAST, TRUTH, [xrecal.EMOS()], forecast=HINDCAST)
+
+
+def test_wrong_methods_and_observations():
+    with pytest.raises(
+        TypeError, match=r"methods must be a list or a dict of methods; write \[EMOS"
+    ):
+        xrecal.compare(HINDCAST, TRUTH, xrecal.EMOS(), forecast=NEW)
+    with pytest.raises(ValueError, match="label 'climatology' is that of the reference"):
+        xrecal.compare(HINDCAST, TRUTH, {"climatology": xrecal.EMOS()}, forecast=NEW)
+    two = xr.Dataset({"a": TRUTH, "b": TRUTH})
+    with pytest.raises(ValueError, match="compare takes one variable; pass observations"):
+        xrecal.compare(HINDCAST, two, forecast=NEW)

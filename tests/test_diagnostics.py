@@ -106,11 +106,21 @@ def test_labels_and_attributes():
     np.testing.assert_allclose(two.recal.crps(observed)["b"], scores, rtol=1e-10)
 
 
-def test_other_units_and_negative_weights_are_errors():
+def test_invalid_forecasts_are_nan_and_leave_the_others_alone():
+    weights = xr.ones_like(ENSEMBLE)
+    scores = xrecal.weighted(ENSEMBLE, weights).recal.crps(TRUTH)
+    weights[{"time": 3, "lat": 0, "lon": 0}] = -1.0
+    bad = xrecal.weighted(ENSEMBLE, weights)
+    for result in (bad.recal.crps(TRUTH), bad.recal.mean().to_dataarray()[0]):
+        assert int(result.isnull().sum()) == 1
+        assert np.isnan(result[{"time": 3, "lat": 0, "lon": 0}])
+    found = bad.recal.crps(TRUTH)
+    xr.testing.assert_allclose(found, scores.where(found.notnull()))
+
+
+def test_other_units_are_errors():
     with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
         ENSEMBLE.recal.crps(TRUTH.assign_attrs(units="degC"))
-    with pytest.raises(ValueError, match="weights must not be negative"):
-        xrecal.weighted(ENSEMBLE, ENSEMBLE * 0 - 1).recal.crps(TRUTH)
 
 
 @pytest.mark.parametrize("form", FORMS)

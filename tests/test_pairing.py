@@ -305,7 +305,7 @@ def test_observations_that_ignore_lead_times_are_refused(rng, start, observed):
     (form,) = read_forms(hindcast).values()
     with pytest.raises(ValueError, match=r"lead times along 'step'.*rename\(time='valid'\)") as e:
         pair_cases(form, observations, name="hindcast")
-    typed = str(e.value).rpartition("select it first: ")[2]
+    typed = str(e.value).rpartition("where there is one: ")[2]
     selected = eval(typed, {"hindcast": hindcast, "observations": observations})
     pairs = pair_cases(form, selected, name="hindcast")
     assert pairs.n_matched == 20

@@ -158,3 +158,59 @@ def test_errors_say_what_to_type(model, case):
     call, message = ERRORS[case]
     with pytest.raises(ValueError, match=message):
         call(model)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_a_location_that_only_the_weights_have(n, rng):
+    times = xr.date_range("2000-01-01", periods=40)
+    weights = xr.DataArray(
+        rng.random((40, 2, 5)), {"time": times}, ("time", "site", "member"), name="t2m_weight"
+    )
+    members = xr.DataArray(rng.normal(size=(40, 5)), {"time": times}, ("time", "member"))
+    truth = xr.DataArray(rng.normal(size=(40, 2)), {"time": times}, ("time", "site"))
+    narrow = xrecal.weighted(members.rename("t2m"), weights)
+    wide = xrecal.weighted(members.rename("t2m").expand_dims(site=2, axis=1), weights)
+    model = wide.recal.fit(truth)
+    new = {"time": slice(0, n)}  # once as many times as sites
+    expected = model.crps(wide.isel(new), truth)
+    for fitted in (model, narrow.recal.fit(truth)):
+        found = fitted.crps(narrow.isel(new), truth).transpose(*expected.dims)
+        xr.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_forecast_at_one_station(method):
+    station = {"lat": 0, "lon": 1}
+    fitted = HINDCAST.isel(station).recal.fit(TRUTH.isel(station), METHODS[method])
+    today, verified = NEW.isel(station).isel(time=0), VERIFIED.isel(station).isel(time=0)
+    expected = fitted.crps(NEW.isel(station), VERIFIED.isel(station)).isel(time=0)
+    score = fitted.crps(today, verified)
+    assert score.dims == ()
+    assert float(score) == pytest.approx(float(expected))
+    applied = fitted.apply(today)
+    assert float(applied.recal.crps(verified)) == pytest.approx(float(expected), rel=1e-6)
+    for result in (applied.recal.mean(), applied.recal.std()):
+        assert np.isfinite(float(next(iter(result.values()))))
+
+
+def test_members_without_their_weights_are_refused(model):
+    calibrated = model.apply(NEW)
+    with pytest.raises(ValueError, match=r"without their weights, t2m_weight; use the Dataset"):
+        calibrated.t2m.recal.mean()
+
+
+@pytest.mark.parametrize("n_labels", [47, 30])
+def test_lazy_observations_that_lack_cases(n_labels):
+    fewer = TRUTH.isel(time=slice(0, n_labels))
+    expected = HINDCAST.recal.fit(fewer)
+    lazy = HINDCAST.chunk(lat=1).recal.fit(fewer.chunk(time=-1))
+    assert lazy.compute().state.identical(expected.state)
+    assert int(expected.state.n_cases.max()) == n_labels
+
+
+def test_units_of_the_observations_are_kept():
+    bare = HINDCAST.drop_attrs()
+    fitted = bare.recal.fit(TRUTH.assign_attrs(units="K"))
+    assert fitted.state.observations.attrs["units"] == "K"
+    assert fitted.quantile(NEW.drop_attrs(), 0.5).attrs["units"] == "K"
+    assert fitted.apply(NEW.drop_attrs()).t2m.attrs["units"] == "K"

@@ -44,6 +44,11 @@ class _Recal(Generic[T]):
 
     def apply(self, model: Recalibrator) -> xr.Dataset:
         """Recalibrate these forecasts; see :meth:`xrecal.Recalibrator.apply`."""
+        if not isinstance(model, Recalibrator):
+            raise TypeError(
+                "apply takes a fitted model, from hindcast.recal.fit(observations), "
+                f"got {type(model).__name__}"
+            )
         return model.apply(self._obj)
 
     def mean(self, *, member_dim: Hashable | None = None) -> Labelled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -102,6 +103,11 @@ def compare(
     forms = read_forms(hindcast, member_dim, name="hindcast")
     if len(forms) != 1:
         raise ValueError(f"compare takes one variable, but hindcast has {list(forms)}; select one")
+    forms = read_forms(forecast, member_dim, name="forecast")
+    if len(forms) != 1:
+        raise ValueError(f"compare takes one variable, but forecast has {list(forms)}; select one")
+    observations = _only_variable(observations, "observations")
+    verification = None if verification is None else _only_variable(verification, "verification")
     verification = observations if verification is None else verification
     labelled = _label(methods)
     models = {
@@ -117,12 +123,21 @@ def compare(
             f"forecast lacks the dimension {fitted.dim!r} of the cases to score; it has "
             f"{list(raw.dims)}"
         )
+    known = models[CLIMATOLOGY].state.coords.get(f"calibration_{fitted.dim}")
+    if known is not None and fitted.dim in raw.indexes:
+        seen = int(raw.indexes[fitted.dim].isin(known.to_index()).sum())
+        if seen:
+            warnings.warn(
+                f"{seen} of {raw.sizes[fitted.dim]} forecasts to score are among those the methods "
+                "were fitted on, which flatters them; pass forecasts they have not seen",
+                stacklevel=2,
+            )
     scores: dict[str, Any] = {RAW: raw}
     scores |= {label: model.crps(forecast, verification) for label, model in models.items()}
     by_method = xr.concat(list(scores.values()), "method").compute()
     by_method = by_method.assign_coords(method=list(scores))
     common = by_method.notnull().all("method")
-    crps = by_method.where(common).mean(fitted.dim)
+    crps = by_method.where(common).mean(fitted.dim, dtype=np.float64).astype(by_method.dtype)
     skill = {
         f"skill_{reference}": (1 - crps / crps.sel({"method": reference}, drop=True)).assign_attrs(
             long_name=f"skill against {reference}", units="1"
@@ -135,10 +150,21 @@ def compare(
     return Comparison({"crps": crps, **skill, "n_cases": n_cases}, attrs=attrs)
 
 
+def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
+    """Observations of a Dataset with one variable, or as they are."""
+    if isinstance(observations, xr.DataArray):
+        return observations
+    if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
+        raise ValueError(f"compare takes one variable; pass {name} as a DataArray")
+    return next(iter(observations.data_vars.values()))
+
+
 def _label(methods: Sequence[Method] | Mapping[str, Method] | None) -> dict[str, Method]:
     """Methods by label, climatology among them; raises ValueError for a label used twice."""
     if methods is None:
         methods = {"EMOS": EMOS(), "CKME": CKME()}
+    if hasattr(methods, "fit_locations"):
+        raise TypeError(f"methods must be a list or a dict of methods; write [{methods!r}]")
     if not isinstance(methods, Mapping):
         names = [type(method).__name__ for method in methods]
         labels = [
@@ -152,6 +178,11 @@ def _label(methods: Sequence[Method] | Mapping[str, Method] | None) -> dict[str,
         if len(set(labels)) < len(labels):
             raise ValueError(f"methods must differ, got {labels}; leave one out or label them")
         methods = dict(zip(labels, methods, strict=True))
+    if not isinstance(methods.get(CLIMATOLOGY, Climatology()), Climatology):
+        raise ValueError(
+            f"the label {CLIMATOLOGY!r} is that of the reference; choose another for "
+            f"{methods[CLIMATOLOGY]!r}"
+        )
     if RAW in methods:
         raise ValueError(f"the label {RAW!r} is that of the raw forecast; choose another")
     return {CLIMATOLOGY: Climatology(), **methods}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -70,7 +70,7 @@ def score_variables(
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     for name, (form, observed) in paired.items():
         scores = score(form, observed)
-        over = [] if dim is None else [dim] if isinstance(dim, str) else list(dim)  # type: ignore[call-overload]
+        over = _dims_to_average(dim, scores)
         if not set(over) <= set(scores.dims):
             raise ValueError(
                 f"dim={dim!r} is not among the dimensions of the scores, {list(scores.dims)}"
@@ -87,3 +87,13 @@ def score_variables(
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(results.values())).rename("crps")
     return xr.Dataset(results)
+
+
+def _dims_to_average(
+    dim: Hashable | Iterable[Hashable] | None, scores: xr.DataArray
+) -> list[Hashable]:
+    if dim is None:
+        return []
+    if dim is ...:
+        return list(scores.dims)
+    return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)

@@ -99,6 +99,8 @@ def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
     a scalar coordinate: a single forecast, dated by it.
     """
     for label in _date_candidates(obj, dim):
+        if label.chunks is not None or bool(label.isnull().any()):
+            continue  # dates must be known without computing, and all of them
         values = label.to_numpy().reshape(-1)
         if np.issubdtype(values.dtype, np.datetime64):
             return _standard_dates(values)

@@ -151,7 +151,7 @@ def quantile(
     """
     from .arrays.weighted import check_levels
 
-    levels = check_levels(np.asarray(q))
+    levels = check_levels(q)
     reduction = partial(quantiles_of, levels=levels)
     result = _statistic(forecast, reduction, "quantiles", member_dim, {"quantile": levels.size})
     result = result.assign_coords(quantile=levels)

@@ -42,8 +42,9 @@ class Form:
 
     def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
         """Dimensions of a result in the user's order, ``new`` ones in place of the members."""
-        whole = set(self.dims) < set(self.loc.dims)
-        dims = self.loc.dims if whole else (*self.dims, self.member_dim)
+        every = {*self.dims, self.member_dim}
+        whole = [part.dims for part in self.parts.values() if set(part.dims) == every]
+        dims = whole[0] if whole else (*self.dims, self.member_dim)
         return [d for dim in dims for d in (new if dim == self.member_dim else (dim,))]
 
     def broadcast(self) -> Form:
@@ -77,6 +78,12 @@ def read_forms(
         If there is no forecast, or the dimension of the members is missing or ambiguous.
     """
     if isinstance(obj, xr.DataArray):
+        if f"{obj.name}_weight" in str(obj.attrs.get("ancillary_variables", "")).split():
+            raise ValueError(
+                f"{name} holds the members of a weighted ensemble without their weights, "
+                f"{obj.name}_weight; use the Dataset that holds both, such as dataset.recal "
+                f"instead of dataset[{obj.name!r}].recal"
+            )
         form = _read_array(obj, member_dim, name=name)
         if form is None:
             raise ValueError(

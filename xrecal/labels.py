@@ -56,7 +56,10 @@ def match_labels(
         )
     if wanted.equals(known):
         return observations, matched
-    return observations.reindex_like(forecasts[dim]), matched
+    found = observations.reindex_like(forecasts[dim])
+    if len(observations.chunksizes.get(dim, ())) == 1:  # which Dask cuts as it fills the gaps
+        found = found.chunk({dim: -1})
+    return found, matched
 
 
 def _first(index: object) -> str:

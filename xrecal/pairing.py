@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import xarray as xr
 
 from .dims import CALIBRATION, LEAD_NAMES, LEVEL, MEMBER, candidates, find_dim
@@ -173,10 +174,15 @@ def _check_dims(form: Form, observations: xr.DataArray, dim: Hashable | None, *,
     leads = [d for d in form.dims if d in LEAD_NAMES and d not in observations.dims]
     if leads and dim is not None:
         date = next(iter([*candidates(observations, CALIBRATION), *observations.dims]), dim)
+        valid = f"VALID), VALID the valid times over {dim!r} and {leads[0]!r}"
+        if "valid_time" in form.loc.coords:
+            valid = f"{name}['valid_time'])"
+        elif np.issubdtype(form.loc[leads[0]].dtype, np.timedelta64):
+            valid = f"{name}[{dim!r}] + {name}[{leads[0]!r}])"
         raise ValueError(
             f"{name} has lead times along {leads[0]!r}, but observations do not say what verified "
-            f"each of them; select it first: observations.rename({date}='valid')"
-            f".sel(valid={name}[{dim!r}] + {name}[{leads[0]!r}])"
+            f"each of them; select it first, where there is one: "
+            f"observations.rename({date}='valid').sel(valid={valid}"
         )
     extra = [d for d in observations.dims if d not in form.dims]
     if extra:

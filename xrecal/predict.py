@@ -62,10 +62,10 @@ def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
         variables[f"{base}_weight"] = weights.assign_attrs(
             long_name="probability of each member", role="member_weight"
         )
-    history = history_line(
-        forecast.attrs if isinstance(forecast, xr.Dataset) else {},
-        f"recalibrated by {model.method}",
-    )
+    attrs = forecast.attrs
+    if isinstance(forecast, xr.DataArray):  # the others describe the variable
+        attrs = {name: value for name, value in attrs.items() if name == "history"}
+    history = history_line(attrs, f"recalibrated by {model.method}")
     return xr.Dataset(variables, attrs=history)
 
 
@@ -75,7 +75,7 @@ def quantile(
     """Quantiles of recalibrated forecasts; see :meth:`Recalibrator.quantile`."""
     from .arrays.weighted import check_levels
 
-    levels = check_levels(np.asarray(q))
+    levels = check_levels(q)
 
     def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
         (values,) = _run(
@@ -138,6 +138,10 @@ def _match_variables(
     model: Recalibrator, forecast: Labelled
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other."""
+    if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
+        raise TypeError(
+            f"forecast must be an xarray DataArray or Dataset, got {type(forecast).__name__}"
+        )
     fitted = dict(model.variables)
     forms = read_forms(forecast, _member_dim(model, forecast), name="forecast")
     if isinstance(forecast, xr.DataArray) and len(fitted) == 1:
@@ -180,7 +184,7 @@ def _check_forecast(form: Form, fitted: FittedVariable) -> None:
         raise ValueError(
             f"forecast has dimensions {list(form.dims)} besides its members, but the model was "
             f"fitted over {[fitted.dim, *fitted.locations]}"
-            + (f"; it lacks {missing}" if missing else "")
+            + (f"; it lacks {missing}: apply the model to all and select then" if missing else "")
             + (f"; unknown are {extra}, select or rename" if extra else "")
         )
     for part in form.parts.values():
@@ -217,12 +221,12 @@ def _run(
         PredictTask(
             method, fitted.axis, reduction, tuple(new), tuple(others), tuple(state), has_cases
         ),
+        *state.values(),  # first, as they have all locations: these then lead, and cases follow
         *new.values(),
         *others.values(),
-        *state.values(),
-        core=[(NEW_MEMBER,)] * len(new)
-        + [()] * len(others)
-        + [tuple(d for d in (CASE, CASE_MEMBER) if d in v.dims) for v in state.values()],
+        core=[tuple(d for d in (CASE, CASE_MEMBER) if d in v.dims) for v in state.values()]
+        + [(NEW_MEMBER,)] * len(new)
+        + [()] * len(others),
         out=out,
         dtypes=[form.loc.dtype] * len(out),
         sizes={CASE: fitted.state.sizes[CASE], **(sizes or {})},

@@ -73,9 +73,12 @@ def fit(
     """
     if isinstance(method, type) or not hasattr(method, "fit_locations"):
         hint = f"{method.__name__}()" if isinstance(method, type) else "xrecal.CKME()"
-        raise TypeError(f"method must be settings such as {hint}, got {method!r}")
-    if min_samples < 2:
-        raise ValueError(f"min_samples must be at least 2, got {min_samples}")
+        raise TypeError(
+            f"method must be settings such as {hint}, got {_short(method)}; "
+            "write hindcast.recal.fit(observations, method)"
+        )
+    if not isinstance(min_samples, (int, np.integer)) or min_samples < 2:
+        raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
     return Recalibrator(
         method,
@@ -84,6 +87,12 @@ def fit(
             for variable, (form, observed) in paired.items()
         },
     )
+
+
+def _short(value: object) -> str:
+    """What was passed, without printing whole arrays."""
+    text = repr(value)
+    return text if len(text) < 80 and "\n" not in text else f"a {type(value).__name__}"
 
 
 def _fit_variable(
@@ -107,12 +116,14 @@ def _fit_variable(
     require_one_chunk(pairs.observations, (pairs.dim,), name="observations")
     axis = case_axis(pairs.observations.assign_coords(_dates(pairs)), pairs.dim)
     method.check(axis, n_cases)
-    state = _fit_state(pairs, method, axis, min_samples)
+    units = {"units": observed.attrs["units"]} if "units" in observed.attrs else {}
+    attrs = units | describing(form.loc.attrs)
+    state = _describe(_fit_state(pairs, method, axis, min_samples), method, attrs)
     return FittedVariable(
         kind=form.kind,
         dim=pairs.dim,
         member_dim=form.member_dim,
-        attrs=describing(form.loc.attrs),
+        attrs=attrs,
         axis=axis,
         n_matched=pairs.n_matched,
         n_forecasts=n_cases,
@@ -164,7 +175,7 @@ def _fit_state(pairs: Pairs, method: Method, axis: CaseAxis, min_samples: int) -
     if labelled:
         labels = (CASE, labelled[0].to_index(), labelled[0].attrs)
         state = state.assign_coords({f"calibration_{dim}": labels})
-    return _describe(state, method, form.loc.attrs)
+    return state
 
 
 class _FitTask:

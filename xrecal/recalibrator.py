@@ -21,7 +21,7 @@ CASE_MEMBER = "calibration_member"
 """Dimension of the members of the calibration cases in the state."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FittedVariable:
     """One fitted variable: roles of dimensions, state, and what is told about it."""
 
@@ -42,7 +42,7 @@ class FittedVariable:
         return self.state["status"].dims
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Recalibrator:
     """A fitted method, for one variable or several. Made by ``hindcast.recal.fit``.
 

@@ -22,9 +22,6 @@ Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
 NEW_MEMBER = "new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
-# Weights exist only for a block of locations at a time, of about this size in bytes.
-WORKSPACE = 64_000_000
-
 
 class PredictTask:
     """New forecasts and state of a chunk of locations in, arrays of a product out.
@@ -50,6 +47,7 @@ class PredictTask:
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
         """Run the task on one chunk."""
+        fitted, args = args[: len(self.state)], args[len(self.state) :]
         parts, lead = together(args[: len(self.parts)])
         n_new = lead[-1] if self.has_cases else 1
         n_locations = math.prod(lead[:-1] if self.has_cases else lead)
@@ -58,7 +56,7 @@ class PredictTask:
             name: a.reshape(*shape, a.shape[-1]) for name, a in zip(self.parts, parts, strict=True)
         }
         rest = args[len(self.parts) :]
-        others = dict(zip(self.others, rest, strict=False))
+        others = dict(zip(self.others, rest, strict=True))
         season = others.get("season")
         if season is not None:
             season = np.atleast_1d(season).reshape(-1)
@@ -67,10 +65,10 @@ class PredictTask:
             extra = np.broadcast_to(extra, lead).reshape(shape)
         state = {
             name: a.reshape(n_locations, *a.shape[a.ndim - self._core_axes(name) :])
-            for name, a in zip(self.state, rest[len(self.others) :], strict=True)
+            for name, a in zip(self.state, fitted, strict=True)
         }
         products = self._in_blocks(new, state, season, extra)
-        results = tuple(p.reshape(*lead, *p.shape[2:]) for p in products)
+        results = tuple(p.reshape((*lead, *p.shape[2:])) for p in products)
         return results if len(results) > 1 else results[0]
 
     @staticmethod
@@ -84,22 +82,30 @@ class PredictTask:
         season: FloatArray | None,
         extra: FloatArray | None,
     ) -> tuple[FloatArray, ...]:
-        """Products (L, T, ...), from blocks of locations whose weights fit the workspace."""
+        """Products (L, T, ...), from blocks of locations whose weights fit the workspace.
+
+        Many forecasts at one location are cut too, into larger blocks, as each fits anew.
+        """
+        from .arrays.cases import WORKSPACE, location_blocks
+
         n_locations, n_new = new["loc"].shape[:2]
-        weights_size = 8 * max(n_new, 1) * state["observations"].shape[-1]
-        step = max(1, WORKSPACE // weights_size)
+        row = 8 * state["observations"].shape[-1]
+        step = max(1, 4 * WORKSPACE // max(row, 1))
         blocks = []
-        for start in range(0, max(n_locations, 1), step):
-            block = slice(start, start + step)
-            distribution = self._predict(
-                {name: a[block] for name, a in new.items()},
-                {name: a[block] for name, a in state.items()},
-                season,
-            )
-            given = () if extra is None else (extra[block],)
-            dtype = new["loc"].dtype
-            products = self.reduction(distribution, *given)
-            blocks.append([p.astype(dtype, copy=False) for p in products])
+        for block in location_blocks(n_locations, row * min(n_new, step)):
+            pieces = []
+            for start in range(0, n_new, step):
+                cases = slice(start, start + step)
+                distribution = self._predict(
+                    {name: a[block, cases] for name, a in new.items()},
+                    {name: a[block] for name, a in state.items()},
+                    season if season is None or not self.has_cases else season[cases],
+                )
+                products = self.reduction(
+                    distribution, *([] if extra is None else [extra[block, cases]])
+                )
+                pieces.append([p.astype(new["loc"].dtype, copy=False) for p in products])
+            blocks.append([np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)])
         return tuple(np.concatenate(product) for product in zip(*blocks, strict=True))
 
     def _predict(
@@ -173,6 +179,7 @@ class StatisticTask:
     def __call__(self, *args: FloatArray) -> FloatArray:
         """Run the task on one chunk."""
         from .arrays.distributions import Empirical, Normal
+        from .arrays.forms import Forecasts, without_invalid
 
         given = args[: len(self.parts)]
         whole, lead = together(given)
@@ -182,15 +189,14 @@ class StatisticTask:
         shape: tuple[int, ...] = (math.prod(locations),)
         if self.n_shared:
             shape = (*shape, math.prod(lead[len(locations) :]))
-        distribution: Distribution
-        weights = parts["weights"].reshape(*shape, n) if "weights" in parts else None
-        if "scale" in parts:
-            loc, scale = (parts[name].reshape(*shape, n) for name in ("loc", "scale"))
-            distribution = Normal(loc, scale, weights)
-        else:
-            distribution = Empirical(parts["loc"].reshape(shape[0], n), weights)
+        flat = {name: a.reshape(*shape, n) for name, a in parts.items() if name != "loc"}
+        own = shape[:1] if self.n_shared else shape
+        loc, scale, weights = without_invalid(Forecasts(parts["loc"].reshape(*own, n), **flat))
+        distribution: Distribution = Empirical(loc, weights)
+        if scale is not None:
+            distribution = Normal(loc, np.where(scale < 0, np.nan, scale), weights)
         extra = args[len(self.parts) :]
         (result,) = self.reduction(
             distribution, *(np.broadcast_to(a, lead).reshape(shape) for a in extra)
         )
-        return result.reshape(*lead, *result.shape[len(shape) :]).astype(dtype, copy=False)
+        return result.reshape((*lead, *result.shape[len(shape) :])).astype(dtype, copy=False)

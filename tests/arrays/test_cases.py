@@ -43,7 +43,8 @@ def test_years_are_folds(data):
     years = data.draw(arrays(np.int64, n, elements=st.integers(1990, 1996)))
     fold = assign_folds(years, usable, 0)
     for of_location, counted in zip(fold, usable, strict=True):
-        if np.unique(years[counted]).size > 1:
+        sizes = np.unique(years[counted], return_counts=True)[1]
+        if sizes.size and 2 * sizes.max() <= sizes.sum():
             same_fold = np.equal.outer(of_location[counted], of_location[counted])
             same_year = np.equal.outer(years[counted], years[counted])
             np.testing.assert_array_equal(same_fold, same_year)

@@ -239,3 +239,17 @@ def test_errors():
         weights[1, 1] = wrong
         with pytest.raises(ValueError, match="x_weights must be finite and >= 0"):
             squared_energy_distance(x, x_weights=weights)
+
+
+def test_small_spread_on_a_large_offset(rng):
+    anomalies = 1e-4 * np.round(rng.normal(size=(40, 6)), 3)
+    expected = squared_energy_distance(anomalies)
+    found = squared_energy_distance(280.0 + anomalies)
+    np.testing.assert_allclose(found, expected, atol=3e-12, rtol=0)
+    constant = 280.15 + 5.7e-14 * rng.choice([-1, 0, 1], size=(40, 6))
+    assert (squared_energy_distance(constant) == 0).all()
+
+
+def test_small_but_real_distances_survive():
+    x = np.array([[0.0], [1e-9], [1.0]])
+    assert squared_energy_distance(x)[0, 1] == pytest.approx(2e-9)

@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import pdist, squareform
 
 from xrecal.arrays import median_bandwidth, similarity, squared_energy_distance
-from xrecal.arrays.kernel import IDENTICAL, MEDIAN_CASES, _subset, fill_similarity, positive_median
+from xrecal.arrays.kernel import IDENTICAL, MEDIAN_CASES, fill_similarity, positive_median, subset
 
 distances = arrays(np.float64, st.integers(1, 9), elements=st.floats(0, 1e6))
 
@@ -81,18 +81,18 @@ def test_forecasts_without_members_are_left_out(rng):
 
 @pytest.mark.parametrize("n", [2, MEDIAN_CASES, MEDIAN_CASES + 1, 3 * MEDIAN_CASES])
 def test_subset_holds_distinct_cases_and_is_always_the_same(n):
-    chosen = _subset(n, MEDIAN_CASES)
+    chosen = subset(n, MEDIAN_CASES)
     assert np.unique(chosen).size == chosen.size == min(n, MEDIAN_CASES)
     assert chosen.min() >= 0
     assert chosen.max() < n
-    np.testing.assert_array_equal(chosen, _subset(n, MEDIAN_CASES))
+    np.testing.assert_array_equal(chosen, subset(n, MEDIAN_CASES))
     if n > 2 * MEDIAN_CASES:  # spread over all cases, not the first ones
         assert abs(chosen.mean() - n / 2) < 0.1 * n
 
 
 def test_median_of_many_forecasts_uses_the_subset(rng):
     d = 2 * squareform(pdist(rng.normal(size=(MEDIAN_CASES + 200, 1))))
-    chosen = _subset(d.shape[0], MEDIAN_CASES)
+    chosen = subset(d.shape[0], MEDIAN_CASES)
     expected = np.median(positive_pairs(d[np.ix_(chosen, chosen)]))
     assert median_bandwidth(d) == pytest.approx(expected)
     assert median_bandwidth(d) == pytest.approx(np.median(positive_pairs(d)), rel=0.1)
@@ -138,3 +138,12 @@ def test_errors():
         median_bandwidth(d)
     with pytest.raises(ValueError, match="the 0 forecasts are identical"):
         median_bandwidth(np.full((2, 2), np.nan))
+
+
+def test_rare_differences_that_the_subset_misses_still_count():
+    forecasts = np.zeros((2000, 3))
+    forecasts[[17, 400, 1999]] = [[1.0], [2.0], [4.0]]
+    d = squared_energy_distance(forecasts)
+    positive = d[np.triu_indices(2000, 1)]
+    expected = np.median(positive[positive > 0])
+    assert median_bandwidth(d) == pytest.approx(expected)

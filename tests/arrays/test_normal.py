@@ -305,11 +305,11 @@ def test_mean_and_standard_deviation(rng):
 # rules of all ------------------------------------------------------------------------------------
 
 
-def test_missing_values_propagate():
+def test_missing_components_are_left_out():
     nan = np.nan
     loc = np.array([[0.0, 1.0], [nan, 1.0], [0.0, 1.0], [0.0, nan], [0.0, np.inf]])
     weights = np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
-    missing = [False, True, True, False, True]
+    missing = [False, False, True, False, True]
     results = [
         normal_crps(np.zeros(5), loc, 1.0, weights),
         normal_quantile([0.3], loc, 1.0, weights)[:, 0],
@@ -317,6 +317,7 @@ def test_missing_values_propagate():
     ]
     for result in results:
         np.testing.assert_array_equal(np.isnan(result), missing)
+    assert results[0][1] == normal_crps(0.0, 1.0, 1.0)
     np.testing.assert_array_equal(
         np.isnan(normal_crps([nan, 0, 0], [0, nan, 0], [1, 1, nan])), [True] * 3
     )

@@ -188,3 +188,13 @@ def test_errors():
         crps(y[:2], members[0], np.ones((3, 4)))
     with pytest.raises(ValueError, match=r"weights of shape \(3, 5\) do not fit members of sh"):
         crps(y, members[0], np.ones((3, 5)))
+
+
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf])
+def test_an_infinite_member_that_counts_gives_nan(infinite):
+    members, weights, y = np.array([1.0, 2.0, infinite]), np.full((1, 3), 1 / 3), np.zeros(1)
+    assert np.isnan(crps(y, members[np.newaxis]))
+    assert np.isnan(crps(y, members[np.newaxis], weights))
+    assert np.isnan(crps(y, members, weights))
+    weights[0, 2] = 0.0
+    assert crps(y, members, weights) == crps(y, members[np.newaxis], weights) == 1.25

@@ -230,3 +230,9 @@ def test_errors():
             equal_members(members, n_members)
     with pytest.raises(ValueError, match=r"weights of shape \(2, 5, 4\) do not fit members of sh"):
         weighted_quantile(members, np.array([0.5]), np.ones((2, 5, 4)))
+
+
+def test_levels_on_a_step_of_the_cdf_are_not_pushed_over_it_by_rounding():
+    members, weights = np.arange(10.0), np.full(10, 0.1)
+    levels = np.array([0.1, 0.2, 0.3, 0.6, 0.7, 0.8])
+    np.testing.assert_array_equal(weighted_quantile(members, levels, weights), [0, 1, 2, 5, 6, 7])

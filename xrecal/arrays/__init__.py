@@ -24,6 +24,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+SMALLEST_RIDGE = 1e-12
+"""With less, rounding decides how much each of several equal forecasts counts."""
+
 _HOME = {
     "Forecasts": "forms",
     "squared_energy_distance": "distance",

@@ -17,6 +17,9 @@ from .kernel import fill_similarity, positive_median
 from .status import IDENTICAL, RIDGE_EDGE, TOO_FEW
 from .tuning import choose_ridge
 
+# New forecasts weighed at once, so that their similarities to all cases stay small.
+ROWS = 256
+
 
 @kernel
 def fit_locations(
@@ -88,19 +91,25 @@ def weigh_locations(
         fill_similarity(gram, bandwidths[cell], laplace_kernel)
         for i in range(n):
             gram[i, i] += ridges[cell] * n
-        across = _new_distances(new_loc, new_scale, new_weights, loc, scale, weights, cell, n)
-        fill_similarity(across, bandwidths[cell], laplace_kernel)
-        signed = np.dot(across, np.linalg.inv(gram))
-        for t in range(out.shape[1]):
-            mass = 0.0
-            for i in range(n):
-                beta[i] = signed[t, i]
-                mass += beta[i]
-            for i in range(n):
-                beta[i] += (1.0 - mass) / n
-            project(beta[:n], target[cell, :n], row[:n])
-            for i in range(out.shape[2]):
-                out[cell, t, slot[cell, i]] = row[i] if i < n else 0.0 * mass
+        # A Cholesky solve would do less work, but compiling one takes three seconds.
+        inverse = np.linalg.inv(gram)
+        for first in range(0, out.shape[1], ROWS):
+            last = min(first + ROWS, out.shape[1])
+            across = _new_distances(
+                new_loc, new_scale, new_weights, first, last, loc, scale, weights, cell, n
+            )
+            fill_similarity(across, bandwidths[cell], laplace_kernel)
+            signed = np.dot(across, inverse)
+            for t in range(first, last):
+                mass = 0.0
+                for i in range(n):
+                    beta[i] = signed[t - first, i]
+                    mass += beta[i]
+                for i in range(n):
+                    beta[i] += (1.0 - mass) / n
+                project(beta[:n], target[cell, :n], row[:n])
+                for i in range(out.shape[2]):
+                    out[cell, t, slot[cell, i]] = row[i] if i < n else 0.0 * mass
 
 
 @inner
@@ -118,6 +127,8 @@ def _new_distances(
     new_loc: Any,
     new_scale: Any,
     new_weights: Any,
+    first: int,
+    last: int,
     loc: Any,
     scale: Any,
     weights: Any,
@@ -125,12 +136,17 @@ def _new_distances(
     n: int,
 ) -> Any:
     if scale is None:
-        return cross_distances(new_loc[cell], new_weights[cell], loc[cell, :n], weights[cell, :n])
-    squared = np.empty((new_loc.shape[1], n))
+        return cross_distances(
+            new_loc[cell, first:last],
+            new_weights[cell, first:last],
+            loc[cell, :n],
+            weights[cell, :n],
+        )
+    squared = np.empty((last - first, n))
     fill_normal_distances(
-        new_loc[cell],
-        new_scale[cell],
-        new_weights[cell],
+        new_loc[cell, first:last],
+        new_scale[cell, first:last],
+        new_weights[cell, first:last],
         loc[cell, :n],
         scale[cell, :n],
         weights[cell, :n],

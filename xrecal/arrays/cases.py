@@ -12,7 +12,8 @@ from xrecal.typing import FloatArray, IntArray
 
 from .forms import VALID, Forecasts, usable_observations, verdicts
 
-# With fewer folds than two nothing is held out; then this many contiguous blocks are made.
+# Where one group holds most of the cases, holding it out leaves too little to learn from; then
+# this many contiguous blocks are made.
 DEFAULT_BLOCKS = 5
 
 # Copies of cases exist for a block of locations at a time, of about this size in bytes.
@@ -84,8 +85,9 @@ def assign_folds(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -
     usable : array of bool, shape (L, n)
         Cases that count at each location.
     blocks : int
-        0: one fold for each group; a location with a single group gets five blocks. Otherwise
-        usable cases, ordered by group and then by time, are cut into ``blocks`` equal parts.
+        0: one fold for each group; a location with more than half of its cases in one group gets
+        five blocks. Otherwise usable cases, ordered by group and then by time, are cut into
+        ``blocks`` equal parts.
 
     Returns
     -------
@@ -99,9 +101,9 @@ def assign_folds(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -
     ordered = rank * (blocks or DEFAULT_BLOCKS) // n_used
     if blocks == 0:
         label = np.unique(groups, return_inverse=True)[1][order]
-        first = np.where(counted, label, label.size).min(-1, keepdims=True)
-        last = np.where(counted, label, -1).max(-1, keepdims=True)
-        ordered = np.where(first < last, label, ordered)
+        starts = np.flatnonzero(np.diff(label, prepend=-1))
+        largest = np.add.reduceat(counted, starts, axis=-1, dtype=np.int64).max(-1, keepdims=True)
+        ordered = np.where(2 * largest <= n_used, label, ordered)
     fold = np.empty(usable.shape, dtype=np.int64)
     fold[:, order] = np.where(counted, ordered, -1)
     return fold

@@ -10,6 +10,7 @@ import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
+from . import SMALLEST_RIDGE
 from ._ckme_numba import fit_locations, weigh_locations
 from .cases import assign_folds, location_blocks, order_cases, valid_parts
 from .forms import Forecasts
@@ -103,6 +104,8 @@ def fit_ckme(
     for name, value in (("bandwidth", bandwidth), ("ridge", ridge)):
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be positive, or None to choose it, got {value}")
+    if ridge is not None and ridge < SMALLEST_RIDGE:
+        raise ValueError(f"ridge must be at least {SMALLEST_RIDGE:g}, got {ridge}")
     n_locations, n = cases.check("cases", 3)[:2]
     _check_observations(observations, (n_locations, n))
     groups = np.arange(n) if groups is None else np.asarray(groups)
@@ -162,7 +165,7 @@ def ckme_weights(
 
     Notes
     -----
-    Rebuilds and factorises :math:`K + \lambda n I` once per location, O(n³), for all T
+    Rebuilds and inverts :math:`K + \lambda n I` once per location, O(n³), for all T
     forecasts; each then costs O(n m + n²). Signed weights
     :math:`\beta = (K + \lambda n I)^{-1} k(x)` get :math:`(1 - \sum\beta)/n` added, the
     regression around the climatological mean embedding, before the projection.

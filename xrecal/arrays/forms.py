@@ -44,16 +44,31 @@ def verdicts(forecasts: Forecasts) -> IntArray:
     Invalid is an infinite value, a negative weight or a negative scale in a member that counts.
     """
     loc, scale, weights = forecasts
-    counts = ~np.isnan(loc)
-    bad = np.isinf(loc)
+    counts, bad = ~np.isnan(loc), np.isinf(loc)
     if scale is not None:
-        counts &= ~np.isnan(scale)
-        bad |= np.isinf(scale) | (scale < 0)
+        counts = counts & ~np.isnan(scale)
+        bad = bad | np.isinf(scale) | (scale < 0)
     if weights is not None:
-        counts &= ~np.isnan(weights) & (weights != 0)
-        bad |= np.isinf(weights) | (weights < 0)
+        counts = counts & ~np.isnan(weights) & (weights != 0)
+        bad = bad | np.isinf(weights) | (weights < 0)
     invalid = (counts & bad).any(axis=-1)
     return np.where(invalid, INVALID_FORECAST, np.where(counts.any(axis=-1), VALID, 0))
+
+
+def without_invalid(forecasts: Forecasts) -> Forecasts:
+    """Forecasts (..., m) that are NaN where they are invalid.
+
+    ``loc`` may have fewer axes than ``weights``, for members that many forecasts share.
+    """
+    loc, scale, weights = forecasts
+    shared = weights is not None and weights.ndim > loc.ndim
+    bad = verdicts(Forecasts(loc[..., np.newaxis, :] if shared else loc, scale, weights))
+    bad = (bad == INVALID_FORECAST)[..., np.newaxis]
+    if not bad.any():
+        return forecasts
+    if weights is None:
+        return Forecasts(np.where(bad, np.nan, loc), scale)
+    return Forecasts(loc, scale, np.where(bad, np.nan, weights))
 
 
 def usable_observations(

@@ -8,7 +8,7 @@ import numpy as np
 
 from xrecal.typing import FloatArray
 
-from ._compiled import kernel
+from ._compiled import inner, kernel
 
 KERNELS = ("gaussian", "laplace")
 
@@ -97,7 +97,7 @@ def check_kernel(kernel: str) -> None:
 @kernel
 def positive_median(squared: Any) -> float:
     """Median of the positive entries above the diagonal; infinity where there are none."""
-    chosen = _subset(squared.shape[0], MEDIAN_CASES)
+    chosen = subset(squared.shape[0], MEDIAN_CASES)
     largest = 0.0
     for i in range(squared.shape[0]):
         for j in range(i):
@@ -110,9 +110,29 @@ def positive_median(squared: Any) -> float:
             if d > IDENTICAL * largest:
                 positive[count] = d
                 count += 1
+    if count == 0 and largest > 0.0 and chosen.size < squared.shape[0]:
+        # Differences too rare to meet in the subset.
+        return _median_of_all(squared, largest)  # type: ignore[no-any-return]
     if count == 0:
         return np.inf
     return median_in_place(positive[:count])
+
+
+@inner
+def _median_of_all(squared: Any, largest: float) -> float:
+    """Median of the positive entries above the diagonal, of all forecasts."""
+    count = 0
+    for i in range(squared.shape[0]):
+        for j in range(i):
+            count += squared[i, j] > IDENTICAL * largest
+    positive = np.empty(count)
+    count = 0
+    for i in range(squared.shape[0]):
+        for j in range(i):
+            if squared[i, j] > IDENTICAL * largest:
+                positive[count] = squared[i, j]
+                count += 1
+    return median_in_place(positive)
 
 
 @kernel
@@ -148,7 +168,7 @@ def median_in_place(values: Any) -> float:
 
 
 @kernel
-def _subset(n: int, size: int) -> Any:
+def subset(n: int, size: int) -> Any:
     """``size`` of the numbers below n without replacement (all if n is smaller), always the same.
 
     A shuffle driven by a small linear congruential generator: state of its own, so that neither

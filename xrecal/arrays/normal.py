@@ -4,8 +4,8 @@ A mixture has its components on the last axis and weights that need not sum to 1
 a point mass, so an ensemble is a mixture with all scales 0. Functions convert, check and never
 change what they are given.
 
-Missing values: distances skip a component with a NaN; everything else propagates NaN, and needs
-finite locations and scales (else NaN). Components of weight 0 are ignored, whatever they hold.
+Missing values: a component with a NaN location or scale is left out, as one of weight 0 is,
+whatever it holds; a forecast without any is NaN, as is one with an infinite value or a NaN weight.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def _as_forecasts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """As `_as_mixture`, with weights that sum to 1, or are NaN where the forecast is missing."""
     mu, sigma, w = _as_mixture(loc, scale, weights, components)
+    w[np.isnan(mu + sigma)] = 0.0  # a missing component
     mu[w == 0] = sigma[w == 0] = 0.0
     total = w.sum(axis=-1, keepdims=True)
     missing = ~np.isfinite(mu + sigma + w).all(axis=-1, keepdims=True) | (total == 0)

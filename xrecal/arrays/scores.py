@@ -80,7 +80,7 @@ def _own_members(
     missing = np.isnan(x)
     mass = np.ones_like(x) if weights is None else np.broadcast_to(weights, x.shape)
     mass = np.where(missing, 0.0, mass)
-    undefined = np.isnan(y) | ~(mass.sum(-1) > 0)
+    undefined = np.isnan(y) | ~(mass.sum(-1) > 0) | (np.isinf(x) & (mass > 0)).any(-1)
     y = np.where(undefined, 0.0, y)
     x = np.where(undefined[..., np.newaxis], 0.0, x)
     if weights is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
@@ -135,11 +136,18 @@ def equal_members(
     return weighted_quantile(members, (np.arange(n_members) + 0.5) / n_members, weights)
 
 
-def check_levels(q: FloatArray) -> FloatArray:
+def check_levels(q: npt.ArrayLike) -> FloatArray:
     """Levels as a float64 array of one axis; raises ValueError unless all are in [0, 1]."""
-    levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
-    if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError(f"q must hold levels between 0 and 1, got {q}")
+    try:
+        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"q must hold levels between 0 and 1, got {q!r:.60}") from None
+    if levels.ndim != 1:
+        raise ValueError(
+            f"q must hold levels between 0 and 1 along one axis, got shape {levels.shape}"
+        )
+    if not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"q must hold levels between 0 and 1, got {levels}")
     return levels
 
 

@@ -87,6 +87,10 @@ class CKME:
                 raise ValueError(
                     f"CKME: {name} must be {automatic!r} or a positive number, got {value!r}"
                 )
+        if self.ridge != "cv" and self.ridge < arrays.SMALLEST_RIDGE:
+            raise ValueError(
+                f"CKME: ridge must be at least {arrays.SMALLEST_RIDGE:g}, got {self.ridge!r}"
+            )
         whole = isinstance(self.gap, (int, np.integer)) and not isinstance(self.gap, bool)
         if not whole or self.gap < 0:
             raise ValueError(f"CKME: gap must be a number of cases, 0 or more, got {self.gap!r}")

@@ -79,14 +79,12 @@ class EMOS:
 
 
 def _moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (L, n); NaN or infinite where a forecast is missing or invalid."""
+    """Mean and variance (L, n); NaN where a forecast is missing or invalid."""
     from xrecal.arrays.distributions import Empirical, Normal
+    from xrecal.arrays.forms import without_invalid
 
-    loc, scale, weights = forecasts
-    if weights is not None:
-        weights = np.where(weights < 0, np.nan, weights)
+    loc, scale, weights = without_invalid(forecasts)
     forecast: Distribution = Empirical(loc, weights)
     if scale is not None:
         forecast = Normal(loc, np.where(scale < 0, np.nan, scale), weights)
-    with np.errstate(invalid="ignore"):  # infinite members
-        return forecast.mean(), forecast.std() ** 2
+    return forecast.mean(), forecast.std() ** 2
