@@ -147,9 +147,7 @@ def test_forecasts_that_were_fitted_on_are_told():
 
 
 def test_wrong_methods_and_observations():
-    with pytest.raises(
-        TypeError, match=r"methods must be a list or a dict of methods; write \[EMOS"
-    ):
+    with pytest.raises(TypeError, match=r"must be a list or a dict of methods; write \[EMOS"):
         xrecal.compare(HINDCAST, TRUTH, xrecal.EMOS(), forecast=NEW)
     with pytest.raises(ValueError, match="label 'climatology' is that of the reference"):
         xrecal.compare(HINDCAST, TRUTH, {"climatology": xrecal.EMOS()}, forecast=NEW)
