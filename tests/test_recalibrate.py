@@ -271,3 +271,9 @@ def test_settings_not_their_class():
         HINDCAST.recal.fit(TRUTH, xrecal.EMOS)
     with pytest.raises(TypeError, match=r"such as xrecal.CKME\(\), got 'CKME'"):
         HINDCAST.recal.fit(TRUTH, "CKME")
+
+
+@pytest.mark.parametrize("name", ["calibration", "new_member"])
+def test_location_names_that_tasks_use_are_refused(name):
+    with pytest.raises(ValueError, match=f"dimension '{name}' has a name that xrecal uses"):
+        HINDCAST.rename(lat=name).recal.fit(TRUTH.rename(lat=name))

@@ -17,6 +17,7 @@ from .methods import CKME, Method
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk, run_blockwise
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
+from .tasks import NEW_MEMBER
 
 DEFAULT = CKME()
 
@@ -110,6 +111,12 @@ def _fit_variable(
             f"only {pairs.n_matched} cases along {pairs.dim!r} have a label in hindcast and "
             f"observations, fewer than min_samples={min_samples}; give more cases, or a smaller "
             "min_samples if so few are meant"
+        )
+    reserved = {CASE, CASE_MEMBER, NEW_MEMBER, "quantile"} & {*form.dims} - {pairs.dim}
+    if reserved:
+        raise ValueError(
+            f"the location dimension {min(map(str, reserved))!r} has a name that xrecal uses; "
+            "rename it in hindcast and observations"
         )
     for part in pairs.form.parts.values():
         require_one_chunk(part, (pairs.dim, form.member_dim), name="hindcast")
