@@ -8,7 +8,7 @@ import numpy as np
 
 from xrecal.typing import FloatArray
 
-from ._compiled import inner, kernel
+from ._compiled import kernel
 
 KERNELS = ("gaussian", "laplace")
 
@@ -97,42 +97,26 @@ def check_kernel(kernel: str) -> None:
 @kernel
 def positive_median(squared: Any) -> float:
     """Median of the positive entries above the diagonal; infinity where there are none."""
-    chosen = subset(squared.shape[0], MEDIAN_CASES)
+    n = squared.shape[0]
     largest = 0.0
-    for i in range(squared.shape[0]):
+    for i in range(n):
         for j in range(i):
             largest = max(largest, squared[i, j])
-    positive = np.empty(chosen.size * (chosen.size - 1) // 2)
-    count = 0
-    for a in range(chosen.size):
-        for b in range(a):
-            d = squared[chosen[a], chosen[b]]
-            if d > IDENTICAL * largest:
-                positive[count] = d
-                count += 1
-    if count == 0 and largest > 0.0 and chosen.size < squared.shape[0]:
-        # Differences too rare to meet in the subset.
-        return _median_of_all(squared, largest)  # type: ignore[no-any-return]
-    if count == 0:
-        return np.inf
-    return median_in_place(positive[:count])
-
-
-@inner
-def _median_of_all(squared: Any, largest: float) -> float:
-    """Median of the positive entries above the diagonal, of all forecasts."""
-    count = 0
-    for i in range(squared.shape[0]):
-        for j in range(i):
-            count += squared[i, j] > IDENTICAL * largest
-    positive = np.empty(count)
-    count = 0
-    for i in range(squared.shape[0]):
-        for j in range(i):
-            if squared[i, j] > IDENTICAL * largest:
-                positive[count] = squared[i, j]
-                count += 1
-    return median_in_place(positive)
+    size = MEDIAN_CASES
+    while largest > 0.0:
+        chosen = subset(n, size)
+        positive = np.empty(chosen.size * (chosen.size - 1) // 2)
+        count = 0
+        for a in range(chosen.size):
+            for b in range(a):
+                d = squared[chosen[a], chosen[b]]
+                if d > IDENTICAL * largest:
+                    positive[count] = d
+                    count += 1
+        if count > 0:
+            return median_in_place(positive[:count])
+        size = n  # differences too rare to meet in the subset
+    return np.inf
 
 
 @kernel
