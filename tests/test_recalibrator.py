@@ -31,8 +31,9 @@ def test_a_new_object_holds_the_result(name):
 
 def test_persisted_state_is_not_fitted_again(monkeypatch):
     persisted = lazy_model().persist()
-    monkeypatch.setattr(xrecal.CKME, "fit_locations", None)
-    persisted.crps(NEW, VERIFIED).compute()
+    expected = HINDCAST.recal.fit(TRUTH).crps(NEW, VERIFIED)
+    monkeypatch.setattr(xrecal.CKME, "fit_locations", None)  # fitting again would fail
+    assert persisted.crps(NEW, VERIFIED).compute().identical(expected)
 
 
 def test_computing_twice_is_free():

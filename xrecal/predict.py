@@ -101,10 +101,10 @@ def crps(
     dim: Hashable | Sequence[Hashable] | None = None,
 ) -> Labelled:
     """CRPS of recalibrated forecasts; see :meth:`Recalibrator.crps`."""
-    matched = iter(_match_variables(model, forecast).values())
+    matched = _match_variables(model, forecast)
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        form, fitted = next(matched)
+        fitted = matched[form.name][1]
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
         (scores,) = _run(model.method, form, fitted, crps_of, [()], extra=pairs.observations)
