@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types docs bench clean
+.PHONY: demo test test-slow lint types docs bench skill clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -40,6 +40,9 @@ bench: .venv/.dev ## measured ratios of the performance budgets
 	$(BIN)/python -m benchmarks.distance
 	$(BIN)/python -m benchmarks.crps
 	$(BIN)/python -m benchmarks.startup
+
+skill: .venv/.dev ## CRPS of all methods on real forecasts, into benchmarks/results/skill.csv
+	$(BIN)/python -m benchmarks.skill
 
 clean:
 	rm -rf .venv demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

@@ -68,6 +68,12 @@ METHODS = {
     "emos": xrecal.EMOS(),
     "climatology": xrecal.Climatology(),
     "window": xrecal.Climatology(window=90),
+    "idr": xrecal.IDR(),
+    "errors": xrecal.CKME(support="errors"),
+    "season": xrecal.CKME(support="auto", condition_on="season", half_life=900),
+    "pit": xrecal.PITRecalibration(),
+    "conformal": xrecal.ConformalPrediction(),
+    "pool": xrecal.LinearPool(methods=(xrecal.CKME(support="errors"), xrecal.EMOS())),
 }
 
 
@@ -76,10 +82,9 @@ def recalibrate_point(members, truth, new, verification, min_samples=20):
     cases, forecasts = Forecasts(members[np.newaxis]), Forecasts(new[np.newaxis])
     stored = Forecasts(np.sort(cases.loc, axis=-1))  # as in a model: sums have one order
     with one_blas_thread():  # sums of several threads differ in their last digits
-        fitted = arrays.fit_ckme(cases, truth[np.newaxis], min_samples=min_samples)
-        weights = arrays.ckme_weights(
-            forecasts, stored, truth[np.newaxis], fitted.bandwidth, fitted.ridge
-        )[0]
+        settings = arrays.Settings(min_samples=min_samples)
+        fitted = arrays.fit_ckme(cases, truth[np.newaxis], settings)
+        weights = arrays.ckme_weights(forecasts, stored, truth[np.newaxis], fitted)[1][0]
     return {
         "ridge": fitted.ridge[0],
         "bandwidth": fitted.bandwidth[0],

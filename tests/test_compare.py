@@ -3,7 +3,9 @@ import pytest
 import xarray as xr
 
 import xrecal
+from xrecal import arrays
 
+from .marks import DATA, requires_data
 from .strategies import FORMS, ensemble_and_truth, new_cases
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -17,6 +19,10 @@ def compare(methods=None, forecast=NEW, verification=VERIFIED, hindcast=HINDCAST
 
 def one(result, label):
     return result.sel({"method": label}, drop=True)
+
+
+def timeless(result):
+    return result.drop_vars(["fit_seconds", "apply_seconds"])
 
 
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}])
@@ -80,7 +86,10 @@ def test_missing_locations_do_not_count():
 def test_labels():
     many = [xrecal.CKME(), xrecal.CKME(kernel="laplace"), xrecal.Climatology(), xrecal.EMOS()]
     labels = list(compare(many).method.to_numpy())
-    assert labels == ["raw", "climatology", repr(many[0]), repr(many[1]), "EMOS"]
+    assert labels == ["raw", "climatology", "CKME", "CKME(kernel='laplace')", "EMOS"]
+    seasons = [xrecal.EMOS(bounds=None), xrecal.EMOS(bounds=None, condition_on="season")]
+    labels = list(compare(seasons).method.to_numpy())
+    assert labels == ["raw", "climatology", "EMOS", "EMOS(condition_on='season')"]
     named = {"mine": xrecal.CKME(), "yours": xrecal.CKME()}
     assert list(compare(named).method.to_numpy()) == ["raw", "climatology", "mine", "yours"]
     with pytest.raises(ValueError, match="methods must differ, got"):
@@ -90,13 +99,27 @@ def test_labels():
 
 
 def test_table():
-    head, *rows, foot = repr(compare()).splitlines()
-    assert head.split() == ["CRPS", "skill", "v", "climatology", "skill", "v", "raw"]
+    result = compare()
+    head, *rows, foot = repr(result).splitlines()
+    shown = ["CRPS", "±", "skill v climatology", "p", "skill v raw", "p", "seconds"]
+    assert " ".join(head.split()) == " ".join(shown)
     assert [row.split()[0] for row in rows] == ["raw", "climatology", "EMOS", "CKME"]
     assert foot == "28 cases, CRPS in K"
-    raw = rows[0].split()
+    raw, _, emos, _ = (row.split() for row in rows)
     assert float(raw[1]) == pytest.approx(NEW.recal.crps(VERIFIED).mean().item(), rel=1e-3)
-    assert raw[3] == "0.0%"
+    assert raw[5] == "0.0%"  # no p against itself
+    assert float(raw[2]) == pytest.approx(result.overall_crps_error[0].item(), rel=0.1)
+    assert float(emos[4]) == pytest.approx(
+        one(result, "EMOS").overall_p_climatology.item(), rel=0.1
+    )
+    page = result._repr_html_()
+    assert page.count("<tr>") == 5
+    for cell in (*emos, "28 cases, CRPS in K"):
+        assert cell in page
+
+
+def test_labels_are_safe_in_a_page():
+    assert "a &lt; b" in compare({"a < b": xrecal.EMOS()})._repr_html_()
 
 
 def test_parts_of_a_comparison_print_too():
@@ -117,7 +140,7 @@ def test_forecasts_without_error_have_no_skill_but_a_table():
 def test_observations_verify_unless_others_are_given():
     both = xr.concat([TRUTH, VERIFIED], "time")
     result = xrecal.compare(HINDCAST, both, [xrecal.EMOS()], forecast=NEW)
-    xr.testing.assert_identical(result, compare([xrecal.EMOS()]))
+    xr.testing.assert_identical(timeless(result), timeless(compare([xrecal.EMOS()])))
 
 
 def test_other_member_dimensions():
@@ -127,7 +150,7 @@ def test_other_member_dimensions():
         hindcast=HINDCAST.rename(member="m"),
         member_dim="m",
     )
-    xr.testing.assert_identical(result, compare([xrecal.EMOS()]))
+    xr.testing.assert_identical(timeless(result), timeless(compare([xrecal.EMOS()])))
 
 
 def test_what_cannot_be_compared():
@@ -154,3 +177,126 @@ def test_wrong_methods_and_observations():
     two = xr.Dataset({"a": TRUTH, "b": TRUTH})
     with pytest.raises(ValueError, match="compare takes one variable; pass observations"):
         xrecal.compare(HINDCAST, two, forecast=NEW)
+
+
+def validate(methods=None, hindcast=HINDCAST, truth=TRUTH, **options):
+    return xrecal.compare(hindcast, truth, methods, **options)
+
+
+@pytest.mark.parametrize("chunks", [None, {"lat": 1}])
+def test_without_new_forecasts_methods_are_cross_validated(chunks):
+    hindcast = HINDCAST if chunks is None else HINDCAST.chunk(chunks)
+    result = validate(hindcast=hindcast, by="year", gap=1)
+    assert not result.chunks
+    assert result.attrs["cross_validation"] == "by='year', gap=1"
+    assert repr(result).endswith("192 cases, CRPS in K, cross-validated by='year', gap=1")
+    np.testing.assert_allclose(one(result, "raw").crps, HINDCAST.recal.crps(TRUTH, "time"))
+    for label, method in {"EMOS": xrecal.EMOS(), "CKME": xrecal.CKME()}.items():
+        scores = HINDCAST.recal.cross_validate(TRUTH, method, by="year", gap=1, output="crps")
+        np.testing.assert_allclose(one(result, label).crps, scores.mean("time"), rtol=1e-12)
+    assert (result.fit_seconds[1:] > 0).all()
+    assert result.apply_seconds[1:].isnull().all()
+
+
+def test_cases_before_the_first_prediction_do_not_count():
+    result = validate([xrecal.EMOS()], by="retrospective", blocks=2)
+    assert (result.n_cases == 24).all()
+    raw = HINDCAST[24:].recal.crps(TRUTH, "time")
+    np.testing.assert_allclose(one(result, "raw").crps, raw)
+
+
+def scores_of(method):
+    return HINDCAST.recal.cross_validate(TRUTH, method, by="block", output="crps").to_numpy()
+
+
+def test_significance_is_that_of_the_paired_scores():
+    result = validate([xrecal.EMOS()])
+    raw = HINDCAST.recal.crps(TRUTH).to_numpy()
+    emos, climatology = scores_of(xrecal.EMOS()), scores_of(xrecal.Climatology())
+    for name, reference in (("raw", raw), ("climatology", climatology)):
+        difference = emos - reference
+        p = arrays.diebold_mariano(np.moveaxis(difference, 0, -1))[1]
+        np.testing.assert_allclose(one(result, "EMOS")[f"p_{name}"], p)
+        overall = arrays.diebold_mariano(difference.mean((1, 2)))[1]
+        found = one(result, "EMOS")[f"overall_p_{name}"]
+        np.testing.assert_allclose(found, overall)
+        assert (one(result, name)[f"p_{name}"] == 1).all()
+    error = arrays.standard_error(np.moveaxis(emos, 0, -1))
+    np.testing.assert_allclose(one(result, "EMOS").crps_error, error)
+    overall = arrays.standard_error(emos.mean((1, 2)))
+    np.testing.assert_allclose(one(result, "EMOS").overall_crps_error, overall)
+
+
+def test_copies_of_a_location_make_nothing_more_significant():
+    """A field of equal series is one series."""
+    single = validate([xrecal.EMOS()], HINDCAST[:, :, 0, 0], TRUTH[:, 0, 0])
+    assert "overall_crps_error" not in single
+    many = xr.concat([HINDCAST[:, :, 0, 0]] * 5, "copy")
+    result = validate([xrecal.EMOS()], many, xr.concat([TRUTH[:, 0, 0]] * 5, "copy"))
+    np.testing.assert_allclose(result.overall_p_raw, single.p_raw)
+    np.testing.assert_allclose(result.overall_crps_error, single.crps_error)
+    rows = [[line.split()[:6] for line in repr(r).splitlines()[1:5]] for r in (single, result)]
+    assert rows[0][:-1] == rows[1][:-1]
+
+
+def test_tables_of_some_locations_show_no_significance_of_all():
+    result = validate([xrecal.EMOS()])
+    assert "±" in repr(result)
+    assert "±" not in repr(result.isel(lat=[0]))
+    assert "±" in repr(result.isel(lat=0, lon=0))  # that of the location itself
+
+
+def test_the_order_of_cases_does_not_matter():
+    order = np.random.default_rng(0).permutation(48)
+    found = validate([xrecal.EMOS()], HINDCAST[order])
+    xr.testing.assert_allclose(timeless(found), timeless(validate([xrecal.EMOS()])), rtol=1e-12)
+
+
+def test_season_and_other_covariates():
+    result = validate({"EMOS": xrecal.EMOS(), "with": xrecal.EMOS(condition_on="season")})
+    season = validate([xrecal.EMOS()], condition_on="season")
+    np.testing.assert_array_equal(one(season, "EMOS").crps, one(result, "with").crps)
+    np.testing.assert_array_equal(one(season, "climatology").crps, one(result, "climatology").crps)
+    dates = xr.concat([TRUTH.time, NEW.time], "time")
+    height = xr.DataArray(np.cos(np.arange(55)), dims="time", coords={"time": dates})
+    methods = [xrecal.EMOS(), xrecal.EMOS(condition_on="height")]
+    result = compare(methods, covariates={"height": height})
+    model = HINDCAST.recal.fit(TRUTH, methods[1], covariates={"height": height})
+    expected = model.crps(NEW, VERIFIED, "time", covariates={"height": height})
+    np.testing.assert_allclose(one(result, "EMOS(condition_on='height')").crps, expected)
+    with pytest.raises(ValueError, match=r"no method conditions on the covariates \['height'\]"):
+        compare(covariates={"height": height})
+
+
+def test_named_dimension_of_cases():
+    hindcast, truth = HINDCAST.rename(time="run"), TRUTH.rename(time="run")
+    result = validate([xrecal.EMOS()], hindcast, truth, dim="run")
+    xr.testing.assert_identical(timeless(result), timeless(validate([xrecal.EMOS()])))
+
+
+def test_splits_and_new_forecasts_exclude_each_other():
+    with pytest.raises(ValueError, match="by, gap, blocks, window, every split the hindcast, but"):
+        compare(by="year")
+    with pytest.raises(ValueError, match="verification is given without forecast"):
+        validate(verification=VERIFIED)
+
+
+def test_single_precision():
+    result = validate([xrecal.EMOS()], HINDCAST.astype(np.float32), TRUTH.astype(np.float32))
+    for name in ("crps", "crps_error", "skill_raw"):
+        assert result[name].dtype == np.float32
+
+
+@requires_data("innsbruck_gefs.nc")
+def test_innsbruck():
+    """Figures known from other implementations of the same split."""
+    with xr.open_dataset(DATA / "innsbruck_gefs.nc") as data:
+        forecast, truth = data.tmin_forecast.load(), data.tmin_observation.load()
+    past, later = (forecast.sel(time=slice(*years)) for years in (("2000", "2009"), ("2010", None)))
+    methods = [xrecal.EMOS(), xrecal.EMOS(condition_on="season")]
+    result = xrecal.compare(past, truth, methods, forecast=later)
+    crps = dict(zip(result.method.to_numpy(), result.crps.to_numpy(), strict=True))
+    assert crps["raw"] == pytest.approx(8.61, abs=0.005)
+    assert crps["EMOS"] == pytest.approx(1.792, abs=0.002)
+    assert crps["EMOS(condition_on='season')"] == pytest.approx(1.340, abs=0.005)
+    assert (result.sel({"method": "EMOS"}).p_climatology < 0.001).all()

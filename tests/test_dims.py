@@ -118,6 +118,39 @@ def test_calendars_of_the_same_dates_agree():
     a, b = (case_axis(along("time", values), "time") for values in (dates, cf))
     np.testing.assert_allclose(a.season, b.season, rtol=1e-14)
     np.testing.assert_array_equal(a.year, b.year)
+    np.testing.assert_array_equal(np.diff(a.days), np.diff(b.days))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
+def test_days_count_from_a_fixed_date(unit):
+    dates = np.array(["1969-12-31T12:00", "1970-01-01", "2000-03-01"], dtype=f"datetime64[{unit}]")
+    found = case_axis(along("time", dates), "time").days
+    np.testing.assert_array_equal(found, [-0.5, 0, 11017])
+    assert found.dtype == np.float64
+    part = case_axis(along("time", dates[1:]), "time").days  # whichever dates stand beside
+    np.testing.assert_array_equal(part, found[1:])
+
+
+@pytest.mark.parametrize(("calendar", "year"), [("noleap", 365), ("360_day", 360), ("julian", 366)])
+def test_days_of_other_calendars_count_their_own_days(calendar, year):
+    dates = [cftime.datetime(*date, calendar=calendar) for date in [(2000, 1, 1), (2001, 1, 1, 6)]]
+    found = case_axis(along("time", np.array(dates, dtype=object)), "time").days
+    np.testing.assert_allclose(found, [0, year + 0.25])
+
+
+def test_cases_are_taken_with_all_that_is_known_of_them():
+    axis = CaseAxis(np.arange(2000, 2005), np.linspace(0, 0.8, 5), np.arange(5.0), np.arange(5))
+    for cases in (slice(1, 3), np.array([3, 0])):
+        found = axis.take(cases)
+        for name in ("year", "season", "days", "step"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(axis, name)[cases])
+    assert CaseAxis().take(slice(2)) == CaseAxis()
+
+
+def test_each_case_is_a_step_of_its_own_unless_told():
+    np.testing.assert_array_equal(CaseAxis().steps(3), [0, 1, 2])
+    step = np.array([0, 0, 1])
+    assert CaseAxis(step=step).steps(3) is step
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint16])
@@ -125,6 +158,7 @@ def test_increasing_whole_numbers_are_years(dtype):
     found = case_axis(along("init", np.array([1000, 1980, 9999], dtype=dtype)), "init")
     np.testing.assert_array_equal(found.year, [1000, 1980, 9999])
     assert found.season is None
+    assert found.days is None
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,8 @@ def test_products_agree_with_the_distribution_that_is_issued(form, method):
         own = own["t2m"]
     xr.testing.assert_allclose(own.transpose("quantile", ...), quantiles.transpose("quantile", ...))
     assert issued.recal.std().notnull().all()
+    if method == "emos":  # distances of censored normals have no closed form
+        issued = issued.drop_vars(["t2m_lower", "t2m_upper"])
     again = issued.recal.fit(VERIFIED, min_samples=3)
     assert np.isfinite(again.crps(issued, VERIFIED)).all()
 
@@ -161,7 +163,7 @@ def test_single_forecast_is_dated_by_its_scalar_coordinate():
     model = HINDCAST.recal.fit(TRUTH, xrecal.Climatology(window=90))
     scores = model.crps(NEW.isel(time=2), VERIFIED.isel(time=2))
     xr.testing.assert_identical(scores, model.crps(NEW, VERIFIED).isel(time=2))
-    with pytest.raises(ValueError, match=r"needs the dates of the forecasts.*scalar one"):
+    with pytest.raises(ValueError, match=r"the season needs the dates of forecast: .*scalar one"):
         model.apply(NEW.isel(time=2, drop=True))
 
 

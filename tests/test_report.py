@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+import xarray as xr
 
 import xrecal
 
 from .marks import forbid_compute
-from .strategies import ensemble_and_truth
+from .strategies import METHODS, ensemble_and_truth
 
 HINDCAST, TRUTH = ensemble_and_truth()
 
@@ -60,3 +61,87 @@ def test_single_point_and_missing_units():
 def test_one_location_dimension(dim):
     told = lines(HINDCAST.isel({dim: 0}).recal.fit(TRUTH.isel({dim: 0})))
     assert told["locations"] == {"lat": "lon 2", "lon": "lat 2"}[dim]
+
+
+# what methods choose ------------------------------------------------------------------------------
+
+
+def test_codes_are_counted_by_meaning():
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="auto"))
+    codes, meanings = model.state.support, model.state.support.attrs["flag_meanings"].split()
+    names = [meanings[code] for code in codes.to_numpy().ravel()]
+    expected = ", ".join(f"{name}: {names.count(name)}" for name in meanings if name in names)
+    assert lines(model)["support"] == expected
+    nowhere = lines((HINDCAST * np.nan).recal.fit(TRUTH, xrecal.CKME(support="errors")))
+    assert nowhere["support"] == "none"
+
+
+def test_bounds_where_there_are_some():
+    dry, wet = TRUTH.clip(280), TRUTH.copy()
+    assert lines(HINDCAST.recal.fit(wet, xrecal.EMOS()))["lower"] == "none"
+    told = lines(HINDCAST.recal.fit(dry, xrecal.EMOS()))
+    assert told["lower"] == "280 K"
+    assert told["upper"] == "none"
+    mixed = lines(HINDCAST.recal.fit(xr.concat([dry[:, :1], wet[:, 1:]], "lat"), xrecal.EMOS()))
+    assert mixed["lower"] == "280 K at 2 of 4"
+    assert "lower" not in lines(HINDCAST.recal.fit(wet, xrecal.EMOS(bounds=None)))
+
+
+def test_half_lives():
+    assert lines(HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life=400)))["half_life"] == "400 days"
+    assert "half_life" not in lines(HINDCAST.recal.fit(TRUTH))
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life="cv"))
+    state = model.state
+    state["half_life"][:] = np.inf
+    assert lines(model)["half_life"] == "none"
+    state["half_life"][:] = [[200, 400], [300, np.inf]]
+    assert lines(model)["half_life"] == "200 to 400, median 300 days at 3 of 4"
+    state["half_life"][:] = [[200, 400], [np.nan, np.inf]]
+    assert lines(model)["half_life"] == "200 to 400, median 300 days at 2 of 3"
+
+
+def test_covariates_and_what_they_count():
+    nao = xr.DataArray(np.arange(48.0), {"time": TRUTH.time}, ["time"])
+    model = HINDCAST.recal.fit(TRUTH, condition_on=("season", "nao"), covariates={"nao": nao})
+    told = lines(model)
+    assert told["condition_on"] == "season (period 1), nao"
+    assert "strength" in told
+    assert "precision" not in told  # several numbers at each location
+    assert "condition_on" not in lines(HINDCAST.recal.fit(TRUTH))
+    with forbid_compute():
+        lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, condition_on="season")
+        assert lines(lazy)["condition_on"] == "season (period 1)"
+
+
+def test_shares_of_a_pool():
+    methods = xrecal.IDR(), xrecal.EMOS(), xrecal.Climatology()
+    model = HINDCAST.recal.fit(TRUTH, xrecal.LinearPool(methods=methods))
+    told = lines(model)
+    shares = dict(part.split(" ") for part in told["pool_weight"].split(", "))
+    mean = model.state.pool_weight.mean(["lat", "lon"])
+    assert {name: float(share) for name, share in shares.items()} == {
+        str(name): round(float(share), 2)
+        for name, share in zip(mean.component.to_numpy(), mean, strict=True)
+        if share >= 0.005
+    }
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    assert not any(label.startswith("emos") for label in told)
+    nowhere = (HINDCAST * np.nan).recal.fit(TRUTH, xrecal.LinearPool(methods=methods))
+    assert lines(nowhere)["pool_weight"] == "none"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_described(method):
+    told = lines(HINDCAST.recal.fit(TRUTH, METHODS[method]))
+    assert told["used"] == "48 cases"
+    assert "state" not in told
+
+
+@pytest.mark.parametrize("chunks", [{"lat": 1}, {}])
+def test_persisted_models_are_computed_or_on_the_way(chunks):
+    lazy = HINDCAST.chunk(chunks).recal.fit(TRUTH, xrecal.EMOS())
+    assert lines(lazy)["state"] == "not computed: model.compute()"
+    persisted = lazy.persist()
+    with forbid_compute():
+        assert lines(persisted)["state"] == "persisted: in memory, or being computed"
+    assert "state" not in lines(persisted.compute())

@@ -19,9 +19,9 @@ def test_size_of_the_workspace_does_not_matter(method, workspace, monkeypatch):
     monkeypatch.setattr(cases, "WORKSPACE", workspace)
     found = model.crps(NEW, VERIFIED), model.apply(NEW), model.quantile(NEW, [0.2, 0.9])
     for a, b in zip(found, expected, strict=True):
-        if workspace > 1:  # locations are cut, each is computed as before
+        if workspace > 1 and method != "pool":  # locations are cut, each is computed as before
             xr.testing.assert_identical(a, b)
-        else:  # forecasts too
+        else:  # forecasts too, for a pool whose members are many
             xr.testing.assert_allclose(a, b, rtol=1e-12)
 
 

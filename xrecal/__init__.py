@@ -23,7 +23,16 @@ from . import accessor as accessor
 from . import datasets as datasets
 from .compare import compare
 from .ensembles import gaussian, weighted
-from .methods import CKME, EMOS, Climatology
+from .methods import (
+    CKME,
+    EMOS,
+    IDR,
+    Climatology,
+    ConformalPrediction,
+    LinearPool,
+    PITRecalibration,
+    Raw,
+)
 from .recalibrator import Recalibrator
 
 try:
@@ -34,7 +43,12 @@ except PackageNotFoundError:  # a source tree that is not installed
 __all__ = [
     "CKME",
     "EMOS",
+    "IDR",
     "Climatology",
+    "ConformalPrediction",
+    "LinearPool",
+    "PITRecalibration",
+    "Raw",
     "Recalibrator",
     "compare",
     "datasets",

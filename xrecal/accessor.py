@@ -8,10 +8,12 @@ from typing import Generic, TypeVar
 import numpy as np
 import xarray as xr
 
-from . import diagnostics, ensembles, recalibrate
+from . import cross_validation, diagnostics, ensembles, recalibrate
+from .covariates import Given
 from .forms import Labelled
 from .methods import Method
 from .pairing import Observations
+from .pooling import PoolOver
 from .recalibrator import Recalibrator
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
@@ -30,6 +32,9 @@ class _Recal(Generic[T]):
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,
+        condition_on: str | tuple[str, ...] | None = None,
+        covariates: Given = None,
+        pool: PoolOver = None,
         min_samples: int = 20,
     ) -> Recalibrator:
         """Learn from these past forecasts and what verified; see :func:`xrecal.recalibrate.fit`."""
@@ -39,17 +44,57 @@ class _Recal(Generic[T]):
             method,
             dim=dim,
             member_dim=member_dim,
+            condition_on=condition_on,
+            covariates=covariates,
+            pool=pool,
             min_samples=min_samples,
         )
 
-    def apply(self, model: Recalibrator) -> xr.Dataset:
+    def cross_validate(
+        self,
+        observations: Observations,
+        method: Method = recalibrate.DEFAULT,
+        *,
+        dim: Hashable | None = None,
+        member_dim: Hashable | None = None,
+        by: cross_validation.By = "year",
+        gap: cross_validation.Span = 0,
+        blocks: int = 5,
+        window: cross_validation.Span | None = None,
+        every: cross_validation.Span | None = None,
+        output: cross_validation.OutputOf = "quantile",
+        q: float | Sequence[float] | np.ndarray = cross_validation.QUANTILES,
+        condition_on: str | tuple[str, ...] | None = None,
+        covariates: Given = None,
+        min_samples: int = 20,
+    ) -> Labelled:
+        """Predict each case unseen; see :func:`xrecal.cross_validation.cross_validate`."""
+        return cross_validation.cross_validate(
+            self._obj,
+            observations,
+            method,
+            dim=dim,
+            member_dim=member_dim,
+            by=by,
+            gap=gap,
+            blocks=blocks,
+            window=window,
+            every=every,
+            output=output,
+            q=q,
+            condition_on=condition_on,
+            covariates=covariates,
+            min_samples=min_samples,
+        )
+
+    def apply(self, model: Recalibrator, *, covariates: Given = None) -> xr.Dataset:
         """Recalibrate these forecasts; see :meth:`xrecal.Recalibrator.apply`."""
         if not isinstance(model, Recalibrator):
             raise TypeError(
                 "apply takes a fitted model, from hindcast.recal.fit(observations), "
                 f"got {type(model).__name__}"
             )
-        return model.apply(self._obj)
+        return model.apply(self._obj, covariates=covariates)
 
     def mean(self, *, member_dim: Hashable | None = None) -> Labelled:
         """Mean of each forecast; see :func:`xrecal.ensembles.mean`."""

@@ -1,62 +1,30 @@
-"""Several methods on the same cases, in one table."""
+"""Several methods on the same cases they have not seen, in one table."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from html import escape
+from dataclasses import fields, is_dataclass
+from functools import partial
+from time import perf_counter
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from . import diagnostics
-from .attributes import shown_units
-from .forms import Labelled, read_forms
-from .methods import CKME, EMOS, Climatology, Method
-from .recalibrate import fit
+from .comparison import CLIMATOLOGY, RAW, Comparison, Timed, compare_scores
+from .covariates import Given
+from .cross_validation import By, Span, cross_validate
+from .dims import CALIBRATION, find_dim
+from .ensembles import reduce_form
+from .forms import Form, Labelled, read_forms
+from .labels import users_stacklevel
+from .methods import CKME, EMOS, Climatology, LinearPool, Method
+from .pairing import pair_cases
+from .recalibrate import checked, fit
+from .tasks import crps_of
 
-RAW, CLIMATOLOGY = "raw", "climatology"
-
-
-class Comparison(xr.Dataset):
-    """Dataset of scores by method, which prints as a table.
-
-    ``sel`` has an argument named ``method``, so one is picked by ``sel({"method": "CKME"})``.
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        """Table of scores over all locations, each weighted by its number of cases."""
-        return self._table() if self._is_whole() else super().__repr__()
-
-    def _repr_html_(self) -> str:
-        """The same table in a notebook."""
-        return f"<pre>{escape(self._table())}</pre>" if self._is_whole() else super()._repr_html_()
-
-    def _is_whole(self) -> bool:
-        """Whether it holds what the table needs, which a selection may have taken away."""
-        known = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
-        return known and {CLIMATOLOGY, RAW} <= set(self.indexes["method"])
-
-    def _table(self) -> str:
-        units = shown_units(self["crps"].attrs)
-        others = [d for d in self["crps"].dims if d != "method"]
-        cases = self["n_cases"]
-        crps = (self["crps"] * cases).sum(others) / cases.sum()
-        labels = [str(label) for label in self["method"].to_numpy()]
-        width = max(map(len, labels))
-        by_label = dict(zip(labels, crps.to_numpy(), strict=True))
-        with np.errstate(invalid="ignore", divide="ignore"):  # a reference without error, or cases
-            skill = {label: 1 - crps.to_numpy() / by_label[label] for label in (CLIMATOLOGY, RAW)}
-        head = f"{'':<{width}}  {'CRPS':>9}  {'skill v climatology':>19}  {'skill v raw':>11}"
-        rows = [
-            f"{label:<{width}}  {value:9.4g}  {skill[CLIMATOLOGY][i]:19.1%}  {skill[RAW][i]:11.1%}"
-            for i, (label, value) in enumerate(by_label.items())
-        ]
-        foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
-        return "\n".join([head, *rows, foot])
+DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
+"""Methods that are compared if none are named."""
 
 
 def compare(
@@ -64,94 +32,197 @@ def compare(
     observations: xr.DataArray,
     methods: Sequence[Method] | Mapping[str, Method] | None = None,
     *,
-    forecast: Labelled,
+    forecast: Labelled | None = None,
     verification: xr.DataArray | None = None,
     dim: Hashable | None = None,
     member_dim: Hashable | None = None,
+    by: By = "block",
+    gap: Span = 0,
+    blocks: int = 5,
+    window: Span | None = None,
+    every: Span | None = None,
+    condition_on: str | tuple[str, ...] | None = None,
+    covariates: Given = None,
     min_samples: int = 20,
 ) -> Comparison:
-    """Score methods, fitted on a hindcast, on forecasts they have not seen.
+    """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
 
     Parameters
     ----------
     hindcast, observations
         To fit on, as for ``hindcast.recal.fit``; one variable.
     methods : sequence or mapping from label to Method, optional
-        EMOS and CKME if not given. The raw forecast and climatology are always scored too.
-    forecast : DataArray or Dataset
-        Forecasts to score, in the form of the hindcast.
+        EMOS, CKME and LinearPool if not given. Methods of one class are labelled by what
+        differs. The raw forecast and climatology are always scored too; a ``Climatology`` labelled "climatology"
+        takes the place of the plain one as reference.
+    forecast : DataArray or Dataset, optional
+        Forecasts to score, in the form of the hindcast. Without them the hindcast is
+        cross-validated.
     verification : DataArray, optional
-        What verified them; ``observations`` if not given, which must then reach over both.
+        What verified ``forecast``; ``observations`` if not given, which must reach over both.
+    by, gap, blocks, window, every
+        Splits of the cross-validation, as for ``hindcast.recal.cross_validate``.
+    condition_on : str or tuple of str, optional
+        Covariates for all methods that leave them open. The reference stays plain.
+    covariates : dict from str to DataArray, optional
+        Their values, with those for ``forecast``, where they are not coordinates.
     dim, member_dim, min_samples
         As for ``hindcast.recal.fit``.
 
     Returns
     -------
     Dataset
-        Over ``method`` and locations: ``crps`` in the unit of the variable, ``skill_climatology``
-        and ``skill_raw`` (1 - CRPS / CRPS of the reference; 1 is perfect, 0 no gain), and
-        ``n_cases``. All methods are scored on the cases that all of them predict. Computed, also
-        from Dask. Prints as a table over all locations. Pick a method by
-        ``sel({"method": label})``, as ``sel`` has another argument of that name.
+        Over ``method`` and locations: ``crps`` and its standard error ``crps_error`` in the unit
+        of the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference;
+        1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, significance of the difference;
+        ``n_cases``. Over ``method``: ``fit_seconds`` and ``apply_seconds``, the wall clock of all
+        locations, with reading of lazy input, and compiling in the first call of a process;
+        cross-validation counts as fit. With locations ``overall_crps_error``,
+        ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. Computed, also
+        from Dask. Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has
+        another argument of that name.
 
     Raises
     ------
     ValueError
         If there is more than one variable, no dimension of cases in ``forecast``, or inputs do
         not fit.
+
+    Notes
+    -----
+    All methods are scored on the cases that all of them predict. Errors and p-values allow for
+    dependence of successive cases; see :func:`xrecal.arrays.diebold_mariano`. Locations are tested
+    one by one, so some differ by chance. They depend on each other, so the table tests the mean
+    over all locations of the score differences in each case, one number a case.
     """
-    forms = read_forms(hindcast, member_dim, name="hindcast")
-    if len(forms) != 1:
-        raise ValueError(f"compare takes one variable, but hindcast has {list(forms)}; select one")
-    forms = read_forms(forecast, member_dim, name="forecast")
-    if len(forms) != 1:
-        raise ValueError(f"compare takes one variable, but forecast has {list(forms)}; select one")
-    observations = _only_variable(observations, "observations")
-    verification = None if verification is None else _only_variable(verification, "verification")
-    verification = observations if verification is None else verification
-    labelled = _label(methods)
-    models = {
-        label: fit(
-            hindcast, observations, method, dim=dim, member_dim=member_dim, min_samples=min_samples
-        )
-        for label, method in labelled.items()
+    form = _only_form(hindcast, member_dim, "hindcast")
+    observed = _only_variable(observations, "observations")
+    labelled = {
+        label: method if label == CLIMATOLOGY else checked(method, condition_on, min_samples)
+        for label, method in _label(methods).items()
     }
-    fitted = next(iter(models[CLIMATOLOGY].variables.values()))
-    raw = diagnostics.crps(forecast, verification, member_dim=member_dim)
-    if fitted.dim not in raw.dims:
-        raise ValueError(
-            f"forecast lacks the dimension {fitted.dim!r} of the cases to score; it has "
-            f"{list(raw.dims)}"
+    _check_covariates(covariates, labelled)
+    case = _case_dim(form, dim)
+    options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
+    splits = {"by": by, "gap": gap, "blocks": blocks, "window": window, "every": every}
+    if forecast is None:
+        if verification is not None:
+            raise ValueError("verification is given without forecast; give both, or none of them")
+        scored, verified = form, observed
+        score = partial(_cross_validated, hindcast, observed, {**options, **splits})
+    else:
+        scored = _only_form(forecast, member_dim, "forecast")
+        _check_unseen(form, scored, case, splits)
+        verified = (
+            observed if verification is None else _only_variable(verification, "verification")
         )
-    known = models[CLIMATOLOGY].state.coords.get(f"calibration_{fitted.dim}")
-    if known is not None and fitted.dim in raw.indexes:
-        seen = int(raw.indexes[fitted.dim].isin(known.to_index()).sum())
-        if seen:
-            warnings.warn(
-                f"{seen} of {raw.sizes[fitted.dim]} forecasts to score are among those the methods "
-                "were fitted on, which flatters them; pass forecasts they have not seen",
-                stacklevel=2,
-            )
-    scores: dict[str, Any] = {RAW: raw}
-    scores |= {label: model.crps(forecast, verification) for label, model in models.items()}
-    by_method = xr.concat(list(scores.values()), "method").compute()
-    by_method = by_method.assign_coords(method=list(scores))
-    common = by_method.notnull().all("method")
-    crps = by_method.where(common).mean(fitted.dim, dtype=np.float64).astype(by_method.dtype)
-    skill = {
-        f"skill_{reference}": (1 - crps / crps.sel({"method": reference}, drop=True)).assign_attrs(
-            long_name=f"skill against {reference}", units="1"
-        )
-        for reference in (CLIMATOLOGY, RAW)
-    }
-    n_cases = common.sum(fitted.dim).assign_attrs(long_name="number of cases scored")
+        score = partial(_on_unseen, (hindcast, observed), (forecast, verified), options)
+    timed = {RAW: _raw(scored, verified, case)}
+    for label, method in labelled.items():
+        given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
+        timed[label] = score(method, given)
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
-    crps = crps.assign_attrs(scores[RAW].attrs)
-    return Comparison({"crps": crps, **skill, "n_cases": n_cases}, attrs=attrs)
+    told = timed[CLIMATOLOGY].scores.attrs.get("cross_validation")
+    attrs |= {} if told is None else {"cross_validation": told}
+    return compare_scores(timed, case, attrs)
+
+
+def _cross_validated(
+    hindcast: Labelled,
+    observed: xr.DataArray,
+    options: dict[str, Any],
+    method: Method,
+    covariates: Given,
+) -> Timed:
+    start = perf_counter()
+    found = cross_validate(
+        hindcast, observed, method, output="crps", covariates=covariates, **options
+    )
+    found = _only_variable(found, "scores").compute()
+    return Timed(found, perf_counter() - start)
+
+
+def _on_unseen(
+    past: tuple[Labelled, xr.DataArray],
+    unseen: tuple[Labelled, xr.DataArray],
+    options: dict[str, Any],
+    method: Method,
+    covariates: Given,
+) -> Timed:
+    start = perf_counter()
+    model = fit(*past, method, covariates=covariates, **options).compute()
+    fitted = perf_counter()
+    found = _only_variable(model.crps(*unseen, covariates=covariates), "scores").compute()
+    return Timed(found, fitted - start, perf_counter() - fitted)
+
+
+def _raw(form: Form, observed: xr.DataArray, dim: Hashable) -> Timed:
+    """CRPS of the forecast as it is."""
+    start = perf_counter()
+    pairs = pair_cases(form, observed, dim, name="forecast")
+    found = reduce_form(form, crps_of, extra=pairs.observations).compute()
+    return Timed(found, 0.0, perf_counter() - start)
+
+
+def _case_dim(form: Form, dim: Hashable | None) -> Hashable:
+    """Dimension of the cases of a hindcast."""
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    found = find_dim(whole, CALIBRATION, dim, name="hindcast")
+    if found is None:
+        raise ValueError(
+            f"hindcast has none of the known calibration dimensions "
+            f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
+        )
+    return found
+
+
+def _check_unseen(past: Form, new: Form, dim: Hashable, splits: dict[str, Any]) -> None:
+    """Raise ValueError or warn unless forecasts can be scored as unseen ones."""
+    if splits != {"by": "block", "gap": 0, "blocks": 5, "window": None, "every": None}:
+        raise ValueError(
+            f"{', '.join(splits)} split the hindcast, but there is a forecast to score; leave out "
+            "either"
+        )
+    if dim not in new.dims:
+        raise ValueError(
+            f"forecast lacks the dimension {dim!r} of the cases to score; it has {list(new.dims)}"
+        )
+    labels = [
+        next((part.indexes[dim] for part in form.parts.values() if dim in part.indexes), None)
+        for form in (past, new)
+    ]
+    if labels[0] is None or labels[1] is None:
+        return
+    seen = int(labels[1].isin(labels[0]).sum())
+    if seen:
+        warnings.warn(
+            f"{seen} of {labels[1].size} forecasts to score are among those the methods were "
+            "fitted on, which flatters them; pass forecasts they have not seen, or none to "
+            "cross-validate",
+            stacklevel=users_stacklevel(),
+        )
+
+
+def _check_covariates(covariates: Given, methods: Mapping[str, Method]) -> None:
+    """Raise ValueError for covariates that no method conditions on."""
+    known = {name for method in methods.values() for name in method.covariates}
+    unknown = [name for name in (covariates or {}) if name not in known]
+    if unknown:
+        raise ValueError(
+            f"no method conditions on the covariates {unknown}; name them in condition_on or "
+            "leave them out"
+        )
+
+
+def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Form:
+    forms = read_forms(forecast, member_dim, name=name)
+    if len(forms) != 1:
+        raise ValueError(f"compare takes one variable, but {name} has {list(forms)}; select one")
+    return next(iter(forms.values()))
 
 
 def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
-    """Observations of a Dataset with one variable, or as they are."""
+    """The variable of a Dataset with one, or the DataArray as it is."""
     if isinstance(observations, xr.DataArray):
         return observations
     if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
@@ -162,18 +233,13 @@ def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
 def _label(methods: Sequence[Method] | Mapping[str, Method] | None) -> dict[str, Method]:
     """Methods by label, climatology among them; raises ValueError for a label used twice."""
     if methods is None:
-        methods = {"EMOS": EMOS(), "CKME": CKME()}
+        methods = DEFAULTS
     if hasattr(methods, "fit_locations"):
         raise TypeError(f"methods must be a list or a dict of methods; write [{methods!r}]")
     if not isinstance(methods, Mapping):
-        names = [type(method).__name__ for method in methods]
         labels = [
-            CLIMATOLOGY
-            if repr(method) == repr(Climatology())
-            else repr(method)
-            if names.count(name) > 1
-            else name
-            for name, method in zip(names, methods, strict=True)
+            CLIMATOLOGY if method == Climatology() else _what_differs(method, methods)
+            for method in methods
         ]
         if len(set(labels)) < len(labels):
             raise ValueError(f"methods must differ, got {labels}; leave one out or label them")
@@ -186,3 +252,18 @@ def _label(methods: Sequence[Method] | Mapping[str, Method] | None) -> dict[str,
     if RAW in methods:
         raise ValueError(f"the label {RAW!r} is that of the raw forecast; choose another")
     return {CLIMATOLOGY: Climatology(), **methods}
+
+
+def _what_differs(method: Method, methods: Sequence[Method]) -> str:
+    """Name of the class, with the settings that are not the default and not those of all others."""
+    name = type(method).__name__
+    alike = [other for other in methods if type(other) is type(method)]
+    if len(alike) == 1 or not is_dataclass(method):
+        return name
+    told = [
+        f"{field.name}={getattr(method, field.name)!r}"
+        for field in fields(method)
+        if getattr(method, field.name) != field.default
+        and any(getattr(other, field.name) != getattr(method, field.name) for other in alike)
+    ]
+    return f"{name}({', '.join(told)})" if told else name

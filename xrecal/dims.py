@@ -90,6 +90,22 @@ class CaseAxis:
     year: IntArray | None = None
     season: FloatArray | None = None
     """Fraction of the year, in [0, 1)."""
+    days: FloatArray | None = None
+    """Days since a fixed date of the calendar."""
+    step: IntArray | None = None
+    """Step in time, which never descends; without, each case is a step of its own."""
+
+    def take(self, cases: slice | IntArray) -> CaseAxis:
+        """Dates of some cases."""
+
+        def taken(part: Any) -> Any:
+            return None if part is None else part[cases]
+
+        return CaseAxis(*map(taken, (self.year, self.season, self.days, self.step)))
+
+    def steps(self, n: int) -> IntArray:
+        """Step in time of each of ``n`` cases."""
+        return np.arange(n) if self.step is None else self.step
 
 
 def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
@@ -128,7 +144,8 @@ def _standard_dates(dates: Any) -> CaseAxis:
     start = dates.astype("datetime64[Y]")
     length = (start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")
     elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
-    return CaseAxis(year=start.astype(np.int64) + 1970, season=elapsed / length)
+    days = dates.astype("datetime64[s]").astype(np.int64) / 86400
+    return CaseAxis(start.astype(np.int64) + 1970, elapsed / length, days)
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
@@ -136,4 +153,6 @@ def _calendar_dates(dates: Any) -> CaseAxis:
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
     season = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
-    return CaseAxis(year=year, season=np.array(season))
+    origin = dates[0].replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
+    days = [(d - origin).total_seconds() / 86400 for d in dates]
+    return CaseAxis(year, np.array(season), np.array(days))

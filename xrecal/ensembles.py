@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line
+from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms
 from .labels import require_equal_labels
 from .parallel import require_one_chunk, run_blockwise
@@ -51,9 +52,13 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
 
 
 def gaussian(
-    loc: xr.DataArray, scale: xr.DataArray, weights: xr.DataArray | None = None
+    loc: xr.DataArray,
+    scale: xr.DataArray,
+    weights: xr.DataArray | None = None,
+    lower: xr.DataArray | float | None = None,
+    upper: xr.DataArray | float | None = None,
 ) -> xr.Dataset:
-    """Normal distributions, or mixtures of them, as a forecast that xrecal understands.
+    """Normal distributions, mixtures of them, or censored ones as a forecast.
 
     Parameters
     ----------
@@ -63,16 +68,20 @@ def gaussian(
         Standard deviations >= 0, in the same unit.
     weights : DataArray, optional
         Weights >= 0 of the components, over ``component``; equal if not given.
+    lower, upper : DataArray or float, optional
+        Bounds of the variable, in the unit of ``loc``: all that a distribution has beyond one lies
+        on it, such as no rain. Without ``component``, and not for mixtures.
 
     Returns
     -------
     Dataset
-        ``NAME_loc``, ``NAME_scale`` and, if given, ``NAME_weight``.
+        ``NAME_loc``, ``NAME_scale`` and, if given, ``NAME_weight``, ``NAME_lower``, ``NAME_upper``.
 
     Raises
     ------
     ValueError
-        If weights have no dimension ``component``, or labels differ.
+        If weights have no dimension ``component``, bounds have one or go with a mixture, or labels
+        or units differ.
     """
     if weights is not None and "component" not in weights.dims:
         raise ValueError(
@@ -83,8 +92,30 @@ def gaussian(
     parts = {f"{name}_loc": loc, f"{name}_scale": scale}
     if weights is not None:
         parts[f"{name}_weight"] = weights
+    for end, bound in (("lower", lower), ("upper", upper)):
+        if bound is not None:
+            parts[f"{name}_{end}"] = _bound(bound, end, loc)
     _require_same_labels(parts)
-    return xr.Dataset(parts)
+    dataset = xr.Dataset(parts)
+    if lower is not None or upper is not None:
+        read_forms(dataset, name="forecast")  # refuses mixtures and other units
+    return dataset
+
+
+def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataArray:
+    """A bound as a DataArray, checked to be one for all of each distribution."""
+    if not isinstance(bound, xr.DataArray):
+        if np.ndim(bound):
+            raise TypeError(f"{end} must be a number or a DataArray, got {type(bound).__name__}")
+        units = {key: value for key, value in loc.attrs.items() if key == "units"}
+        return xr.DataArray(np.asarray(bound, loc.dtype), attrs=units)
+    taken = [d for d in bound.dims if d in ("component", *MEMBER.names, *LEVEL.names)]
+    if taken:
+        raise ValueError(
+            f"{end} has the dimension {taken[0]!r}, but all of a distribution has one bound; "
+            "select one"
+        )
+    return bound
 
 
 def _require_same_labels(parts: dict[str, xr.DataArray]) -> None:

@@ -9,15 +9,22 @@ from typing import Literal, TypeAlias
 import numpy as np
 import xarray as xr
 
-from .dims import LEVEL, MEMBER, find_dim
+from .dims import LEVEL, MEMBER, candidates, find_dim
+from .units import check_units
 
-Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal"]
+Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
+
+PARTS = ("loc", "scale", "weights", "lower", "upper")
+"""Arrays of a form, of which all but the first may be lacking."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """One forecast variable: members or quantiles with weights, or normal components."""
+    """One forecast variable: members or quantiles with weights, or normal components.
+
+    Censored is one normal component whose mass beyond a bound lies on it.
+    """
 
     name: Hashable | None
     kind: Kind
@@ -26,11 +33,13 @@ class Form:
     """Members, values of quantiles, or locations of normal components."""
     scale: xr.DataArray | None = None
     weights: xr.DataArray | None = None
+    lower: xr.DataArray | None = None
+    upper: xr.DataArray | None = None
 
     @property
     def parts(self) -> dict[str, xr.DataArray]:
         """The arrays that are there, by name."""
-        parts = {"loc": self.loc, "scale": self.scale, "weights": self.weights}
+        parts = {name: getattr(self, name) for name in PARTS}
         return {name: part for name, part in parts.items() if part is not None}
 
     @property
@@ -60,9 +69,9 @@ class Form:
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
         """The same forecast with other arrays."""
-        return replace(
-            self, loc=parts["loc"], scale=parts.get("scale"), weights=parts.get("weights")
-        )
+        loc, *others = (parts.get(name) for name in PARTS)
+        assert loc is not None
+        return Form(self.name, self.kind, self.member_dim, loc, *others)
 
 
 def read_forms(
@@ -210,11 +219,45 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
     weights = dataset.get(f"{base}_weight")
     if weights is not None and dim in weights.dims:  # else another quantity of that name
         parts["weights"] = weights
-    for array in parts.values():
+    bounds = _read_bounds(dataset, base, dim, name=name)
+    for array in [*parts.values(), *bounds.values()]:
         require_float(array, name=f"{name}[{array.name!r}]")
     size = max(array.sizes.get(dim, 1) for array in parts.values())
+    if bounds and (size > 1 or "weights" in parts):
+        raise ValueError(
+            f"{name} has bounds, {[str(bound.name) for bound in bounds.values()]}, of a mixture of "
+            f"normal distributions along {dim!r}; only single ones can be censored: select one "
+            "component, or leave the bounds out"
+        )
     whole = {
         part: array if dim in array.dims else array.expand_dims({dim: size}, axis=-1)
         for part, array in parts.items()
     }
-    return Form(base, "normal", dim, **whole)
+    return Form(base, "censored" if bounds else "normal", dim, **whole, **bounds)
+
+
+def _read_bounds(
+    dataset: xr.Dataset, base: str, dim: Hashable, *, name: str
+) -> dict[str, xr.DataArray]:
+    """Where a normal distribution is censored; a variable with members is another quantity."""
+    bounds = {}
+    for end in ("lower", "upper"):
+        array = dataset.get(f"{base}_{end}")
+        if array is None or dim in array.dims or any(candidates(array, r) for r in (MEMBER, LEVEL)):
+            continue
+        units = [part.attrs.get("units") for part in (dataset[f"{base}_loc"], array)]
+        check_units(f"{name}['{base}_loc']", units[0], f"{name}['{base}_{end}']", units[1])
+        bounds[end] = array
+    return bounds
+
+
+def require_distances(form: Form, *, name: str) -> None:
+    """Raise ValueError for censored forecasts, whose energy distances have no closed form."""
+    if form.kind != "censored":
+        return
+    bounds = [f"{form.name}_{end}" for end in ("lower", "upper") if end in form.parts]
+    raise ValueError(
+        f"{name} holds censored normal distributions (bounds {', '.join(bounds)}), whose distances "
+        f"have no closed form; use quantiles of them, {name}.recal.quantile(np.arange(0.05, 1, "
+        f"0.1)), or {name}.drop_vars({bounds}) where no bound is finite"
+    )

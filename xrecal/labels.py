@@ -52,7 +52,7 @@ def match_labels(
     if matched < size / 2:
         warnings.warn(
             f"only {matched} of {size} forecasts along {dim!r} have an observation",
-            stacklevel=_users_stacklevel(),
+            stacklevel=users_stacklevel(),
         )
     if wanted.equals(known):
         return observations, matched
@@ -66,7 +66,7 @@ def _first(index: object) -> str:
     return ", ".join(str(label) for label in list(index)[:3]) or "none"  # type: ignore[call-overload]
 
 
-def _users_stacklevel() -> int:
+def users_stacklevel() -> int:
     """Level at which the caller's warning points to the first line outside this package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):

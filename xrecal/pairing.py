@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -12,6 +13,9 @@ from .dims import CALIBRATION, LEAD_NAMES, LEVEL, MEMBER, candidates, find_dim
 from .forms import Form, Labelled, read_forms, require_float
 from .labels import match_labels, require_equal_labels
 from .units import check_units
+
+if TYPE_CHECKING:
+    from .pooling import Pool
 
 Observations = xr.DataArray | xr.Dataset | Mapping[Hashable, xr.DataArray]
 
@@ -28,6 +32,8 @@ class Pairs:
     """Forecasts along ``dim`` whose label the observations have."""
     note: str | None
     """Remark on the units."""
+    pool: Pool | None = None
+    """Positions whose cases are learned from together."""
 
 
 def pair_variables(

@@ -10,43 +10,79 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line
+from .covariates import Given, read_covariates
 from .diagnostics import score_variables
-from .dims import LEVEL, MEMBER, case_axis
 from .ensembles import task_parts
-from .forms import Form, Labelled, read_forms
-from .labels import require_equal_labels
-from .methods import Method
+from .forms import Form, Labelled
+from .matching import (
+    check_periods,
+    explicit_member_dim,
+    match_variables,
+    shared_dims,
+)
 from .pairing import Observations, pair_cases
-from .parallel import require_one_chunk, run_blockwise
-from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
+from .parallel import run_blockwise
+from .recalibrator import CASE, FittedVariable, Recalibrator
 from .tasks import (
     NEW_MEMBER,
     PredictTask,
     Reduction,
     crps_of,
+    members_and_weights,
     normal_parameters,
     quantiles_of,
     weights_of,
 )
-from .units import check_units
+
+SLOT = "slot"
+"""Dimension of the members of a result inside a task, where forecasts have their own."""
 
 
-def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
+def apply(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> xr.Dataset:
     """Recalibrated distributions; see :meth:`Recalibrator.apply`."""
     variables: dict[Hashable, xr.DataArray] = {}
-    for name, (form, fitted) in _match_variables(model, forecast).items():
+    for name, (form, fitted) in match_variables(model, forecast).items():
         base = "forecast" if name is None else name
         attrs = _attributes(form, fitted)
-        if model.method.output == "normal":
-            loc, scale = _run(model.method, form, fitted, normal_parameters, [(), ()])
-            variables[f"{base}_loc"] = loc.assign_attrs(attrs)
-            units = {k: v for k, v in attrs.items() if k == "units"}
-            variables[f"{base}_scale"] = scale.assign_attrs(
-                units | {"long_name": "standard deviation of the recalibrated forecast"}
+        make = _normal if fitted.method.output == "normal" else _weighted
+        variables |= make(form, fitted, base, attrs, covariates)
+    attrs = forecast.attrs
+    if isinstance(forecast, xr.DataArray):  # the others describe the variable
+        attrs = {name: value for name, value in attrs.items() if name == "history"}
+    history = history_line(attrs, f"recalibrated by {model.method}")
+    return xr.Dataset(variables, attrs=history)
+
+
+def _normal(
+    form: Form, fitted: FittedVariable, base: Hashable, attrs: dict[str, Any], covariates: Given
+) -> dict[Hashable, xr.DataArray]:
+    """Normal distributions, and where they may be censored."""
+    loc, scale = _run(form, fitted, normal_parameters, [(), ()], covariates=covariates)
+    units = {k: v for k, v in attrs.items() if k == "units"}
+    described = units | {"long_name": "standard deviation of the recalibrated forecast"}
+    found: dict[Hashable, xr.DataArray] = {
+        f"{base}_loc": loc.assign_attrs(attrs),
+        f"{base}_scale": scale.assign_attrs(described),
+    }
+    for end in ("lower", "upper"):
+        if end in fitted.state:
+            coords = [c for c in fitted.state.coords if c not in fitted.state[end].dims]
+            found[f"{base}_{end}"] = (
+                fitted.state[end]
+                .astype(form.loc.dtype)
+                .drop_vars(coords, errors="ignore")
+                .assign_attrs(units | {"long_name": f"{end} bound, where the forecast is censored"})
             )
-            continue
-        member = _result_member_dim(form)
-        (weights,) = _run(model.method, form, fitted, weights_of, [(CASE,)])
+    return found
+
+
+def _weighted(
+    form: Form, fitted: FittedVariable, base: Hashable, attrs: dict[str, Any], covariates: Given
+) -> dict[Hashable, xr.DataArray]:
+    """Members and their weights."""
+    member = _result_member_dim(form)
+    if fitted.method.shares_members:
+        (weights,) = _run(form, fitted, weights_of, [(CASE,)], covariates=covariates)
         members = fitted.state["observations"]
         members = members.drop_vars(
             [  # may differ between hindcast and forecast: the latter's count
@@ -56,21 +92,25 @@ def apply(model: Recalibrator, forecast: Labelled) -> xr.Dataset:
             ]
         ).rename({CASE: member})
         dims = [d for d in weights.dims if d in members.dims]
-        variables[base] = members.transpose(*dims).assign_attrs(
-            attrs | {"ancillary_variables": f"{base}_weight"}
+        members = members.transpose(*dims)
+    else:
+        slots: dict[Hashable, int] = {SLOT: fitted.method.slots(fitted.state.sizes[CASE])[0].size}
+        members, weights = _run(
+            form, fitted, members_and_weights, [(SLOT,)] * 2, slots, covariates=covariates
         )
-        variables[f"{base}_weight"] = weights.assign_attrs(
+    return {
+        base: members.assign_attrs(attrs | {"ancillary_variables": f"{base}_weight"}),
+        f"{base}_weight": weights.assign_attrs(
             long_name="probability of each member", role="member_weight"
-        )
-    attrs = forecast.attrs
-    if isinstance(forecast, xr.DataArray):  # the others describe the variable
-        attrs = {name: value for name, value in attrs.items() if name == "history"}
-    history = history_line(attrs, f"recalibrated by {model.method}")
-    return xr.Dataset(variables, attrs=history)
+        ),
+    }
 
 
 def quantile(
-    model: Recalibrator, forecast: Labelled, q: float | Sequence[float] | np.ndarray
+    model: Recalibrator,
+    forecast: Labelled,
+    q: float | Sequence[float] | np.ndarray,
+    covariates: Given = None,
 ) -> Labelled:
     """Quantiles of recalibrated forecasts; see :meth:`Recalibrator.quantile`."""
     from .arrays.weighted import check_levels
@@ -79,12 +119,12 @@ def quantile(
 
     def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
         (values,) = _run(
-            model.method,
             form,
             fitted,
             partial(quantiles_of, levels=levels),
             [("quantile",)],
             {"quantile": levels.size},
+            covariates=covariates,
         )
         values = values.assign_coords(quantile=levels).assign_attrs(_attributes(form, fitted))
         return values.isel(quantile=0) if np.ndim(q) == 0 else values
@@ -99,18 +139,21 @@ def crps(
     forecast: Labelled,
     observations: Observations,
     dim: Hashable | Sequence[Hashable] | None = None,
+    covariates: Given = None,
 ) -> Labelled:
     """CRPS of recalibrated forecasts; see :meth:`Recalibrator.crps`."""
-    matched = _match_variables(model, forecast)
+    matched = match_variables(model, forecast)
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         fitted = matched[form.name][1]
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
-        (scores,) = _run(model.method, form, fitted, crps_of, [()], extra=pairs.observations)
+        (scores,) = _run(
+            form, fitted, crps_of, [()], extra=pairs.observations, covariates=covariates
+        )
         return scores
 
-    return score_variables(forecast, observations, one, dim, _member_dim(model, forecast))
+    return score_variables(forecast, observations, one, dim, explicit_member_dim(model, forecast))
 
 
 def _attributes(form: Form, fitted: FittedVariable) -> dict[str, Any]:
@@ -127,124 +170,65 @@ def _map_variables(
     """Result of a function on each fitted variable, of the type of the forecast."""
     results = {
         name: function(form, fitted)
-        for name, (form, fitted) in _match_variables(model, forecast).items()
+        for name, (form, fitted) in match_variables(model, forecast).items()
     }
     if isinstance(forecast, xr.DataArray):
         return next(iter(results.values())).rename(forecast.name)
     return xr.Dataset(results, attrs=forecast.attrs)
 
 
-def _match_variables(
-    model: Recalibrator, forecast: Labelled
-) -> dict[Hashable, tuple[Form, FittedVariable]]:
-    """Forecast variables with their fits, checked against each other."""
-    if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
-        raise TypeError(
-            f"forecast must be an xarray DataArray or Dataset, got {type(forecast).__name__}"
-        )
-    fitted = dict(model.variables)
-    forms = read_forms(forecast, _member_dim(model, forecast), name="forecast")
-    if isinstance(forecast, xr.DataArray) and len(fitted) == 1:
-        matched = {forecast.name: (next(iter(forms.values())), next(iter(fitted.values())))}
-    else:
-        missing = [name for name in forms if name not in fitted]
-        if missing and not (len(forms) == len(fitted) == 1):
-            raise ValueError(
-                f"the model has no variable {missing[0]!r}; it was fitted on {list(fitted)}"
-            )
-        matched = {
-            name: (form, fitted[name] if name in fitted else next(iter(fitted.values())))
-            for name, form in forms.items()
-        }
-    for form, variable in matched.values():
-        _check_forecast(form, variable)
-    return matched
-
-
-def _member_dim(model: Recalibrator, forecast: Labelled) -> Hashable | None:
-    """Dimension of the hindcast's members, where the forecast has it and no rule finds it."""
-    dims = [d for fitted in model.variables.values() if (d := fitted.member_dim) in forecast.dims]
-    named = (*MEMBER.names, *LEVEL.names, "component")
-    if isinstance(forecast, xr.Dataset):  # whose variables may differ in it
-        dims = [d for d in dims if d not in named]
-    return dims[0] if dims else None
-
-
-def _check_forecast(form: Form, fitted: FittedVariable) -> None:
-    if (form.kind == "normal") != (fitted.kind == "normal"):
-        raise ValueError(
-            f"the model was fitted on forecasts of the form {fitted.kind!r} and cannot take "
-            f"{form.kind!r}: normal distributions and ensembles have different distances"
-        )
-    units = form.loc.attrs.get("units")
-    check_units("hindcast", fitted.attrs.get("units"), "forecast", units)
-    missing = [d for d in fitted.locations if d not in form.dims]
-    extra = [d for d in form.dims if d not in (*fitted.locations, fitted.dim)]
-    if missing or extra:
-        raise ValueError(
-            f"forecast has dimensions {list(form.dims)} besides its members, but the model was "
-            f"fitted over {[fitted.dim, *fitted.locations]}"
-            + (f"; it lacks {missing}: apply the model to all and select then" if missing else "")
-            + (f"; unknown are {extra}, select or rename" if extra else "")
-        )
-    for part in form.parts.values():
-        require_one_chunk(part, (form.member_dim,), name="forecast")
-        for location in (d for d in fitted.locations if d in part.dims):
-            require_equal_labels(fitted.state, part, location, names=("model.state", "forecast"))
-
-
 def _run(
-    method: Method,
     form: Form,
     fitted: FittedVariable,
     reduction: Reduction,
     out: list[tuple[Hashable, ...]],
     sizes: Mapping[Hashable, int] | None = None,
     extra: xr.DataArray | None = None,
+    covariates: Given = None,
 ) -> tuple[xr.DataArray, ...]:
     """Predict and reduce in each chunk; ``out`` has the new dimensions of each result.
 
-    The cases of the forecast come last among the dimensions looped over, so that a task sees for
-    each of its locations the state once and all forecasts.
+    The cases of the forecast, and positions that were pooled, come last among the dimensions
+    looped over, so that a task sees for each fit the state once and all forecasts.
     """
-    has_cases = fitted.dim in form.dims
-    loops = [*fitted.locations, *([fitted.dim] if has_cases else [])]
+    shared = [d for d in shared_dims(fitted) if d in form.dims]
+    loops = [*fitted.locations, *shared]
     new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
-    others = {}
-    if method.needs_season:
-        dated = [part for part in form.parts.values() if fitted.dim in part.dims]
-        others["season"] = _season(dated[0] if dated else form.loc, fitted.dim, method)
+    others = read_covariates(
+        tuple(fitted.periods), form, fitted.dim, covariates, name="forecast", fitting=False
+    )
+    check_periods(others, fitted, names=("forecast", "hindcast"))
     if extra is not None:
-        others["extra"] = extra.transpose(*[d for d in loops if d in extra.dims])
+        others["extra"] = extra
+    others = {
+        name: value.drop_vars([c for c in value.coords if c not in value.dims]).transpose(
+            *[d for d in loops if d in value.dims]
+        )
+        for name, value in others.items()
+    }
     state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
+    locations = fitted.locations
+    core = {name: tuple(d for d in v.dims if d not in locations) for name, v in state.items()}
     results = run_blockwise(
         PredictTask(
-            method, fitted.axis, reduction, tuple(new), tuple(others), tuple(state), has_cases
+            fitted.method,
+            fitted.axis,
+            fitted.periods,
+            reduction,
+            tuple(new),
+            tuple(others),
+            {name: len(dims) for name, dims in core.items()},
+            len(shared),
         ),
         *state.values(),  # first, as they have all locations: these then lead, and cases follow
         *new.values(),
         *others.values(),
-        core=[tuple(d for d in (CASE, CASE_MEMBER) if d in v.dims) for v in state.values()]
-        + [(NEW_MEMBER,)] * len(new)
-        + [()] * len(others),
+        core=[*core.values(), *[(NEW_MEMBER,)] * len(new), *[()] * len(others)],
         out=out,
         dtypes=[form.loc.dtype] * len(out),
         sizes={CASE: fitted.state.sizes[CASE], **(sizes or {})},
     )
     return tuple(_in_user_order(result, form, fitted) for result in results)
-
-
-def _season(forecast: xr.DataArray, dim: Hashable, method: Method) -> xr.DataArray:
-    """Dates of the forecasts as fractions of the year."""
-    season = case_axis(forecast, dim).season
-    if season is None:
-        raise ValueError(
-            f"{method} needs the dates of the forecasts: a datetime64 or cftime coordinate "
-            f"along {dim!r}, or a scalar one for a single forecast"
-        )
-    if dim in forecast.dims:
-        return xr.DataArray(season, dims=[dim])
-    return xr.DataArray(season[0])
 
 
 def _result_member_dim(form: Form) -> Hashable:
@@ -255,12 +239,34 @@ def _result_member_dim(form: Form) -> Hashable:
 def _in_user_order(result: xr.DataArray, form: Form, fitted: FittedVariable) -> xr.DataArray:
     """Dimensions as in the forecast, the new one in place of the members; their coordinates."""
     new = [d for d in result.dims if d not in form.dims]
-    if new == [CASE]:
+    if new in ([CASE], [SLOT]):
         member = _result_member_dim(form)
-        result = result.rename({CASE: member})
-        label = f"calibration_{fitted.dim}"
-        if label in fitted.state.coords:
-            labels = fitted.state.coords[label]
-            result = result.assign_coords({label: (member, labels.data, labels.attrs)})
+        result = result.rename({new[0]: member})
+        result = result.assign_coords(_slot_coordinates(fitted, member))
         new = [member]
     return result.transpose(*form.order(tuple(new)))
+
+
+def _slot_coordinates(
+    fitted: FittedVariable, member: Hashable
+) -> dict[str, tuple[Hashable, Any, dict[str, Any]]]:
+    """Past case, position and component that each member comes from, where there are several."""
+    cases, components = fitted.method.slots(fitted.state.sizes[CASE])
+    found: dict[str, tuple[Hashable, Any, dict[str, Any]]] = {}
+    for name, labels in fitted.state.coords.items():
+        if labels.dims == (CASE,):
+            values = _taken(labels.to_index().to_numpy(), cases)
+            found[str(name)] = (member, values, labels.attrs)
+    if components is not None:
+        found["component"] = (member, np.asarray(components), {})
+    return found
+
+
+def _taken(labels: Any, cases: Any) -> Any:
+    """Labels of the cases of all members, missing for those that come from no single case."""
+    values = labels[cases]
+    if (cases < 0).any():
+        dates = values.dtype.kind in "mM"
+        values = values.astype(float if values.dtype.kind in "iub" else values.dtype)
+        values[cases < 0] = np.array("NaT", values.dtype) if dates else np.nan
+    return values

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from .attributes import describing
+from .covariates import Given, period_of, read_covariates
 from .dims import CaseAxis, case_axis
-from .ensembles import task_parts
-from .forms import Form, Labelled
+from .forms import Form, Labelled, require_distances
+from .labels import users_stacklevel
 from .methods import CKME, Method
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
-from .parallel import require_one_chunk, run_blockwise
+from .parallel import require_one_chunk
+from .pooling import DATE, PoolOver, read_pool
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
+from .state import describe_state, feature_count, fit_state
 from .tasks import NEW_MEMBER
 
 DEFAULT = CKME()
@@ -29,6 +33,9 @@ def fit(
     *,
     dim: Hashable | None = None,
     member_dim: Hashable | None = None,
+    condition_on: str | tuple[str, ...] | None = None,
+    covariates: Given = None,
+    pool: PoolOver = None,
     min_samples: int = 20,
 ) -> Recalibrator:
     """Learn from past forecasts and what verified how to recalibrate new ones.
@@ -46,11 +53,24 @@ def fit(
         forecasts: a Dataset with the same names, a dict from forecast name to observation, or a
         DataArray for its only forecast.
     method : Method
-        :class:`CKME`, :class:`Climatology` or :class:`EMOS`.
+        Settings such as :class:`CKME`, :class:`LinearPool` or :class:`EMOS`.
     dim : hashable, optional
         The calibration dimension. Recognised by CF standard name or name (time, init, ...).
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
+    condition_on : str or tuple of str, optional
+        Covariates, known when the forecast is issued, given which it is calibrated as well:
+        "season" (the day of the year of the valid time), or names. Fills the field of that name
+        of a method that leaves it None.
+    covariates : dict from str to DataArray, optional
+        Their values along the calibration dimension and perhaps locations, where they are not
+        coordinates of the hindcast. A circular one has an attribute ``period``. Cases where one
+        is NaN are left out.
+    pool : str, tuple of str or dict, optional
+        Location dimensions whose cases are learned from together, for small samples: one fit for
+        all positions along them, with which forecasts anywhere along them are recalibrated; or
+        ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
+        numbers of positions. At most 1500 cases: beyond, evenly spaced positions are left out.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
 
@@ -69,9 +89,23 @@ def fit(
 
     Notes
     -----
-    Every dimension other than those two is a location, with a fit of its own. Inputs are never
-    changed.
+    Every dimension other than those two is a location, with a fit of its own unless pooled. Inputs
+    are never changed. Pooled cases of one date are held out together, and gaps count dates. With
+    windows the fitted state holds the cases of each location once for every neighbour.
     """
+    method = checked(method, condition_on, min_samples)
+    paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
+    return Recalibrator(
+        method,
+        {
+            variable: _fit_variable(form, observed, method, dim, covariates, min_samples, pool)
+            for variable, (form, observed) in paired.items()
+        },
+    )
+
+
+def checked(method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int) -> Method:
+    """The method as it is asked for; raises TypeError or ValueError for what cannot be meant."""
     if isinstance(method, type) or not hasattr(method, "fit_locations"):
         hint = f"{method.__name__}()" if isinstance(method, type) else "xrecal.CKME()"
         raise TypeError(
@@ -80,14 +114,15 @@ def fit(
         )
     if not isinstance(min_samples, (int, np.integer)) or min_samples < 2:
         raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
-    paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
-    return Recalibrator(
-        method,
-        {
-            variable: _fit_variable(form, observed, method, dim, min_samples)
-            for variable, (form, observed) in paired.items()
-        },
-    )
+    return conditioned(method, condition_on)
+
+
+def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
+    """The method with ``condition_on`` filled in where it is None."""
+    has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
+    if condition_on is None or method.condition_on is not None or not has_field:
+        return method
+    return replace(method, condition_on=condition_on)  # type: ignore[type-var]
 
 
 def _short(value: object) -> str:
@@ -101,46 +136,100 @@ def _fit_variable(
     observed: xr.DataArray,
     method: Method,
     dim: Hashable | None,
+    covariates: Given,
     min_samples: int,
+    pool: PoolOver,
 ) -> FittedVariable:
-    pairs = in_order(pair_cases(form, observed, dim, name="hindcast"))
+    pairs, method, axis, given, note = prepare(
+        form, observed, method, dim, covariates, min_samples, pool
+    )
     assert pairs.dim is not None
-    n_cases = pairs.observations.sizes[pairs.dim]
-    if pairs.n_matched < min_samples:
-        raise ValueError(
-            f"only {pairs.n_matched} cases along {pairs.dim!r} have a label in hindcast and "
-            f"observations, fewer than min_samples={min_samples}; give more cases, or a smaller "
-            "min_samples if so few are meant"
-        )
-    reserved = {CASE, CASE_MEMBER, NEW_MEMBER, "quantile"} & {*form.dims} - {pairs.dim}
-    if reserved:
-        raise ValueError(
-            f"the location dimension {min(map(str, reserved))!r} has a name that xrecal uses; "
-            "rename it in hindcast and observations"
-        )
-    for part in pairs.form.parts.values():
-        require_one_chunk(part, (pairs.dim, form.member_dim), name="hindcast")
-    require_one_chunk(pairs.observations, (pairs.dim,), name="observations")
-    axis = case_axis(pairs.observations.assign_coords(_dates(pairs)), pairs.dim)
-    method.check(axis, n_cases)
     units = {"units": observed.attrs["units"]} if "units" in observed.attrs else {}
     attrs = units | describing(form.loc.attrs)
-    state = _describe(_fit_state(pairs, method, axis, min_samples), method, attrs)
+    state = fit_state(pairs, method, axis, given, min_samples)
     return FittedVariable(
         kind=form.kind,
         dim=pairs.dim,
         member_dim=form.member_dim,
         attrs=attrs,
         axis=axis,
+        method=method,
+        periods={name: period_of(value) for name, value in given.items()},
         n_matched=pairs.n_matched,
-        n_forecasts=n_cases,
+        n_forecasts=pairs.observations.sizes[pairs.dim],
         min_samples=min_samples,
-        note=pairs.note,
-        state=state,
+        note="; ".join(n for n in (pairs.note, note) if n) or None,
+        state=describe_state(state, method, attrs, feature_count(given)),
+        pool=pairs.pool,
     )
 
 
-def _dates(pairs: Pairs) -> dict[Hashable, Any]:
+class Prepared(NamedTuple):
+    """What is learned from at all locations, checked without its values."""
+
+    pairs: Pairs
+    """In order of time."""
+    method: Method
+    """As it can be used on these cases."""
+    axis: CaseAxis
+    covariates: Mapping[str, xr.DataArray]
+    note: str | None
+    """Remark on the method and the pooling."""
+
+
+def prepare(
+    form: Form,
+    observed: xr.DataArray,
+    method: Method,
+    dim: Hashable | None,
+    covariates: Given,
+    min_samples: int,
+    pool: PoolOver = None,
+) -> Prepared:
+    """Pair, order and date the cases of a variable, and read its covariates."""
+    require_distances(form, name="hindcast")
+    pairs = in_order(pair_cases(form, observed, dim, name="hindcast"))
+    assert pairs.dim is not None
+    n_dates = pairs.observations.sizes[pairs.dim]
+    pooled = read_pool(pool, form, pairs.dim, n_dates)
+    pairs = replace(pairs, pool=pooled)
+    positions = () if pooled is None else pooled.dims
+    n_positions = 1 if pooled is None else len(pooled.taken)
+    if pairs.n_matched * n_positions < min_samples:
+        each = f", at {n_positions} pooled positions each," if pooled else ""
+        raise ValueError(
+            f"only {pairs.n_matched} cases along {pairs.dim!r}{each} have a label in hindcast and "
+            f"observations, fewer than min_samples={min_samples}; give more cases, or a smaller "
+            "min_samples if so few are meant"
+        )
+    _refuse_reserved(form, pairs.dim)
+    for part in pairs.form.parts.values():
+        require_one_chunk(part, (pairs.dim, form.member_dim, *positions), name="hindcast")
+    require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
+    axis = case_axis(pairs.observations.assign_coords(dates_of(pairs)), pairs.dim)
+    axis = axis if pooled is None else pooled.axis(axis, n_dates)
+    method, note = method.check(axis, n_dates * n_positions)
+    if note is not None:
+        warnings.warn(note, stacklevel=users_stacklevel())
+    given = read_covariates(
+        method.covariates, pairs.form, pairs.dim, covariates, name="hindcast", fitting=True
+    )
+    for name, value in given.items():
+        require_one_chunk(value, positions, name=f"the covariate {name!r}")
+    note = "; ".join(n for n in (pooled.note if pooled else None, note) if n) or None
+    return Prepared(pairs, method, axis, given, note)
+
+
+def _refuse_reserved(form: Form, dim: Hashable) -> None:
+    taken = {CASE, CASE_MEMBER, DATE, NEW_MEMBER, "quantile"} & {*form.dims} - {dim}
+    if taken:
+        raise ValueError(
+            f"the location dimension {min(map(str, taken))!r} has a name that xrecal uses; "
+            "rename it in hindcast and observations"
+        )
+
+
+def dates_of(pairs: Pairs) -> dict[Hashable, Any]:
     """Coordinates along the calibration dimension that may date the cases."""
     return {
         name: coordinate
@@ -148,106 +237,3 @@ def _dates(pairs: Pairs) -> dict[Hashable, Any]:
         for name, coordinate in part.coords.items()
         if coordinate.dims == (pairs.dim,)
     }
-
-
-def _fit_state(pairs: Pairs, method: Method, axis: CaseAxis, min_samples: int) -> xr.Dataset:
-    """Lazy or computed state: one call for each chunk of locations."""
-    form, dim = pairs.form, pairs.dim
-    locations = [d for d in form.dims if d != dim]
-    parts = task_parts(form, locations, {dim: CASE, form.member_dim: CASE_MEMBER})
-    observed = pairs.observations.drop_vars(list(pairs.observations.coords)).rename({dim: CASE})
-    observed = observed.transpose(*[d for d in locations if d in observed.dims], CASE)
-    task = _FitTask(method, tuple(parts), axis, min_samples)
-    kept = tuple(parts) if method.keeps_cases else ()
-    cases = [(CASE, CASE_MEMBER)] * len(kept)
-    names = [*kept, "observations", "n_cases", "status", *method.parameters]
-    dtypes = [
-        *(parts[name].dtype for name in kept),
-        observed.dtype,
-        np.int32,
-        np.int8,
-        *(parameter.dtype for parameter in method.parameters.values()),
-    ]
-    results = run_blockwise(
-        task,
-        *parts.values(),
-        observed,
-        core=[(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)],
-        out=[*cases, (CASE,), (), (), *([()] * len(method.parameters))],
-        dtypes=dtypes,
-        sizes={CASE: observed.sizes[CASE], CASE_MEMBER: parts["loc"].sizes[CASE_MEMBER]},
-    )
-    state = xr.Dataset(dict(zip(names, results, strict=True)))
-    labelled = [part[dim] for part in form.parts.values() if dim in part.indexes]
-    if labelled:
-        labels = (CASE, labelled[0].to_index(), labelled[0].attrs)
-        state = state.assign_coords({f"calibration_{dim}": labels})
-    return state
-
-
-class _FitTask:
-    """One chunk of locations: arrays in, arrays of the state out."""
-
-    def __init__(
-        self, method: Method, parts: tuple[str, ...], axis: CaseAxis, min_samples: int
-    ) -> None:
-        self.method, self.parts = method, parts
-        self.axis, self.min_samples = axis, min_samples
-
-    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        from .arrays.forms import Forecasts, sort_members, usable_observations
-        from .arrays.status import INVALID
-
-        *parts, observations = args
-        core = parts[0].shape[-2:]
-        lead = np.broadcast_shapes(*(part.shape[:-2] for part in parts))
-        flat = {
-            name: np.broadcast_to(part, (*lead, *core)).reshape(-1, *core)
-            for name, part in zip(self.parts, parts, strict=True)
-        }
-        cases = Forecasts(**flat)
-        observed = np.broadcast_to(observations, (*lead, core[0])).reshape(-1, core[0])
-        usable, invalid = usable_observations(cases, observed)
-        fitted = dict(self.method.fit_locations(cases, usable, self.axis, self.min_samples))
-        fitted["status"] = (fitted["status"] | (INVALID * invalid)).astype(np.int8)
-        kept = sort_members(cases)._asdict() if self.method.keeps_cases else {}
-        return (
-            *(
-                kept[name].reshape(*lead, *core).astype(part.dtype, copy=False)
-                for name, part in zip(self.parts, parts, strict=True)
-                if name in kept
-            ),
-            usable.reshape(*lead, core[0]),
-            fitted["n_cases"].astype(np.int32).reshape(lead),
-            fitted["status"].reshape(lead),
-            *(
-                np.asarray(fitted[name], dtype=parameter.dtype).reshape(lead)
-                for name, parameter in self.method.parameters.items()
-            ),
-        )
-
-
-def _describe(state: xr.Dataset, method: Method, attrs: Mapping[str, Any]) -> xr.Dataset:
-    """Attributes that make the state readable on its own."""
-    from .arrays.status import MEANINGS
-
-    units = {"units": attrs["units"]} if "units" in attrs else {}
-    described = {
-        "loc": {"long_name": "calibration forecasts", **units},
-        "scale": {"long_name": "scale of the calibration forecasts", **units},
-        "weights": {"long_name": "weights of the members of the calibration forecasts"},
-        "observations": {"long_name": "observations of the cases used", **units},
-        "n_cases": {"long_name": "number of cases used"},
-        "status": {
-            "long_name": "status of the fit",
-            "flag_masks": np.array(list(MEANINGS), dtype=np.int8),
-            "flag_meanings": " ".join(MEANINGS.values()),
-        },
-    }
-    for name, parameter in method.parameters.items():
-        described[name] = {"long_name": parameter.long_name}
-        if parameter.in_units_of_variable:
-            described[name] |= units
-    for variable in state.data_vars:
-        state[variable].attrs = described[str(variable)]
-    return state

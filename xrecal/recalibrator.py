@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from . import report
+from .covariates import Given
 from .dims import CaseAxis
 from .forms import Kind, Labelled
 from .methods import Method
 from .pairing import Observations
+
+if TYPE_CHECKING:
+    from .pooling import Pool
 
 CASE = "calibration"
 """Dimension of the calibration cases in the state."""
@@ -30,11 +34,18 @@ class FittedVariable:
     member_dim: Hashable
     attrs: dict[str, Any]
     axis: CaseAxis
+    method: Method
+    """As it was used; see :meth:`Method.check`."""
+    periods: Mapping[str, float | None]
+    """Covariates, and the periods of circular ones."""
     n_matched: int
     n_forecasts: int
     min_samples: int
     note: str | None
     state: xr.Dataset
+    pool: Pool | None = None
+    n_added: int = 0
+    """Cases that came by updates, after the fit."""
 
     @property
     def locations(self) -> tuple[Hashable, ...]:
@@ -112,7 +123,7 @@ class Recalibrator:
         }
         return replace(self, variables=variables)
 
-    def apply(self, forecast: Labelled) -> xr.Dataset:
+    def apply(self, forecast: Labelled, *, covariates: Given = None) -> xr.Dataset:
         """Recalibrated forecasts as distributions.
 
         Parameters
@@ -120,15 +131,20 @@ class Recalibrator:
         forecast : DataArray or Dataset
             New forecasts of the kind the model was fitted on, at the same locations. The
             calibration dimension may be lacking (a single forecast) or chunked.
+        covariates : dict from str to DataArray, optional
+            Values of the covariates that the model conditions on, where they are not
+            coordinates of the forecast.
 
         Returns
         -------
         Dataset
-            For each variable a weighted ensemble: ``NAME`` holds the past observations along
-            the member dimension (``member`` for quantiles and normal distributions),
-            ``NAME_weight`` their probabilities, and the coordinate
-            ``calibration_<dim>`` the case each comes from. From EMOS ``NAME_loc`` and
-            ``NAME_scale`` of normal distributions. NaN where the forecast or the fit is missing.
+            For each variable a weighted ensemble: ``NAME`` holds members along the member
+            dimension (``member`` for quantiles and normal distributions), ``NAME_weight`` their
+            probabilities, and the coordinate ``calibration_<dim>`` the case each comes from.
+            Members that are past observations are the same for all forecasts. From EMOS
+            ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
+            and ``NAME_upper`` unless bounds are switched off. NaN where the forecast, a covariate
+            or the fit is missing.
 
         Raises
         ------
@@ -139,9 +155,51 @@ class Recalibrator:
         """
         from .predict import apply
 
-        return apply(self, forecast)
+        return apply(self, forecast, covariates)
 
-    def quantile(self, forecast: Labelled, q: float | list[float] | np.ndarray) -> Labelled:
+    def update(
+        self, hindcast: Labelled, observations: Observations, *, covariates: Given = None
+    ) -> Recalibrator:
+        """The model with more cases, without a new fit.
+
+        All that the fit has chosen stays: ridge, bandwidth, strength of covariates, support,
+        centre, half-life, bounds, coefficients. The new cases join those that forecasts are
+        compared with and made from; half-lives count from the newest. So it is cheap, and exact
+        for given settings; fit anew from time to time, so that the choices learn from all cases.
+
+        Parameters
+        ----------
+        hindcast : DataArray or Dataset
+            Past forecasts that the model does not know, before, after or between the others, of
+            the same kind, unit and locations. The number of members may differ.
+        observations : DataArray, Dataset or dict
+            What verified, as for the fit.
+        covariates : dict from str to DataArray, optional
+            As for the fit.
+
+        Returns
+        -------
+        Recalibrator
+            Cases by ascending label; lazy if the model or an input is. Locations without a fit
+            stay without.
+
+        Raises
+        ------
+        ValueError
+            If the method keeps no cases (EMOS) or the model is pooled, labels are in it already,
+            or kind, units, dimensions or labels differ.
+        """
+        from .update import update
+
+        return update(self, hindcast, observations, covariates)
+
+    def quantile(
+        self,
+        forecast: Labelled,
+        q: float | list[float] | np.ndarray,
+        *,
+        covariates: Given = None,
+    ) -> Labelled:
         """Quantiles of the recalibrated forecasts, computed chunk by chunk.
 
         Parameters
@@ -150,6 +208,8 @@ class Recalibrator:
             As for :meth:`apply`.
         q : float or sequence of float
             Levels in [0, 1].
+        covariates
+            As for :meth:`apply`.
 
         Returns
         -------
@@ -164,13 +224,15 @@ class Recalibrator:
         """
         from .predict import quantile
 
-        return quantile(self, forecast, q)
+        return quantile(self, forecast, q, covariates)
 
     def crps(
         self,
         forecast: Labelled,
         observations: Observations,
         dim: Hashable | list[Hashable] | None = None,
+        *,
+        covariates: Given = None,
     ) -> Labelled:
         """CRPS of the recalibrated forecasts, computed chunk by chunk.
 
@@ -182,6 +244,8 @@ class Recalibrator:
             What verified, matched by label.
         dim : hashable or list, optional
             Dimensions to average over; missing scores are left out.
+        covariates
+            As for :meth:`apply`.
 
         Returns
         -------
@@ -195,4 +259,4 @@ class Recalibrator:
         """
         from .predict import crps
 
-        return crps(self, forecast, observations, dim)
+        return crps(self, forecast, observations, dim, covariates)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from .arrays.status import MEANINGS
+from .arrays.status import MEANINGS, TOO_FEW
 from .attributes import shown_units
-from .methods import Method
 
 if TYPE_CHECKING:
     from .recalibrator import FittedVariable, Recalibrator
@@ -20,7 +19,7 @@ def describe_recalibrator(model: Recalibrator) -> str:
     """Text of a :class:`~xrecal.Recalibrator`: settings, then each variable."""
     lines = ["<xrecal.Recalibrator>", _line("method", repr(model.method))]
     for name, fitted in model.variables.items():
-        lines += _variable(name, fitted, model.method)
+        lines += _variable(name, fitted)
     return "\n".join(lines)
 
 
@@ -28,7 +27,7 @@ def _line(label: str, text: str) -> str:
     return f"  {label:<17}{text}"
 
 
-def _variable(name: Hashable, fitted: FittedVariable, method: Method) -> list[str]:
+def _variable(name: Hashable, fitted: FittedVariable) -> list[str]:
     units = shown_units(fitted.attrs)
     title = "unnamed" if name is None else str(name)
     state = fitted.state
@@ -37,16 +36,57 @@ def _variable(name: Hashable, fitted: FittedVariable, method: Method) -> list[st
         _line("cases", _cases(fitted)),
         _line("locations", _locations(fitted)),
     ]
+    if fitted.n_added:
+        lines.append(_line("updated", f"{fitted.n_added} cases added, with the choices of the fit"))
+    if fitted.pool is not None:
+        lines.append(_line("pool", str(fitted.pool)))
+    if fitted.periods:
+        lines.append(_line("condition_on", _covariates(fitted)))
     if fitted.note:
         lines.append(_line("note", fitted.note))
     if state["status"].chunks is not None:
-        return [*lines, _line("state", "not computed: model.compute()")]
+        return [*lines, _line("state", _lazy(state["status"]))]
     fewest, most = int(state["n_cases"].min()), int(state["n_cases"].max())
     lines.append(
         _line("used", f"{fewest} cases" if fewest == most else f"{fewest} to {most} cases")
     )
-    lines += [_line(p, _numbers(state[p])) for p in method.parameters]
+    lines += _chosen(fitted)
     return [*lines, _line("status", _status(state["status"].to_numpy(), fitted.min_samples))]
+
+
+def _lazy(status: xr.DataArray) -> str:
+    """Whether Dask still has to compute, told from the graph, which a persisted array leaves."""
+    if len(status.data.dask.layers) > 1:
+        return "not computed: model.compute()"
+    return "persisted: in memory, or being computed"
+
+
+def _chosen(fitted: FittedVariable) -> list[str]:
+    """What the method chose: one line for each number of a location, code or share."""
+    state = fitted.state
+    n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
+    parameters = fitted.method.parameters(n_features)
+    of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
+    lines = []
+    for name, parameter in parameters.items():
+        if name.startswith(of_components):
+            continue  # a page of them; their shares say what counts
+        if parameter.labels:
+            lines.append(_line(name, _shares(state[name], parameter.labels)))
+        elif parameter.flags:
+            known = (state["status"].to_numpy() & TOO_FEW) == 0
+            lines.append(_line(name, _counts(state[name].to_numpy()[known], parameter.flags)))
+        elif state[name].dims == fitted.locations:
+            units = "days" if name == "half_life" else shown_units(state[name].attrs)
+            lines.append(_line(name, _numbers(state[name].to_numpy(), units)))
+    return lines
+
+
+def _covariates(fitted: FittedVariable) -> str:
+    return ", ".join(
+        name if period is None else f"{name} (period {period:g})"
+        for name, period in fitted.periods.items()
+    )
 
 
 def _cases(fitted: FittedVariable) -> str:
@@ -67,15 +107,32 @@ def _locations(fitted: FittedVariable) -> str:
     return f"{int(np.prod(list(sizes.values())))} ({product})" if len(sizes) > 1 else product
 
 
-def _numbers(values: xr.DataArray) -> str:
-    finite = values.to_numpy()[np.isfinite(values.to_numpy())]
-    units = f" {shown_units(values.attrs)}".rstrip()
+def _numbers(values: np.ndarray, units: str) -> str:
+    """Range of the finite ones; an infinite bound, half-life or bandwidth is none."""
+    finite = values[np.isfinite(values)]
     if finite.size == 0:
         return "none"
-    if finite.size == 1:
-        return f"{finite[0]:.4g}{units}"
     low, middle, high = np.quantile(finite, [0, 0.5, 1])
-    return f"{low:.4g} to {high:.4g}, median {middle:.4g}{units}"
+    text = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}, median {middle:.4g}"
+    text = f"{text} {units}".rstrip()
+    n_known = int((~np.isnan(values)).sum())
+    return text if n_known == finite.size else f"{text} at {finite.size} of {n_known}"
+
+
+def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
+    """Number of locations with each meaning of a code."""
+    counts = {text: int((codes == code).sum()) for code, text in enumerate(meanings)}
+    return ", ".join(f"{text}: {count}" for text, count in counts.items() if count) or "none"
+
+
+def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
+    """Mean over the locations of shares along their last dimension, the largest first."""
+    values = shares.to_numpy().reshape(-1, len(labels))
+    known = values[~np.isnan(values).any(-1)]
+    if known.size == 0:
+        return "none"
+    mean = known.mean(0)
+    return ", ".join(f"{labels[i]} {mean[i]:.2f}" for i in np.argsort(-mean) if mean[i] >= 0.005)
 
 
 def _status(status: np.ndarray, min_samples: int) -> str:

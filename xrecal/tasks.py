@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from .dims import CaseAxis
 from .methods import Method
-from .methods.base import State
+from .methods.base import Cases, Covariates, NewCases
 from .typing import FloatArray
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
 """Distributions (L, T) and, where given, an array (L, T), to arrays (L, T, ...)."""
 
+COVARIATE = "covariate_"
+"""Prefix of covariates among the variables of the state."""
+
 NEW_MEMBER = "new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
@@ -26,61 +29,61 @@ NEW_MEMBER = "new_member"
 class PredictTask:
     """New forecasts and state of a chunk of locations in, arrays of a product out.
 
-    Arguments of the call are the parts of the forecasts (..., T, p), further arrays (..., T), and
-    the state arrays, in the order of the names given here; parts broadcast against each other.
-    Without ``has_cases`` there is one forecast a location and no axis T.
+    Arguments of the call are the state arrays, with the number of their last axes that are not
+    locations, the parts of the forecasts (..., T, p), and further arrays (..., T), in the order of
+    the names given here; parts broadcast against each other. There may be any number of axes T,
+    ``n_axes``, all of whose forecasts share a fit; without one there is one forecast a location.
     """
 
     def __init__(
         self,
         method: Method,
         axis: CaseAxis,
+        periods: Mapping[str, float | None],
         reduction: Reduction,
         parts: tuple[str, ...],
         others: tuple[str, ...],
-        state: tuple[str, ...],
-        has_cases: bool,
+        state: Mapping[str, int],
+        n_axes: int,
     ) -> None:
-        self.method, self.axis, self.reduction = method, axis, reduction
+        self.method, self.axis, self.periods, self.reduction = method, axis, periods, reduction
         self.parts, self.others, self.state = parts, others, state
-        self.has_cases = has_cases
+        self.n_axes = n_axes
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
         """Run the task on one chunk."""
         fitted, args = args[: len(self.state)], args[len(self.state) :]
-        parts, lead = together(args[: len(self.parts)])
-        n_new = lead[-1] if self.has_cases else 1
-        n_locations = math.prod(lead[:-1] if self.has_cases else lead)
+        given, rest = args[: len(self.parts)], args[len(self.parts) :]
+        lead = np.broadcast_shapes(
+            *(part.shape[:-1] for part in given), *(other.shape for other in rest)
+        )
+        places = lead[: len(lead) - self.n_axes]
+        n_new = math.prod(lead[len(places) :])
+        n_locations = math.prod(places)
         shape = n_locations, n_new
         new = {
-            name: a.reshape(*shape, a.shape[-1]) for name, a in zip(self.parts, parts, strict=True)
+            name: np.broadcast_to(a, (*lead, a.shape[-1])).reshape(*shape, a.shape[-1])
+            for name, a in zip(self.parts, given, strict=True)
         }
-        rest = args[len(self.parts) :]
-        others = dict(zip(self.others, rest, strict=True))
-        season = others.get("season")
-        if season is not None:
-            season = np.atleast_1d(season).reshape(-1)
-        extra = others.get("extra")
-        if extra is not None:
-            extra = np.broadcast_to(extra, lead).reshape(shape)
-        state = {
-            name: a.reshape(n_locations, *a.shape[a.ndim - self._core_axes(name) :])
-            for name, a in zip(self.state, fitted, strict=True)
+        others = {
+            name: np.broadcast_to(a, lead).reshape(shape)
+            for name, a in zip(self.others, rest, strict=True)
         }
-        products = self._in_blocks(new, state, season, extra)
+        state = {}
+        for (name, n_core), a in zip(self.state.items(), fitted, strict=True):
+            lead_of_state, core = a.shape[: a.ndim - n_core], a.shape[a.ndim - n_core :]
+            if lead_of_state:  # xarray has put an axis of length one for each T
+                a = a.reshape(*lead_of_state[: len(lead_of_state) - self.n_axes], *core)
+            state[name] = np.broadcast_to(a, (*places, *core)).reshape(n_locations, *core)
+        products = self._in_blocks(new, state, others)
         results = tuple(p.reshape((*lead, *p.shape[2:])) for p in products)
         return results if len(results) > 1 else results[0]
-
-    @staticmethod
-    def _core_axes(name: str) -> int:
-        return {"loc": 2, "scale": 2, "weights": 2, "observations": 1}.get(name, 0)
 
     def _in_blocks(
         self,
         new: dict[str, FloatArray],
         state: dict[str, FloatArray],
-        season: FloatArray | None,
-        extra: FloatArray | None,
+        others: dict[str, FloatArray],
     ) -> tuple[FloatArray, ...]:
         """Products (L, T, ...), from blocks of locations whose weights fit the workspace.
 
@@ -89,20 +92,21 @@ class PredictTask:
         from .arrays.cases import WORKSPACE, location_blocks
 
         n_locations, n_new = new["loc"].shape[:2]
-        row = 8 * state["observations"].shape[-1]
+        n_slots = self.method.slots(state["observations"].shape[-1])[0].size
+        row = 8 * n_slots * (1 if self.method.shares_members else 2)
         step = max(1, 4 * WORKSPACE // max(row, 1))
         blocks = []
         for block in location_blocks(n_locations, row * min(n_new, step)):
             pieces = []
             for start in range(0, n_new, step):
-                cases = slice(start, start + step)
+                at = block, slice(start, start + step)
+                forecasts = {name: a[at] for name, a in new.items()}
+                extra = {name: a[at] for name, a in others.items()}
                 distribution = self._predict(
-                    {name: a[block, cases] for name, a in new.items()},
-                    {name: a[block] for name, a in state.items()},
-                    season if season is None or not self.has_cases else season[cases],
+                    forecasts, {name: a[block] for name, a in state.items()}, extra
                 )
                 products = self.reduction(
-                    distribution, *([] if extra is None else [extra[block, cases]])
+                    distribution, *([extra["extra"]] if "extra" in extra else [])
                 )
                 pieces.append([p.astype(new["loc"].dtype, copy=False) for p in products])
             blocks.append([np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)])
@@ -112,17 +116,31 @@ class PredictTask:
         self,
         new: dict[str, FloatArray],
         state: dict[str, FloatArray],
-        season: FloatArray | None,
+        others: dict[str, FloatArray],
     ) -> Distribution:
         from .arrays.forms import Forecasts
 
-        cases = {name: state[name] for name in ("loc", "scale", "weights") if name in state}
-        return self.method.predict_locations(
-            Forecasts(**new),
-            State(state["observations"], Forecasts(**cases) if cases else None, state),
+        parts = {name: state[name] for name in ("loc", "scale", "weights") if name in state}
+        observed = state["observations"]
+        known = [state[COVARIATE + name] for name in self.periods]
+        cases = Cases(
+            Forecasts(**parts) if parts else None,
+            observed,
+            covariates_of(known, self.periods, observed.shape),
             self.axis,
-            season,
         )
+        values = [others[name] for name in self.periods]
+        forecasts = Forecasts(**new)
+        covariates = covariates_of(values, self.periods, forecasts.loc.shape[:2])
+        return self.method.predict_locations(NewCases(forecasts, covariates), cases, state)
+
+
+def covariates_of(
+    values: Sequence[FloatArray], periods: Mapping[str, float | None], shape: tuple[int, ...]
+) -> Covariates:
+    """Covariates (L, n) each, together."""
+    stacked = np.stack(values, axis=-1) if values else np.zeros((*shape, 0))
+    return Covariates(stacked, tuple(periods), tuple(periods.values()))
 
 
 def together(parts: Sequence[FloatArray]) -> tuple[list[FloatArray], tuple[int, ...]]:
@@ -139,6 +157,12 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
     """Weights (L, T, n) of a weighted ensemble."""
     assert distribution.weights is not None
     return (distribution.weights,)
+
+
+def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
+    """Members and weights (L, T, n) of weighted ensembles with members of their own."""
+    assert distribution.weights is not None
+    return distribution.members, distribution.weights
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -178,8 +202,8 @@ class StatisticTask:
 
     def __call__(self, *args: FloatArray) -> FloatArray:
         """Run the task on one chunk."""
-        from .arrays.distributions import Empirical, Normal
-        from .arrays.forms import Forecasts, without_invalid
+        from .arrays.distributions import distribution_of
+        from .arrays.forms import Forecasts
 
         given = args[: len(self.parts)]
         whole, lead = together(given)
@@ -191,12 +215,23 @@ class StatisticTask:
             shape = (*shape, math.prod(lead[len(locations) :]))
         flat = {name: a.reshape(*shape, n) for name, a in parts.items() if name != "loc"}
         own = shape[:1] if self.n_shared else shape
-        loc, scale, weights = without_invalid(Forecasts(parts["loc"].reshape(*own, n), **flat))
-        distribution: Distribution = Empirical(loc, weights)
-        if scale is not None:
-            distribution = Normal(loc, np.where(scale < 0, np.nan, scale), weights)
+        lower, upper = flat.pop("lower", None), flat.pop("upper", None)
+        distribution = distribution_of(Forecasts(parts["loc"].reshape(*own, n), **flat))
+        if lower is not None or upper is not None:
+            distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
         extra = args[len(self.parts) :]
         (result,) = self.reduction(
             distribution, *(np.broadcast_to(a, lead).reshape(shape) for a in extra)
         )
         return result.reshape((*lead, *result.shape[len(shape) :])).astype(dtype, copy=False)
+
+
+def _censored(normal: Normal, lower: FloatArray | None, upper: FloatArray | None) -> Distribution:
+    """Single normal distributions (..., 1) with bounds; NaN where these leave no values."""
+    from .arrays.distributions import Censored
+
+    below = np.full_like(normal.loc, -np.inf) if lower is None else lower
+    above = np.full_like(normal.loc, np.inf) if upper is None else upper
+    empty = (below > above) | (below == np.inf) | (above == -np.inf)
+    below, above = (np.where(empty, np.nan, bound) for bound in (below, above))
+    return Censored(normal.loc, normal.scale, below, above)

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+import scipy.stats
 
 from xrecal import arrays
-from xrecal.arrays.distributions import Empirical, Normal
+from xrecal.arrays.distributions import Censored, Empirical, Normal
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 
@@ -58,3 +59,72 @@ def test_missing_forecasts_are_nan():
         assert np.isnan(forecast.std()).all()
         assert np.isnan(forecast.quantile(LEVELS)).all()
         assert np.isnan(forecast.crps(np.zeros(1))).all()
+
+
+def test_pit_of_ensembles_lies_between_the_two_values_of_their_cdf(rng):
+    members, weights = rng.integers(0, 4, (3, 6)).astype(float), rng.random((3, 4, 6))
+    y, u = rng.integers(-1, 5, (3, 4)).astype(float), rng.random((3, 4))
+    mass = weights / weights.sum(-1, keepdims=True)
+    below = (mass * (members[:, np.newaxis] < y[..., np.newaxis])).sum(-1)
+    up_to = (mass * (members[:, np.newaxis] <= y[..., np.newaxis])).sum(-1)
+    shared = Empirical(members, weights).pit(y, u)
+    np.testing.assert_allclose(shared, below + u * (up_to - below), atol=1e-12)
+    own = Empirical(np.repeat(members[:, np.newaxis], 4, axis=1), weights).pit(y, u)
+    np.testing.assert_array_equal(own, shared)
+    equal = Empirical(members).pit(y[:, 0], u[:, 0])
+    np.testing.assert_allclose(equal, Empirical(members, np.ones((3, 6))).pit(y[:, 0], u[:, 0]))
+
+
+def test_pit_of_normals_is_their_cdf(rng):
+    loc, scale, y = rng.normal(size=(3, 4, 1)), rng.random((3, 4, 1)) + 0.1, rng.normal(size=(3, 4))
+    expected = scipy.stats.norm.cdf(y, loc[..., 0], scale[..., 0])
+    for u in (0.2, 0.7):
+        found = Normal(loc, scale).pit(y, np.full(y.shape, u))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    two = Normal(np.concatenate([loc, loc + 1], -1), np.ones((3, 4, 2)), np.array([0.3, 0.7]))
+    mixed = 0.3 * scipy.stats.norm.cdf(y - loc[..., 0])
+    mixed += 0.7 * scipy.stats.norm.cdf(y - loc[..., 0] - 1)
+    np.testing.assert_allclose(two.pit(y, np.full(y.shape, 0.5)), mixed, rtol=1e-12)
+
+
+def test_pit_of_censored_normals_jumps_at_the_bounds():
+    """From 0 to the mass on the lower bound, and from there to 1 at the upper one."""
+    y = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])
+    loc, scale = np.full((5, 1), 0.5), np.full((5, 1), 2.0)
+    lower, upper, u = np.array(0.0), np.array(2.0), np.full(5, 0.25)
+    dry, middle, full = scipy.stats.norm.cdf([0.0, 1.0, 2.0], 0.5, 2.0)
+    expected = [0.0, 0.25 * dry, middle, full + 0.25 * (1 - full), 1.0]
+    np.testing.assert_allclose(Censored(loc, scale, lower, upper).pit(y, u), expected, rtol=1e-12)
+    free = Censored(loc, scale, np.array(-np.inf), np.array(np.inf)).pit(y, u)
+    np.testing.assert_allclose(free, Normal(loc, scale).pit(y, u), rtol=1e-12)
+
+
+@pytest.mark.parametrize("loc", [-1.0, 0.0, 1.0])
+def test_pit_of_censored_points(loc):
+    point = Censored(np.full((3, 1), loc), np.zeros((3, 1)), np.array(0.0), np.array(np.inf))
+    at = max(loc, 0.0)
+    found = point.pit(np.array([at - 0.5, at, at + 0.5]), np.full(3, 0.4))
+    np.testing.assert_allclose(found, [0.0, 0.4, 1.0])
+
+
+def test_pit_of_what_is_drawn_from_a_censored_normal_is_uniform(rng):
+    loc, scale = rng.normal(size=(5000, 1)), 0.5 + rng.random((5000, 1))
+    y = np.clip(loc + scale * rng.normal(size=loc.shape), -0.5, 1.0)[:, 0]
+    pit = Censored(loc, scale, np.array(-0.5), np.array(1.0)).pit(y, rng.random(5000))
+    assert scipy.stats.kstest(pit, "uniform").pvalue > 0.01
+
+
+def test_pit_of_missing_values_is_nan():
+    y, u, nan = np.array([0.0, np.nan, 0.0]), np.array([0.5, 0.5, np.nan]), np.full((3, 1), np.nan)
+    ones = np.ones((3, 1))
+    assert np.isnan(Empirical(nan, ones).pit(y, u)).all()
+    assert np.isnan(Normal(nan, ones).pit(y, u)).all()
+    assert np.isnan(Censored(ones, nan, np.array(0.0), np.array(1.0)).pit(y, u)).all()
+    for known in (
+        Empirical(ones - 1),
+        Normal(ones, ones),
+        Censored(ones, ones, np.array(0.0), np.array(np.inf)),
+    ):
+        np.testing.assert_array_equal(np.isnan(known.pit(y, u)), [False, True, True])
+    bound = np.array([np.nan, 0.0, 0.0])[:, np.newaxis]
+    assert np.isnan(Censored(ones, ones, bound, np.array(9.0)).pit(u * 0, u)[0])

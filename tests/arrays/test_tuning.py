@@ -1,157 +1,144 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from xrecal.arrays import similarity, squared_energy_distance
-from xrecal.arrays.cases import assign_folds
-from xrecal.arrays.simplex import PROJECTIONS
-from xrecal.arrays.tuning import LOSSES, _held_out_loss, choose_ridge
+from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
+from xrecal.arrays.embedding import Settings
+from xrecal.arrays.fitting import LATER_PARTS
+from xrecal.arrays.tuning import arrange_folds
 
-from .test_simplex import isotonic_projection, sorted_projection
+from .ckme_reference import SUPPORTS, Choice, blocks_in_time, train_on
+from .test_ckme import as_embedding, make_cases
 
-PLAIN = PROJECTIONS["euclidean"], *LOSSES["crps"]
-GRID = 10.0 ** np.arange(-6, 0.1, 0.5)
-
-
-def laplace_loss(weights, support, y, theta):
-    """``l(y,y) - 2 sum w l(y_i,y) + w'Lw`` with the dense matrix L."""
-    L = np.exp(-np.abs(np.subtract.outer(support, support)) / theta)
-    return 1 - 2 * weights @ np.exp(-np.abs(support - y) / theta) + weights @ L @ weights
+N_QUANTILES = 7
 
 
-def crps_loss(weights, support, y):
-    """``sum w |y_i - y| - sum w w |y_i - y_j| / 2``."""
-    spread = np.abs(np.subtract.outer(support, support))
-    return weights @ np.abs(support - y) - weights @ spread @ weights / 2
+@st.composite
+def folded_cases(draw):
+    """Folds and steps in time of cases; those of one step are in the same fold."""
+    n = draw(st.integers(2, 30))
+    step = np.sort(draw(st.lists(st.integers(0, 40), min_size=n, max_size=n)))
+    number = np.unique(step, return_inverse=True)[1]
+    if draw(st.booleans()):
+        fold = number * draw(st.integers(2, 6)) // (number[-1] + 1)
+    else:
+        fold = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))[number]
+    return fold.astype(np.int64), step.astype(np.int64)
 
 
-def held_out_loss(gram, target, fold, slot, gap, ridge, loss, projection):
-    """Mean loss over cases, each fold predicted by its own solve; cases in any order."""
-    apart = np.abs(np.subtract.outer(target, target))
-    theta = np.median(apart[apart > 0]) if (apart > 0).any() else 1.0
-    losses = []
-    for f in np.unique(fold):
+@given(folded_cases(), st.integers(0, 6), st.booleans())
+def test_folds_equal_the_reference(cases, gap, forward):
+    fold, step = cases
+    found = arrange_folds(fold, step, gap, forward)
+    row = 0
+    for f in range(fold.max() + 1):
         held = np.flatnonzero(fold == f)
-        distance = np.abs(slot[:, np.newaxis] - slot[held]).min(1)
-        train = np.flatnonzero((fold != f) & (distance > gap))
+        train = train_on(fold, step, held, gap, forward) if held.size else held
         if train.size < 2:
             continue
-        penalised = gram[np.ix_(train, train)] + ridge * train.size * np.eye(train.size)
-        for case in held:
-            beta = np.linalg.solve(penalised, gram[train, case])
-            beta += (1 - beta.sum()) / train.size
-            if projection == "energy":
-                weights = isotonic_projection(beta, target[train])
-            else:
-                weights = sorted_projection(beta)
-            if loss == "laplace":
-                losses.append(laplace_loss(weights, target[train], target[case], theta))
-            else:
-                losses.append(crps_loss(weights, target[train], target[case]))
-    return np.mean(losses) if losses else np.inf
+        n_held, n_out = found.n_held[row], found.n_out[row]
+        np.testing.assert_array_equal(found.cases[row, :n_held], held)
+        np.testing.assert_array_equal(found.cases[row, n_out:], train)
+        np.testing.assert_array_equal(np.sort(found.cases[row]), np.arange(fold.size))
+        row += 1
+    assert row == len(found.cases)
 
 
-def make_problem(rng, n, grouping, ties=False):
-    """Gram matrix, ascending targets, folds and slots; the forecast knows much of the target."""
-    time = np.sort(rng.choice(n + 7, n, replace=False))
-    centre = 2 * np.sin(2 * np.pi * time / 23)
-    target = centre + 0.5 * rng.normal(size=n)
-    if ties:
-        target = np.round(target)
-    order = np.argsort(target)
-    ensembles = (centre[:, np.newaxis] + rng.normal(size=(n, 6)))[order]
-    slot, target = time[order], target[order]
-    groups = {
-        "block": slot,
-        "year": 2000 + slot // 9,
-        "random": rng.permutation(n),
-    }[grouping]
-    fold = assign_folds(groups, np.ones((1, n), bool), 0 if grouping == "year" else 5)[0]
-    d = squared_energy_distance(ensembles)
-    return similarity(d, np.median(d[d > 0])), target, fold, slot
+def test_a_gap_counts_steps_and_forward_folds_know_the_past_alone():
+    fold, step = np.repeat([0, 1, 2], 4), np.repeat(np.arange(6), 2)
+    found = arrange_folds(fold, step, 1, False)
+    np.testing.assert_array_equal(found.cases[1, found.n_out[1] :], [0, 1, 10, 11])
+    found = arrange_folds(fold, step, 0, True)  # nothing comes before the first
+    np.testing.assert_array_equal(found.cases[0, found.n_out[0] :], [0, 1, 2, 3])
+    np.testing.assert_array_equal(found.cases[1, found.n_out[1] :], np.arange(8))
+    assert len(found.cases) == 2
+    assert len(arrange_folds(fold, step, 100, False).cases) == 0
 
 
-# loss --------------------------------------------------------------------------------------------
+# held-out forecasts, through their quantiles -----------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["crps", "laplace"])
-@pytest.mark.parametrize("projection", ["euclidean", "energy"])
-@pytest.mark.parametrize("grouping", ["block", "year", "random"])
-@pytest.mark.parametrize("gap", [0, 3])
-def test_ridge_is_the_brute_force_minimum(rng, loss, projection, grouping, gap):
-    n = 90 if gap and grouping == "random" else 36  # a gap around random cases leaves few
-    gram, target, fold, slot = make_problem(rng, n, grouping)
-    between, loss_at = LOSSES[loss]
-    project = PROJECTIONS[projection]
-    eigen = np.linalg.eigh(gram)
-
-    def expected(ridge):
-        return held_out_loss(gram, target, fold, slot, gap, ridge, loss, projection)
-
-    on_grid = np.array([expected(ridge) for ridge in GRID])
-    found = [
-        _held_out_loss(*eigen, target, between(target), fold, slot, gap, ridge, project, loss_at)
-        for ridge in GRID
-    ]
-    np.testing.assert_allclose(found, on_grid, rtol=1e-6)
-
-    ridge, on_edge = choose_ridge(gram, target, fold, slot, gap, project, between, loss_at)
-    best = on_grid.argmin()
-    assert on_edge == (best in (0, GRID.size - 1))
-    assert expected(ridge) <= on_grid.min() * (1 + 1e-9)
-    if on_edge:
-        assert ridge == pytest.approx(GRID[best])
-    else:
-        assert GRID[best - 1] < ridge < GRID[best + 1]
-
-
-@pytest.mark.parametrize("loss", ["crps", "laplace"])
-@pytest.mark.parametrize("projection", ["euclidean", "energy"])
-def test_loss_with_tied_targets(rng, loss, projection):
-    gram, target, fold, slot = make_problem(rng, 40, "block", ties=True)
-    between, loss_at = LOSSES[loss]
-    eigen, steps = np.linalg.eigh(gram), between(target)
-    for ridge in (1e-4, 1e-2, 1.0):
-        found = _held_out_loss(
-            *eigen, target, steps, fold, slot, 1, ridge, PROJECTIONS[projection], loss_at
-        )
-        expected = held_out_loss(gram, target, fold, slot, 1, ridge, loss, projection)
-        assert found == pytest.approx(expected, rel=1e-8)
-
-
-def test_golden_section_comes_close_to_the_minimum(rng):
-    gram, target, fold, slot = make_problem(rng, 60, "block")
-    ridge, on_edge = choose_ridge(gram, target, fold, slot, 0, *PLAIN)
-    assert not on_edge
-    fine = 10.0 ** np.arange(np.log10(ridge) - 1, np.log10(ridge) + 1, 0.02)
-    losses = [
-        held_out_loss(gram, target, fold, slot, 0, r, "crps", "euclidean") for r in [*fine, ridge]
-    ]
-    assert losses[-1] <= 1.001 * min(losses)
-
-
-def test_ridge_on_the_edge_is_told(rng):
-    n = 40
-    target, slot = np.sort(rng.normal(size=n)), rng.permutation(n)
-    fold = assign_folds(slot, np.ones((1, n), bool), 5)[0]
-    # No two forecasts alike: climatology for every ridge, and of equal ones the largest.
-    assert choose_ridge(np.eye(n), target, fold, slot, 0, *PLAIN) == (1.0, True)
-    fold = slot % 5  # random folds, and a forecast that knows the target
-    exact = np.exp(-2 * np.abs(np.subtract.outer(target, target)))
-    ridge, on_edge = choose_ridge(
-        exact, target, fold, slot, 0, PROJECTIONS["energy"], *LOSSES["crps"]
+def family(x, y, settings, squared, **arguments):
+    """Quantiles (L, 2, S, n, q), with distances known already."""
+    return fit_ckme_family(
+        Forecasts(x), y, settings, n_quantiles=N_QUANTILES, squared=squared, **arguments
     )
-    assert ridge == pytest.approx(1e-6)
-    assert on_edge
 
 
-def test_nothing_to_train_on_means_the_largest_ridge(rng):
-    gram, target, fold, slot = make_problem(rng, 20, "block")
-    assert choose_ridge(gram, target, fold, slot, 100, *PLAIN) == (1.0, True)
+@pytest.mark.parametrize("gap", [0, 2])
+def test_held_out_quantiles_equal_the_reference(rng, gap):
+    x, y = make_cases(rng, 1, 40)
+    embedding, slot = as_embedding(x, y)
+    squared = np.full((1, 40, 40), np.nan)
+    squared[np.ix_([0], slot, slot)] = embedding.d
+    settings = Settings(supports=SUPPORTS, gap=gap)
+    fitted, quantiles = family(x, y, settings, squared)
+    assert quantiles.shape == (1, 2, len(SUPPORTS), 40, N_QUANTILES)
+    levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+    n = slot.size
+    for s, support in enumerate(SUPPORTS):
+        assert fitted[s].support[0] == s
+        choice = Choice(fitted[s].ridge[0], support)
+        assert np.log10(choice.ridge) * 2 == pytest.approx(round(np.log10(choice.ridge) * 2))
+        whole = blocks_in_time(n), False
+        later = blocks_in_time(n, LATER_PARTS), True
+        for p, (fold, forward) in enumerate((whole, later)):
+            expected, scores = np.full((40, N_QUANTILES), np.nan), []
+            for i, points, weights in embedding.held_out(fold, slot, gap, choice, forward):
+                expected[slot[i]] = weighted_quantile(points, levels, weights)
+                scores.append(crps(embedding.y[i], points, weights))
+            found = quantiles[0, p, s]
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+            if p == 0:
+                assert fitted[s].loss[0] == pytest.approx(np.mean(scores), rel=1e-7)
 
 
-def test_inputs_stay_unchanged(rng):
-    given_arrays = make_problem(rng, 25, "block")
-    before = [array.copy() for array in given_arrays]
-    choose_ridge(*given_arrays, 2, PROJECTIONS["energy"], *LOSSES["laplace"])
-    for array, copy in zip(given_arrays, before, strict=True):
-        np.testing.assert_array_equal(array, copy)
+@pytest.mark.parametrize("support", ["observations", "regression", "standardised"])
+def test_what_verified_never_changes_its_own_forecast(rng, support):
+    x, y = make_cases(rng, 1, 40, missing=False)
+    squared = as_embedding(x, y)[0].d[np.newaxis]
+    # Nothing is chosen from the cases: what is left is a leak.
+    settings = Settings(supports=(support, "mean"), ridge=0.01, bounds=None)
+    _, before = family(x, y, settings, squared)
+    fold, later = blocks_in_time(40), blocks_in_time(40, LATER_PARTS)
+    for f in (0, 3):
+        other = y.copy()
+        other[0, fold == f] += rng.normal(10, 50, (fold == f).sum())
+        _, after = family(x, other, settings, squared)
+        np.testing.assert_array_equal(after[0, 0, 0, fold == f], before[0, 0, 0, fold == f])
+        assert (after[0, 0, 0, fold != f] != before[0, 0, 0, fold != f]).any()
+    for part in (2, 5):
+        future = later >= part
+        other = y.copy()
+        other[0, future] = rng.normal(10, 50, future.sum())
+        _, after = family(x, other, settings, squared)
+        known = later <= part
+        np.testing.assert_array_equal(after[0, 1, 0, known], before[0, 1, 0, known])
+        assert np.isnan(after[0, 1, 0, later == 0]).all()
+
+
+def test_the_family_chooses_as_each_support_would_alone(rng):
+    x, y = make_cases(rng, 2, 40, missing=False)
+    squared = np.stack([as_embedding(x, y, cell)[0].d for cell in range(2)])
+    fitted, quantiles = family(x, y, Settings(supports=SUPPORTS), squared)
+    for s in (0, 2):
+        (alone, *_), found = family(x, y, Settings(supports=(SUPPORTS[s], "mean")), squared)
+        for name, value in alone._asdict().items():
+            if name != "status":  # tells of the best support
+                np.testing.assert_array_equal(getattr(fitted[s], name), value, err_msg=name)
+        np.testing.assert_array_equal(found[:, :, 0], quantiles[:, :, s])
+
+
+def test_pooled_cases_of_one_step_are_held_out_together(rng):
+    x, y = make_cases(rng, 1, 40, missing=False)
+    squared = as_embedding(x, y)[0].d[np.newaxis]
+    step = np.arange(40) // 4  # four places a date
+    settings = Settings(supports=("observations", "mean"), ridge=0.01, bounds=None)
+    _, before = family(x, y, settings, squared, step=step)
+    for date in (0, 5):
+        other = y.copy()
+        other[0, step == date] += 100
+        _, after = family(x, other, settings, squared, step=step)
+        np.testing.assert_array_equal(after[0, 0, 0, step == date], before[0, 0, 0, step == date])

@@ -1,17 +1,21 @@
 import dataclasses
+import datetime
 
 import numpy as np
 import pytest
 
 import xrecal
 from xrecal import arrays
-from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.centre import SUPPORTS as CODES
+from xrecal.arrays.embedding import Settings
 from xrecal.dims import CaseAxis
-from xrecal.methods.base import State
-from xrecal.methods.ckme import BLOCKS
+from xrecal.methods.ckme import STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
+from xrecal.methods.embedding import CENTRES, complete_fit
+from xrecal.methods.folds import fold_groups
+
+from .of_arrays import FORMS, as_cases, as_new, axis_of, covariates_of, forms
 
 YEARS = CaseAxis(year=np.repeat(np.arange(2000, 2006), 8))
-NO_DATES = CaseAxis()
 
 INVALID = [
     *(
@@ -21,19 +25,27 @@ INVALID = [
             ("loss", "crps"),
             ("folds", "auto"),
             ("projection", "euclidean"),
+            ("support", "observations"),
         ]
         for value in ("other", None, 1)
     ),
     *(
-        ({name: value}, rf"CKME: {name} must be '{automatic}' or a positive number, got ")
-        for name, automatic in [("bandwidth", "median"), ("ridge", "cv")]
+        ({name: value}, rf"CKME: {name} must be {automatic} or a positive number, got ")
+        for name, automatic in [("bandwidth", "'median' or 'cv'"), ("ridge", "'cv'")]
         for value in ("other", None, 0, -1.0, np.nan, np.inf, True, [1.0], np.array([1.0, 2.0]))
     ),
     *(
         ({"gap": value}, "CKME: gap must be a number of cases, 0 or more, got ")
         for value in (-1, 1.0, None, "1", True)
     ),
+    ({"ridge": 1e-13}, "CKME: ridge must be at least 1e-12, got 1e-13"),
     ({"gap": 1, "folds": "random"}, "random folds have no neighbours; use gap=0 or folds='block'"),
+    ({"half_life": -1}, "CKME: half_life must be a positive timedelta or number of days"),
+    ({"bounds": (1, 0)}, "CKME: bounds must be 'auto', None or"),
+    *(
+        ({"loss": "laplace", "support": value}, f"use loss='crps' with support='{value}'")
+        for value in ("errors", "auto")
+    ),
 ]
 
 
@@ -52,114 +64,169 @@ def test_defaults_are_those_of_the_design():
         "folds": "auto",
         "gap": 0,
         "projection": "euclidean",
+        "support": "observations",
+        "half_life": None,
+        "bounds": "auto",
+        "condition_on": None,
     }
-    assert not xrecal.CKME().needs_season
+    assert xrecal.CKME().covariates == ()
 
 
-def one_year(n):
-    return CaseAxis(year=np.full(n, 2003))
+def test_half_lives_are_kept_in_days():
+    for length in (datetime.timedelta(days=30), np.timedelta64(720, "h"), 30):
+        assert xrecal.CKME(half_life=length) == xrecal.CKME(half_life=30.0)
+
+
+def test_half_lives_and_folds_need_dates():
+    for half_life in (30.0, "cv"):
+        method = xrecal.CKME(half_life=half_life)
+        with pytest.raises(ValueError, match=r"CKME: half_life needs dates .*leave half_life out"):
+            method.check(YEARS, 48)
+        assert method.check(axis_of(48), 48) == (method, None)
+    with pytest.raises(ValueError, match="folds='year' needs dates"):
+        xrecal.CKME(folds="year").check(CaseAxis(), 48)
+
+
+def test_only_supports_of_errors_have_members_of_their_own():
+    assert xrecal.CKME().shares_members
+    for support in ("errors", "auto"):
+        assert not xrecal.CKME(support=support).shares_members
+    slots, components = xrecal.CKME(support="auto").slots(5)
+    np.testing.assert_array_equal(slots, np.arange(5))
+    assert components is None
+    assert SUPPORTS["auto"] == CODES
+    assert len(CENTRES) == len(CODES)
 
 
 @pytest.mark.parametrize(
-    ("folds", "axis", "by_year"),
+    ("settings", "n_features", "names"),
     [
-        ("auto", YEARS, True),
-        ("auto", CaseAxis(year=np.repeat(np.arange(2000, 2005), 8)), True),  # five are enough
-        ("auto", CaseAxis(year=np.repeat(np.arange(2000, 2004), 8)), False),
-        ("auto", NO_DATES, False),
-        ("year", CaseAxis(year=np.repeat([2000, 2007], 8)), True),
-        ("block", YEARS, False),
+        ({}, 0, {"ridge", "bandwidth"}),
+        ({"half_life": "cv"}, 0, {"ridge", "bandwidth", "half_life"}),
+        ({"condition_on": "season"}, 2, {"ridge", "bandwidth", "strength", "precision"}),
+        (
+            {"support": "auto"},
+            0,
+            {"ridge", "bandwidth", "support", "centre", "lower", "upper"},
+        ),
     ],
+    ids=str,
 )
-def test_folds_are_years_or_blocks(folds, axis, by_year):
-    n = 48 if axis.year is None else axis.year.size
-    groups, blocks = xrecal.CKME(folds=folds).fold_groups(axis, n)
-    assert blocks == (0 if by_year else BLOCKS)
-    np.testing.assert_array_equal(groups, axis.year if by_year else np.arange(n))
+def test_the_state_holds_what_is_chosen(settings, n_features, names):
+    parameters = xrecal.CKME(**settings).parameters(n_features)
+    assert set(parameters) == names
+    assert parameters["bandwidth"].in_units_of_variable
+    if "centre" in names:
+        assert parameters["centre"].dims == {"coefficient": 4 + 2 * n_features}
+        assert parameters["support"].flags == CENTRES
+    if "precision" in names:
+        assert parameters["precision"].dims == {"feature": n_features}
 
 
-def test_random_folds_are_one_fixed_shuffle():
-    groups, blocks = xrecal.CKME(folds="random").fold_groups(YEARS, 48)
-    again, _ = xrecal.CKME(folds="random", kernel="laplace").fold_groups(NO_DATES, 48)
-    assert blocks == BLOCKS
-    np.testing.assert_array_equal(groups, again)
-    np.testing.assert_array_equal(np.sort(groups), np.arange(48))
-    assert np.abs(np.diff(groups)).mean() > 5  # neighbours are torn apart
+@pytest.mark.parametrize(
+    ("settings", "kernels"),
+    [
+        ({}, ((1.0, 0.0),)),
+        ({"bandwidth": 2.0}, ((1.0, 0.0),)),
+        ({"bandwidth": "cv"}, WIDE_ALONE),
+        ({"condition_on": "lead"}, tuple((1.0, s) for s in STRENGTHS)),
+        ({"condition_on": "lead", "bandwidth": "cv"}, WIDE),
+    ],
+    ids=str,
+)
+def test_kernels_that_are_tried(settings, kernels):
+    found = xrecal.CKME(**settings).array_settings(("observations",), 20)
+    assert found.kernels == kernels
+    assert (1.0, 0.0) in [
+        tuple(map(float, kernel)) for kernel in kernels
+    ]  # covariates may not count
 
 
-def test_year_folds_need_dates_of_two_years():
-    method = xrecal.CKME(folds="year")
-    method.check(YEARS, 48)
-    with pytest.raises(
-        ValueError, match=r"folds='year' needs dates along the calibration dimension"
-    ):
-        method.check(NO_DATES, 48)
-    with pytest.raises(
-        ValueError, match="needs two years, but all cases are from 2003; use folds="
-    ):
-        method.check(one_year(48), 48)
-    for folds in ("auto", "block", "random"):
-        xrecal.CKME(folds=folds).check(NO_DATES, 48)
-        xrecal.CKME(folds=folds).check(one_year(48), 48)
-
-
-def forms(rng, shape):
-    loc = rng.normal(size=(*shape, 4))
-    scale, weights = rng.uniform(0.2, 1, loc.shape), rng.uniform(0.2, 1, loc.shape)
-    return {
-        "ensemble": Forecasts(loc),
-        "weighted": Forecasts(loc, None, weights),
-        "normal": Forecasts(loc, scale),
-        "mixture": Forecasts(loc, scale, weights),
-    }
-
-
-SETTINGS = [
-    {},
-    {"kernel": "laplace", "loss": "laplace", "projection": "energy", "folds": "block", "gap": 2},
-    {"bandwidth": 1.5, "ridge": 0.01},
-    {"folds": "random"},
+FITS = [
+    ({}, FORMS),
+    ({"bandwidth": 1.5, "ridge": 0.01}, FORMS),
+    ({"kernel": "laplace", "loss": "laplace", "folds": "block", "gap": 2}, FORMS[:2]),
+    ({"folds": "random", "projection": "energy"}, FORMS[:2]),
+    ({"condition_on": ("season", "lead"), "bandwidth": "cv"}, FORMS),
+    ({"support": "errors", "condition_on": "season", "half_life": 300}, FORMS[:2]),
+    ({"support": "auto", "half_life": "cv", "bounds": (None, 50)}, FORMS[:1]),
 ]
 
 
-@pytest.mark.parametrize("kind", ["ensemble", "weighted", "normal", "mixture"])
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    ("settings", "kind"), [(s, kind) for s, kinds in FITS for kind in kinds], ids=str
+)
 def test_fits_and_predicts_as_the_array_layer(kind, settings, rng):
-    cases, new = forms(rng, (2, 48))[kind], forms(rng, (2, 3))[kind]
-    observations = cases.loc.mean(-1) + rng.normal(size=(2, 48))
+    forecasts, new = forms(rng, (2, 48))[kind], forms(rng, (2, 3))[kind]
+    observations = forecasts.loc.mean(-1) + rng.normal(size=(2, 48))
     observations[0, ::7] = np.nan
+    covariates, new_covariates = covariates_of(rng, 2, 48), covariates_of(rng, 2, 3)
+    cases = as_cases(forecasts, observations, covariates, axis_of(48))
     method = xrecal.CKME(**settings)
-    fitted = method.fit_locations(cases, observations, YEARS, 20)
-    groups, blocks = method.fold_groups(YEARS, 48)
+    fitted = method.fit_locations(cases, 20)
+    groups, blocks = fold_groups(method.folds, cases.axis, 48)
+    shared = {"kernel": method.kernel, "projection": method.projection}
+    of, new_of = (c.features(method.covariates) for c in (covariates, new_covariates))
     expected = arrays.fit_ckme(
-        cases,
+        forecasts,
         observations,
+        Settings(
+            **shared,
+            bandwidth=None if isinstance(method.bandwidth, str) else method.bandwidth,
+            ridge=settings.get("ridge"),
+            loss=method.loss,
+            gap=method.gap,
+            bounds=method.bounds,
+            supports=SUPPORTS[method.support],
+            kernels=method.array_settings((), 20).kernels,
+            min_samples=20,
+        ),
+        features=of,
+        days=cases.axis.days,
+        half_life=np.inf if method.half_life is None else method.half_life,
         groups=groups,
         blocks=blocks,
-        gap=method.gap,
-        kernel=method.kernel,
-        bandwidth=settings.get("bandwidth"),
-        ridge=settings.get("ridge"),
-        loss=method.loss,
-        projection=method.projection,
-        min_samples=20,
     )
     for name, value in expected._asdict().items():
         np.testing.assert_array_equal(fitted[name], value)
     for name in ("bandwidth", "ridge"):
-        if name in settings:
+        if not isinstance(getattr(method, name), str):
             np.testing.assert_array_equal(fitted[name], settings[name])
-    found = method.predict_locations(new, State(observations, cases, fitted), YEARS, None)
-    weights = arrays.ckme_weights(
+    kept = {name: fitted[name] for name in method.parameters(of.circular.size)}
+    found = method.predict_locations(as_new(new, new_covariates), cases, kept)
+    members, weights = arrays.ckme_weights(
         new,
-        cases,
+        forecasts,
         observations,
-        expected.bandwidth,
-        expected.ridge,
-        kernel=method.kernel,
-        projection=method.projection,
+        expected,
+        **shared,
+        features=of,
+        new_features=new_of,
+        days=cases.axis.days,
+        own_members=not method.shares_members,
     )
     np.testing.assert_array_equal(found.weights, weights)
-    assert found.members is observations
+    np.testing.assert_array_equal(found.members, members)
+    assert (found.members is observations) == method.shares_members
     np.testing.assert_allclose(weights.sum(-1), 1.0, rtol=1e-12)
     assert (weights[0, :, ::7] == 0).all()  # no observation, no weight
+
+
+def test_what_the_settings_do_not_choose_is_filled_in():
+    found = complete_fit({"ridge": np.ones(2), "bandwidth": np.full(2, 3.0)}, 1)
+    np.testing.assert_array_equal(found.bandwidth, 3)
+    np.testing.assert_array_equal(found.strength, 0)
+    np.testing.assert_array_equal(found.centre, [[0, 0, 1, 0, 0, 0]] * 2)
+    assert found.precision.shape == (2, 1)
+    assert (found.lower == -np.inf).all()
+    assert (found.upper == np.inf).all()
+    assert (found.half_life == np.inf).all()
+
+
+def test_a_half_life_is_chosen_with_a_given_ridge_too(rng):
+    forecasts = forms(rng, (1, 48))["ensemble"]
+    observations = forecasts.loc.mean(-1) + 0.1 * rng.normal(size=(1, 48))
+    observations[0, 30:] += 10  # the system changed
+    cases = as_cases(forecasts, observations, axis=axis_of(48))
+    fitted = xrecal.CKME(half_life="cv", ridge=0.05).fit_locations(cases, 20)
+    assert np.isfinite(fitted["half_life"][0])

@@ -3,10 +3,13 @@ import pytest
 
 import xrecal
 from tests.labelled import random
+from xrecal import arrays
 from xrecal.arrays.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
 from xrecal.dims import CaseAxis
-from xrecal.methods.base import State
+from xrecal.methods.base import Covariates
+
+from .of_arrays import as_cases, as_new, covariates_of
 
 DATES = np.arange("2001-01-01", "2004-01-01", dtype="datetime64[D]").astype("datetime64[ns]")
 
@@ -19,8 +22,8 @@ def test_invalid_window(window):
 
 def test_window_needs_dates():
     method = xrecal.Climatology(window=30)
-    assert method.needs_season
-    assert not xrecal.Climatology().needs_season
+    assert method.covariates == ("season",)
+    assert xrecal.Climatology().covariates == ()
     xrecal.Climatology().check(CaseAxis(), 30)
     for axis in (CaseAxis(), CaseAxis(year=np.arange(2000, 2030))):  # years have no season
         with pytest.raises(
@@ -33,9 +36,7 @@ def test_forecasts_need_dates_too():
     hindcast = random("time", "member", sizes={"time": 1095}, time=DATES)
     observations = hindcast.isel(member=0)
     model = hindcast.recal.fit(observations, xrecal.Climatology(window=30))
-    with pytest.raises(
-        ValueError, match="needs the dates of the forecasts: a datetime64 or cftime"
-    ):
+    with pytest.raises(ValueError, match="needs the dates of forecast: a datetime64 or cftime"):
         model.quantile(random("member"), 0.5)
 
 
@@ -58,12 +59,16 @@ def test_window_takes_the_days_around_the_date_over_new_year(date, window):
     np.testing.assert_allclose(weights["t2m_weight"], inside / inside.sum(), rtol=1e-12)
 
 
+def season_of(values):
+    return Covariates(np.asarray(values)[..., np.newaxis], ("season",), (1.0,))
+
+
 def test_no_case_in_the_window_gives_nan(rng):
-    method, axis = xrecal.Climatology(window=20), CaseAxis(season=np.linspace(0.4, 0.6, 30))
+    method = xrecal.Climatology(window=20)
     observations = rng.normal(size=(1, 30))
-    state = State(observations, None, method.fit_locations(None, observations, axis, 20))
-    new = Forecasts(rng.normal(size=(1, 2, 3)))
-    weights = method.predict_locations(new, state, axis, np.array([0.5, 0.9])).weights
+    cases = as_cases(None, observations, season_of([np.linspace(0.4, 0.6, 30)]))
+    new = as_new(Forecasts(rng.normal(size=(1, 2, 3))), season_of([[0.5, 0.9]]))
+    weights = method.predict_locations(new, cases, method.fit_locations(cases, 20)).weights
     np.testing.assert_array_equal(np.isnan(weights[0]).all(-1), [False, True])
 
 
@@ -71,16 +76,47 @@ def test_without_window_every_known_observation_counts_equally(rng):
     method = xrecal.Climatology()
     observations = rng.normal(size=(3, 30))
     observations[0, 4], observations[1, 10:] = np.nan, np.nan
-    fitted = method.fit_locations(None, observations, CaseAxis(), 20)
+    cases = as_cases(None, observations)
+    fitted = method.fit_locations(cases, 20)
     np.testing.assert_array_equal(fitted["n_cases"], [29, 10, 30])
     np.testing.assert_array_equal(fitted["status"], [0, TOO_FEW, 0])
     new = rng.normal(size=(3, 4, 5))
     new[2, 1] = np.nan
-    state = State(observations, None, fitted)
-    found = method.predict_locations(Forecasts(new), state, CaseAxis(), None)
+    found = method.predict_locations(as_new(Forecasts(new)), cases, fitted)
     assert found.members is observations
     np.testing.assert_array_equal(found.weights[0, :, 4], 0)
     np.testing.assert_allclose(found.weights[0, :, 5:], 1 / 29, rtol=1e-12)
     assert np.isnan(found.weights[1]).all()
     np.testing.assert_array_equal(np.isnan(found.weights[2]).all(-1), [False, True, False, False])
     np.testing.assert_allclose(found.mean()[2, 0], observations[2].mean(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("window", [None, 120])
+def test_observations_count_by_covariates_and_within_the_window(window, rng):
+    method = xrecal.Climatology(window=window, condition_on="lead")
+    observations = rng.normal(size=(2, 30))
+    observations[0, 4] = np.nan
+    covariates, new_covariates = covariates_of(rng, 2, 30), covariates_of(rng, 2, 5)
+    cases = as_cases(None, observations, covariates)
+    new = as_new(Forecasts(rng.normal(size=(2, 5, 3))), new_covariates)
+    found = method.predict_locations(new, cases, method.fit_locations(cases, 20)).weights
+    lead, new_lead = (c.features(("lead",)) for c in (covariates, new_covariates))
+    expected = arrays.climatology_weights(observations, 5, features=lead, new_features=new_lead)
+    if window is not None:
+        season, new_season = (c.values[..., 0] for c in (covariates, new_covariates))
+        expected = arrays.in_window(expected, season, new_season, window)
+        assert (found == 0).mean() > 0.5
+    np.testing.assert_array_equal(found, expected)
+    assert len(np.unique(np.round(found[1, 0], 9))) > 5
+
+
+def test_the_season_of_a_window_is_not_weighed_by(rng):
+    assert xrecal.Climatology(window=30).covariates == ("season",)
+    assert xrecal.Climatology(window=30, condition_on="lead").covariates == ("lead", "season")
+    assert xrecal.Climatology(window=30, condition_on="season").covariates == ("season",)
+    method = xrecal.Climatology(window=400)
+    observations, covariates = rng.normal(size=(1, 30)), covariates_of(rng, 1, 30)
+    cases = as_cases(None, observations, covariates)
+    new = as_new(Forecasts(rng.normal(size=(1, 2, 3))), covariates_of(rng, 1, 2))
+    found = method.predict_locations(new, cases, method.fit_locations(cases, 20))
+    np.testing.assert_allclose(found.weights, 1 / 30)

@@ -4,12 +4,15 @@ import pytest
 import xrecal
 from tests.labelled import random
 from xrecal import arrays
+from xrecal.arrays.censored import censored_normal_quantile
+from xrecal.arrays.distributions import moments
 from xrecal.arrays.forms import Forecasts
 from xrecal.arrays.status import NOT_CONVERGED, TOO_FEW
 from xrecal.dims import CaseAxis
 from xrecal.forms import read_forms
-from xrecal.methods.base import State
-from xrecal.methods.emos import COEFFICIENTS, _moments
+from xrecal.methods.emos import COEFFICIENTS
+
+from .of_arrays import as_cases, as_new, covariates_of
 
 
 def moments_by_hand(loc, scale=None, weights=None):
@@ -47,21 +50,26 @@ KINDS = list(forms(np.random.default_rng(0), 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fits_on_the_mean_and_variance_of_the_distribution(kind, rng):
+@pytest.mark.parametrize("bounds", [None, "auto"])
+def test_fits_on_the_mean_and_variance_of_the_distribution(kind, bounds, rng):
     cases = forms(rng)[kind]
     means, variances = moments_by_hand(*cases)
     observations = means + rng.normal(size=means.shape)
-    method = xrecal.EMOS()
-    fitted = method.fit_locations(cases, observations, CaseAxis(), 20)
-    expected, _, _ = arrays.fit_emos(means, variances, observations, 20)
+    method = xrecal.EMOS(bounds=bounds)
+    fitted = method.fit_locations(as_cases(cases, observations), 20)
+    expected, _, _ = arrays.fit_emos(means, variances, observations, min_samples=20)
     found = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(fitted["status"], 0)
     a, b, c, d = found.T[..., np.newaxis]
-    normal = method.predict_locations(cases, State(observations, None, fitted), CaseAxis(), None)
+    normal = method.predict_locations(as_new(cases), as_cases(None, observations), fitted)
     np.testing.assert_allclose(normal.loc[..., 0], a + b * means, rtol=1e-10)
     np.testing.assert_allclose(normal.scale[..., 0], np.sqrt(c**2 + d**2 * variances), rtol=1e-10)
-    assert normal.weights is None
+    if bounds is None:
+        assert normal.weights is None
+    else:  # that no observation reaches
+        assert (normal.lower == -np.inf).all()
+        assert (normal.upper == np.inf).all()
 
 
 def test_labelled_quantiles_have_the_moments_of_their_masses(rng):
@@ -71,9 +79,73 @@ def test_labelled_quantiles_have_the_moments_of_their_masses(rng):
     cases = Forecasts(*(whole.get(p) for p in ("loc", "scale", "weights")))
     cases = Forecasts(*(None if p is None else p.to_numpy()[np.newaxis] for p in cases))
     expected = moments_by_hand(*cases)
-    np.testing.assert_allclose(_moments(cases), expected, rtol=1e-12)
+    np.testing.assert_allclose(moments(cases), expected, rtol=1e-12)
     masses = np.broadcast_to([0.3, 0.15, 0.35, 0.2], cases.loc.shape)
     np.testing.assert_allclose(cases.weights, masses, rtol=1e-12)
+
+
+@pytest.mark.parametrize("vary_spread", [False, True])
+def test_covariates_enter_location_and_perhaps_scale(vary_spread, rng):
+    cases, covariates = forms(rng, 90)["plain"], covariates_of(rng, 2, 90)
+    means, variances = moments_by_hand(*cases)
+    of = covariates.features(("season", "lead")).values
+    observations = (
+        means + of @ [1.0, 2.0, 0.5] + np.exp(0.5 * of[..., 2]) * rng.normal(size=(2, 90))
+    )
+    method = xrecal.EMOS(condition_on=("season", "lead"), vary_spread=vary_spread)
+    assert ("spread_feature" in method.parameters(3)) == vary_spread
+    fitted = method.fit_locations(as_cases(cases, observations, covariates), 20)
+    expected, _, _ = arrays.fit_emos(means, variances, observations, of, in_spread=vary_spread)
+    assert expected[:, 7:].any() == vary_spread
+    found = [fitted[name][:, np.newaxis] for name in COEFFICIENTS]
+    found = np.concatenate([*found, fitted["location_feature"], fitted["spread_feature"]], axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    new = forms(rng, 7)["plain"]
+    new_covariates = covariates_of(rng, 2, 7)
+    normal = method.predict_locations(
+        as_new(new, new_covariates), as_cases(None, observations), fitted
+    )
+    loc, scale = arrays.predict_emos(
+        found, *moments_by_hand(*new), new_covariates.features(("season", "lead")).values
+    )
+    np.testing.assert_allclose(normal.loc[..., 0], loc, rtol=1e-10)
+    np.testing.assert_allclose(normal.scale[..., 0], scale, rtol=1e-10)
+    missing = new_covariates.values.copy()
+    missing[0, 2, 1], missing[0, 3, 0] = np.nan, np.inf
+    new_covariates = type(covariates)(missing, covariates.names, covariates.periods)
+    found = method.predict_locations(
+        as_new(new, new_covariates), as_cases(None, observations), fitted
+    )
+    np.testing.assert_array_equal(np.isnan(found.mean()[0]), np.isin(np.arange(7), [2, 3]))
+
+
+def test_rain_is_censored_at_zero(rng):
+    cases = forms(rng)["plain"]
+    observations = np.maximum(cases.loc.mean(-1) + rng.normal(size=(2, 60)), 0)
+    observations[1] += 5  # whose lowest value, which many equal, is a bound as well
+    method = xrecal.EMOS()
+    fitted = method.fit_locations(as_cases(cases, observations), 20)
+    np.testing.assert_array_equal(fitted["lower"], [0, 5])
+    np.testing.assert_array_equal(fitted["upper"], np.inf)
+    found = method.predict_locations(as_new(cases), as_cases(None, observations), fitted)
+    levels = np.array([0.01, 0.5, 0.99])
+    quantiles = found.quantile(levels)
+    bound = np.array([[[0.0]], [[5.0]]])
+    assert (quantiles >= bound).all()
+    assert (quantiles[..., 0] == bound[..., 0]).any(-1).all()
+    expected = censored_normal_quantile(
+        levels, found.loc[..., 0], found.scale[..., 0], np.broadcast_to(bound[..., 0], (2, 60)),
+        np.full((2, 60), np.inf),
+    )  # fmt: skip
+    np.testing.assert_array_equal(quantiles, expected)
+    off = xrecal.EMOS(bounds=None)
+    assert {"lower", "upper"} <= set(method.parameters(0))
+    assert not {"lower", "upper"} & set(off.parameters(0))
+    free = off.fit_locations(as_cases(cases, observations), 20)
+    assert (
+        off.predict_locations(as_new(cases), as_cases(None, observations), free).quantile(levels)
+        < 0
+    ).any()
 
 
 def test_status(rng):
@@ -81,15 +153,15 @@ def test_status(rng):
     observations = rng.normal(size=(3, 40))
     observations[1, 19:] = np.nan
     observations[2] = np.nan
-    fitted = xrecal.EMOS().fit_locations(cases, observations, CaseAxis(), 20)
+    fitted = xrecal.EMOS().fit_locations(as_cases(cases, observations), 20)
     np.testing.assert_array_equal(fitted["n_cases"], [40, 19, 0])
     np.testing.assert_array_equal(fitted["status"], [0, TOO_FEW, TOO_FEW])
-    for name in COEFFICIENTS:
+    for name in (*COEFFICIENTS, "lower", "upper"):
         np.testing.assert_array_equal(np.isnan(fitted[name]), [False, True, True])
 
 
 def test_status_where_the_search_stops_early(rng, monkeypatch):
-    def stopped(mean, variance, observations, min_samples):
+    def stopped(mean, variance, observations, features, **settings):
         n = np.isfinite(observations).sum(-1)
         return np.zeros((len(n), 4)), n, np.zeros(len(n), dtype=bool)
 
@@ -97,26 +169,29 @@ def test_status_where_the_search_stops_early(rng, monkeypatch):
     observations = rng.normal(size=(2, 30))
     observations[1, 5:] = np.nan
     cases = Forecasts(rng.normal(size=(2, 30, 5)))
-    fitted = xrecal.EMOS().fit_locations(cases, observations, CaseAxis(), 20)
+    fitted = xrecal.EMOS().fit_locations(as_cases(cases, observations), 20)
     np.testing.assert_array_equal(fitted["status"], [NOT_CONVERGED, TOO_FEW])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_bad_members_give_nan_without_warning(value, rng):
-    cases = Forecasts(rng.normal(size=(1, 40, 3)))
     observations = rng.normal(size=(1, 40))
-    method = xrecal.EMOS()
-    fitted = method.fit_locations(cases, observations, CaseAxis(), 20)
+    method, cases = xrecal.EMOS(), as_cases(Forecasts(rng.normal(size=(1, 40, 3))), observations)
+    fitted = method.fit_locations(cases, 20)
     new = rng.normal(size=(1, 3, 3)).astype(np.float32)
     new[0, 1] = value
-    found = method.predict_locations(
-        Forecasts(new), State(observations, None, fitted), CaseAxis(), None
-    )
+    found = method.predict_locations(as_new(Forecasts(new)), cases, fitted)
     for part in (found.loc, found.scale):
         assert part.dtype == np.float32
         np.testing.assert_array_equal(np.isnan(part[0, :, 0]), [False, True, False])
 
 
+@pytest.mark.parametrize("value", [None, 1, "yes"])
+def test_vary_spread_is_a_switch(value):
+    with pytest.raises(ValueError, match="EMOS: vary_spread must be True or False, got "):
+        xrecal.EMOS(vary_spread=value)
+
+
 def test_needs_no_dates():
-    xrecal.EMOS().check(CaseAxis(), 0)
-    assert not xrecal.EMOS().needs_season
+    assert xrecal.EMOS().check(CaseAxis(), 0) == (xrecal.EMOS(), None)
+    assert xrecal.EMOS().covariates == ()

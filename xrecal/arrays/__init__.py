@@ -4,16 +4,26 @@ In the order of the data flow:
 
 ============  ================================================================
 forms         what a forecast is: points with weights, or normal distributions
-cases         calibration cases in the order of their observations, and their folds
+cases         calibration cases as the solver takes them, and their folds
+covariates    season and others -> coordinates for distances and regressions
 distance      ensembles -> squared energy distances
 normal        ... closed forms for Gaussian and Gaussian-mixture forecasts
 kernel        distances -> similarities, median bandwidth
-tuning        similarities -> ridge by blocked cross-validation
-ckme          similarities -> signed weights -> fitted state, new weights
+centre        past observations, or errors around a centre, as members
+tuning        similarities -> held-out forecasts, for all ridges by one factorisation
+search        ... -> kernel, support and ridge with the smallest loss
+ckme          cases -> fitted embedding at every location
+weights       fitted embedding + new forecasts -> weighted ensembles
 simplex       signed weights -> probabilities
-weighted      probabilities + past observations -> statistics of a weighted ensemble
+pool          held-out forecasts of several methods -> weights of their mixture
+weighted      probabilities + members -> statistics of a weighted ensemble
 scores        forecasts + observations -> CRPS
-emos          the Gaussian baseline, fitted by minimum CRPS
+significance  differences of scores -> standard errors, p-values
+splitting     cases -> training and test, for honest evaluation
+emos          Gaussian regression by minimum CRPS, censored at bounds
+idr           isotonic distributional regression
+pit           probability integral transform, recalibrated and conformal levels
+climatology   past observations, whatever the forecast
 ============  ================================================================
 
 Importing this package is cheap: Numba and SciPy are loaded when a function is first used.
@@ -30,15 +40,18 @@ SMALLEST_RIDGE = 1e-12
 _HOME = {
     "Forecasts": "forms",
     "squared_energy_distance": "distance",
+    "pairwise_distances": "pairwise",
     "normal_squared_energy_distance": "normal",
     "normal_crps": "normal",
     "normal_mean_std": "normal",
     "normal_quantile": "normal",
     "median_bandwidth": "kernel",
     "similarity": "kernel",
-    "FittedCKME": "ckme",
-    "ckme_weights": "ckme",
+    "FittedCKME": "embedding",
+    "ckme_weights": "weights",
     "fit_ckme": "ckme",
+    "fit_ckme_family": "ckme",
+    "Settings": "embedding",
     "project_energy": "simplex",
     "project_simplex": "simplex",
     "equal_members": "weighted",
@@ -47,7 +60,27 @@ _HOME = {
     "weighted_quantile": "weighted",
     "weighted_std": "weighted",
     "crps": "scores",
+    "censored_normal_crps": "censored",
+    "censored_normal_mean_std": "censored",
+    "censored_normal_quantile": "censored",
     "climatology_weights": "climatology",
+    "in_window": "climatology",
+    "fit_index": "idr",
+    "idr_weights": "idr",
+    "index_of": "idr",
+    "conformal_levels": "pit",
+    "hash_uniform": "pit",
+    "pit_values": "pit",
+    "recalibrated_members": "pit",
+    "find_bounds": "bounds",
+    "Features": "covariates",
+    "features": "covariates",
+    "Split": "splitting",
+    "splits": "splitting",
+    "block_bootstrap_interval": "significance",
+    "diebold_mariano": "significance",
+    "standard_error": "significance",
+    "pool_weights": "pool",
     "fit_emos": "emos",
     "predict_emos": "emos",
 }

@@ -6,6 +6,8 @@ import numpy as np
 
 from xrecal.typing import FloatArray
 
+from .covariates import Features, feature_weights
+
 DAYS_PER_YEAR = 365.25
 
 
@@ -13,11 +15,10 @@ def climatology_weights(
     observations: FloatArray,
     n_new: int,
     *,
-    window: float | None = None,
-    season: FloatArray | None = None,
-    new_season: FloatArray | None = None,
+    features: Features | None = None,
+    new_features: Features | None = None,
 ) -> FloatArray:
-    """Equal weights for past observations.
+    """Weights for past observations that do not depend on a forecast.
 
     Parameters
     ----------
@@ -25,31 +26,55 @@ def climatology_weights(
         Past observations, NaN where unknown.
     n_new : int
         Number T of forecasts.
-    window : float, optional
-        Width in days of the part of the year, centred on the forecast's date, whose cases count.
-        All cases count without it.
-    season, new_season : array of float, shapes (n,) and (T,), optional
-        Dates of cases and forecasts as fractions of their year, in [0, 1); needed with a window.
+    features, new_features : Features, optional
+        Covariates of cases (L, n, k) and forecasts (L, T, k). Observations count by the kernel
+        ``exp(-sum p_k (v_k - v'_k)²)`` of :func:`feature_weights`, equally without.
+
+    Returns
+    -------
+    array of float64, shape (L, T, n)
+        Weights that sum to one; NaN where no observation is known or a covariate is missing.
+    """
+    known = np.isfinite(observations)
+    weights = np.array(np.broadcast_to(known[:, np.newaxis], (len(known), n_new, known.shape[1])),
+                       dtype=np.float64, order="C")  # fmt: skip
+    if features is not None and new_features is not None:
+        for cell in range(len(known)):
+            used = known[cell]
+            if not used.any():
+                continue
+            precision = feature_weights(features.values[cell, used], features.circular)
+            apart = new_features.values[cell, :, np.newaxis] - features.values[cell, used]
+            exponent = (precision * apart**2).sum(-1)
+            nearest = exponent.min(-1, keepdims=True)  # weights do not vanish together
+            weights[cell][:, used] = np.exp(nearest - exponent)
+    return _normalised(weights)
+
+
+def in_window(
+    weights: FloatArray, season: FloatArray, new_season: FloatArray, window: float
+) -> FloatArray:
+    """Weights (L, T, n) of the cases in the part of the year around each forecast's date.
+
+    Parameters
+    ----------
+    weights : array of float, shape (L, T, n)
+        Weights without the window.
+    season, new_season : array of float, shapes (L, n) and (L, T)
+        Dates of cases and forecasts as fractions of their year, in [0, 1).
+    window : float
+        Width in days.
 
     Returns
     -------
     array of float64, shape (L, T, n)
         Weights that sum to one; NaN where no case lies in the window.
-
-    Raises
-    ------
-    ValueError
-        If a window is given without dates.
     """
-    known = np.isfinite(observations)[:, np.newaxis, :]
-    if window is None:
-        counted = np.broadcast_to(known, (known.shape[0], n_new, known.shape[2]))
-    else:
-        if season is None or new_season is None:
-            raise ValueError("a window needs season and new_season, the dates of all cases")
-        apart = np.abs(np.asarray(new_season)[:, np.newaxis] - np.asarray(season))
-        apart = DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart)  # on the circle of the year
-        counted = known & (apart <= window / 2)
-    total = counted.sum(-1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        return np.where(total > 0, counted / np.where(total > 0, total, np.nan), np.nan)
+    apart = np.abs(new_season[:, :, np.newaxis] - season[:, np.newaxis, :])
+    apart = DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart)  # on the circle of the year
+    return _normalised(np.where(apart <= window / 2, weights, 0.0))
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    total = weights.sum(-1, keepdims=True)
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), np.nan)

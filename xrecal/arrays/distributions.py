@@ -8,7 +8,8 @@ import numpy as np
 
 from xrecal.typing import FloatArray
 
-from . import normal, scores, weighted
+from . import censored, normal, scores, weighted
+from .forms import Forecasts, without_invalid
 
 
 class Distribution(Protocol):
@@ -25,6 +26,9 @@ class Distribution(Protocol):
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS of each forecast."""
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform, placed within jumps by numbers in (0, 1)."""
 
 
 class Empirical(NamedTuple):
@@ -48,6 +52,13 @@ class Empirical(NamedTuple):
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.crps`."""
         return scores.crps(observations, self.members, self.weights)
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
+        members, weights = self
+        if weights is not None and weights.ndim > members.ndim:
+            members = np.broadcast_to(members[..., np.newaxis, :], weights.shape)
+        return _pit(Forecasts(members, None, weights), observations, uniform)
 
 
 class Normal(NamedTuple):
@@ -75,3 +86,79 @@ class Normal(NamedTuple):
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
         return normal.normal_crps(observations, *self._mixture())
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
+        return _pit(Forecasts(*self), observations, uniform)
+
+
+class Censored(NamedTuple):
+    """Normal distributions (..., 1) with all mass beyond a bound on it."""
+
+    loc: FloatArray
+    scale: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def _parts(self) -> list[FloatArray]:
+        return [np.broadcast_to(part, self.loc.shape)[..., 0] for part in self]
+
+    def mean(self) -> FloatArray:
+        """Mean; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
+        return censored.censored_normal_mean_std(*self._parts())[0]
+
+    def std(self) -> FloatArray:
+        """Standard deviation; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
+        return censored.censored_normal_mean_std(*self._parts())[1]
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles; see :func:`~xrecal.arrays.censored_normal_quantile`."""
+        return censored.censored_normal_quantile(q, *self._parts())
+
+    def crps(self, observations: FloatArray) -> FloatArray:
+        """CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
+        return censored.censored_normal_crps(observations, *self._parts())
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform of a normal distribution whose CDF jumps at the bounds."""
+        _, _, lower, upper = self._parts()
+        latent = Forecasts(self.loc, self.scale)
+        below, up_to = (
+            _pit(latent, observations, np.full(np.shape(observations), u)) for u in (0.0, 1.0)
+        )
+        missing = np.isnan(below) | np.isnan(lower) | np.isnan(upper)
+        below = np.where(observations > upper, 1.0, np.where(observations <= lower, 0.0, below))
+        up_to = np.where(observations < lower, 0.0, np.where(observations >= upper, 1.0, up_to))
+        return np.where(missing, np.nan, below + uniform * (up_to - below))
+
+
+def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+    """Probability integral transform (...) of forecasts (..., m)."""
+    from .pit import pit_values
+
+    shape = np.shape(observations)
+
+    def rows(part: FloatArray | None) -> FloatArray | None:
+        if part is None:
+            return None
+        return np.broadcast_to(part, (*shape, part.shape[-1])).reshape(-1, 1, part.shape[-1])
+
+    loc = rows(forecasts.loc)
+    assert loc is not None
+    flat = Forecasts(loc, rows(forecasts.scale), rows(forecasts.weights))
+    y, u = (np.reshape(array, (-1, 1)) for array in (observations, uniform))
+    return pit_values(flat, y, u).reshape(shape)
+
+
+def distribution_of(forecasts: Forecasts) -> Distribution:
+    """Distributions of forecasts (..., n, m); NaN where missing or invalid."""
+    loc, scale, weights = without_invalid(forecasts)
+    if scale is None:
+        return Empirical(loc, weights)
+    return Normal(loc, np.where(scale < 0, np.nan, scale), weights)
+
+
+def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance (..., n) of forecasts (..., n, m); NaN where missing or invalid."""
+    forecast = distribution_of(forecasts)
+    return forecast.mean(), forecast.std() ** 2

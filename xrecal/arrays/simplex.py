@@ -9,6 +9,7 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 from ._compiled import kernel
+from .isotonic import push_level
 
 
 def project_simplex(beta: FloatArray) -> FloatArray:
@@ -129,23 +130,15 @@ def energy_row(beta: Any, support: Any, out: Any) -> None:
     total = 0.0
     for b in beta:
         total += b
-    level, width, length = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+    level, sums, width, length = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64)
     blocks, below = 0, 0.0
     for i in range(n - 1):
         below += beta[i]
         gap = support[i + 1] - support[i]
         if gap > 0:
             above_zero = min(max(support[i + 1], 0.0), gap) / gap
-            level[blocks], width[blocks] = below + (1.0 - total) * above_zero, gap
-            length[blocks] = 1
-            blocks += 1
-            while blocks > 1 and level[blocks - 2] >= level[blocks - 1]:
-                a, b = blocks - 2, blocks - 1
-                joint = width[a] + width[b]
-                level[a] = (level[a] * width[a] + level[b] * width[b]) / joint
-                width[a] = joint
-                length[a] += length[b]
-                blocks -= 1
+            cdf = below + (1.0 - total) * above_zero
+            blocks = push_level(cdf, cdf * gap, gap, level, sums, width, length, blocks)
     first, block, used, previous = 0, 0, 0, 0.0
     for i in range(n):
         if i == n - 1:

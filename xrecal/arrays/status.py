@@ -17,10 +17,18 @@ INVALID = 8
 NOT_CONVERGED = 16
 """The optimiser of a parametric method stopped before its tolerance."""
 
+BOUNDS = 32
+"""Observations lie beyond the bounds that were given, which are not applied there."""
+
+CONSTANT = 64
+"""A covariate is the same in all cases, so it plays no part."""
+
 MEANINGS = {
     TOO_FEW: "too_few_cases",
     IDENTICAL: "identical_forecasts",
     RIDGE_EDGE: "ridge_at_edge_of_search",
     INVALID: "invalid_values_left_out",
     NOT_CONVERGED: "not_converged",
+    BOUNDS: "bounds_violated",
+    CONSTANT: "constant_covariate",
 }

@@ -1,148 +1,240 @@
-"""The ridge by blocked cross-validation."""
+"""Ridge, strength of the covariates and support by blocked cross-validation."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from xrecal.typing import FloatArray, IntArray
+
 from ._compiled import inner, kernel
-from .kernel import MEDIAN_CASES, median_in_place, subset
+from .centre import centre_of
 
-# Ridges tried, in powers of ten, and how finely the best one is then located.
-GRID_LOW, GRID_STEP, GRID_SIZE = -6.0, 0.5, 13
-SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
-REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
+
+class Folds(NamedTuple):
+    """Folds of n cases: each row holds those held out, others left out, then those to train on."""
+
+    cases: IntArray
+    """(F, n)"""
+    n_held: IntArray
+    """(F,)"""
+    n_out: IntArray
+    """(F,) cases held or left out"""
+
+
+class Targets(NamedTuple):
+    """What the training cases of each of F folds teach about each of S supports."""
+
+    ranked: IntArray
+    """(F, S, n) training cases by ascending error"""
+    error: FloatArray
+    """(F, S, n) their errors"""
+    centre: FloatArray
+    """(F, S, n) centre of each case"""
+    spread: FloatArray
+    """(F, S, n) spread of each case"""
 
 
 @kernel
-def choose_ridge(
-    gram: Any, target: Any, fold: Any, slot: Any, gap: int, project: Any, between: Any, loss: Any
-) -> Any:
-    """Ridge with the smallest held-out loss, and whether it lies on the edge of the grid.
+def arrange_folds(fold: Any, step: Any, gap: int, forward: bool) -> Any:
+    """Folds that can be used: with two cases to train on, and one held out.
 
-    ``gram`` (n, n) and ``target`` (n,) are ordered by ascending target; ``slot`` is each case's
-    position in time, which ``gap`` counts in. Logarithmic grid, then golden section. ``project``
-    is one of ``PROJECTIONS``, ``between`` and ``loss`` are one of ``LOSSES``; only those passed are
-    compiled.
-
-    One eigendecomposition of the Gram matrix serves all ridges and all folds: with
-    ``C = (K + mu I)^-1`` and held-out rows g, ``(K_tt + mu I)^-1 K_tg = -C_tg C_gg^-1``.
+    ``step`` (n,), the step in time of each case, never descends and is what ``gap`` counts in.
+    Cases of one step are in the same fold. ``forward`` trains on earlier cases only, as an
+    operational forecast does.
     """
-    values, vectors = np.linalg.eigh(gram)
-    steps = between(target)
-    low = best = high = GRID_LOW
-    best_loss = np.inf
-    for trial in range(GRID_SIZE + REFINEMENTS):  # one loop, as the loss is slow to compile
-        exponent = GRID_LOW + trial * GRID_STEP
-        if trial == GRID_SIZE:
-            low, high = best - GRID_STEP, best + GRID_STEP
-            if low < GRID_LOW or high >= exponent:
-                return 10.0**best, True
-        if trial >= GRID_SIZE:
-            wider_above = high - best > best - low
-            exponent = best + SECTION * (high - best if wider_above else low - best)
-        held_out = _held_out_loss(
-            values, vectors, target, steps, fold, slot, gap, 10.0**exponent, project, loss
-        )
-        if held_out < best_loss or (held_out == best_loss and trial < GRID_SIZE):
-            # Of equal losses on the grid the larger ridge, which is the smoother forecast.
-            if exponent > best:
-                low = best
-            else:
-                high = best
-            best, best_loss = exponent, held_out
-        elif exponent > best:
-            high = exponent
-        else:
-            low = exponent
-    return 10.0**best, False
-
-
-@kernel
-def gaps_between(target: Any) -> Any:
-    """Differences of neighbouring targets."""
-    gaps = np.empty(target.size)
-    for i in range(target.size - 1):
-        gaps[i] = target[i + 1] - target[i]
-    return gaps
-
-
-@kernel
-def decay_between(target: Any) -> Any:
-    """``exp(-gap / theta)`` between neighbouring targets, theta the median positive distance."""
-    n = target.size
-    chosen = subset(n, MEDIAN_CASES)
-    distances = np.empty(chosen.size * (chosen.size - 1) // 2)
-    count = 0
-    for i in range(chosen.size):
-        for j in range(i):
-            apart = abs(target[chosen[i]] - target[chosen[j]])
-            if apart > 0:
-                distances[count] = apart
-                count += 1
-    theta = median_in_place(distances[:count]) if count else 1.0
-    decay = np.empty(n)
-    for i in range(n - 1):
-        decay[i] = np.exp((target[i] - target[i + 1]) / theta)
-    return decay
-
-
-@kernel
-def _held_out_loss(
-    values: Any,
-    vectors: Any,
-    target: Any,
-    steps: Any,
-    fold: Any,
-    slot: Any,
-    gap: int,
-    ridge: float,
-    project: Any,
-    loss: Any,
-) -> float:
-    """Mean loss over all cases, each predicted without its fold and the gap around it."""
-    n = target.size
-    total, scored = 0.0, 0
-    weights, beta = np.empty(n), np.empty(n)
-    support, projected = np.empty(n), np.empty(n)
-    n_folds = 0
+    n, n_folds = fold.size, 0
     for f in fold:
         n_folds = max(n_folds, f + 1)
+    cases = np.empty((n_folds, n), dtype=np.int64)
+    n_held, n_out = np.zeros(n_folds, dtype=np.int64), np.zeros(n_folds, dtype=np.int64)
+    used = 0
     for f in range(n_folds):
-        out, n_held = _left_out(fold, f, slot, gap)
-        n_train = n - out.size
-        if n_train < 2 or n_held == 0:
-            continue
-        signed = _signed_weights(values, vectors, out, n_held, ridge * n_train)
-        for c in range(n_held):
-            position, k, mass = 0, 0, 0.0  # cases left out are met in ascending order below
+        held, last = 0, -gap - 1
+        first = -1
+        for i in range(n):
+            if fold[i] == f:
+                cases[used, held] = i
+                held += 1
+                first = i if first < 0 else first
+        size, train = held, n
+        next_held = 0
+        for i in range(n):  # the nearest held-out case before or behind decides
+            while next_held < held and cases[used, next_held] < i:
+                last = step[cases[used, next_held]]
+                next_held += 1
+            if fold[i] == f:
+                continue
+            behind = step[cases[used, next_held]] - step[i] if next_held < held else gap + 1
+            late = forward and i > first
+            if (next_held > 0 and step[i] - last <= gap) or behind <= gap or late:
+                cases[used, size] = i
+                size += 1
+        is_out = np.zeros(n, dtype=np.bool_)
+        for i in range(size):
+            is_out[cases[used, i]] = True
+        for i in range(n - 1, -1, -1):
+            if not is_out[i]:
+                train -= 1
+                cases[used, train] = i
+        if held > 0 and n - size >= 2:
+            n_held[used], n_out[used] = held, size
+            used += 1
+    return Folds(cases[:used], n_held[:used], n_out[:used])
+
+
+@kernel
+def rank_errors(
+    cases: Any,
+    n_out: Any,
+    supports: Any,
+    mean: Any,
+    variance: Any,
+    of: Any,
+    target: Any,
+    low: float,
+    high: float,
+    fit: Any,
+) -> Any:
+    """Targets of folds, with centres of each support fitted to the training cases alone.
+
+    ``fit`` is ``fit_centre``, or ``past_observations`` where no centre is wanted.
+    """
+    n_folds, n = cases.shape
+    shape = (n_folds, supports.size, n)
+    ranked = np.empty(shape, dtype=np.int64)
+    error, centre, spread = np.empty(shape), np.empty(shape), np.empty(shape)
+    found = np.empty(4 + 2 * of.shape[1])
+    for f in range(n_folds):
+        train = cases[f, n_out[f] :]
+        x, v, y = np.empty(train.size), np.empty(train.size), np.empty(train.size)
+        r, unsorted = np.empty((train.size, of.shape[1])), np.empty(train.size)
+        for s in range(supports.size):
+            for i in range(train.size):
+                x[i], v[i], y[i] = mean[train[i]], variance[train[i]], target[train[i]]
+                for k in range(of.shape[1]):
+                    r[i, k] = of[train[i], k]
+            fit(supports[s], x, v, r, y, low, high, found)
             for i in range(n):
-                weights[i] = 1.0
-            for i in out:
-                weights[i] = 0.0
-            for i in range(n):
-                if weights[i] > 0:
-                    beta[k], support[k] = signed[i, c], target[i]
-                    mass += beta[k]
-                    k += 1
+                c, d = centre_of(supports[s], found, mean[i], variance[i], of[i])
+                centre[f, s, i], spread[f, s, i] = c, d
+            for i in range(train.size):
+                c, d = centre[f, s, train[i]], spread[f, s, train[i]]
+                unsorted[i] = (target[train[i]] - c) / d
+            order = np.argsort(unsorted)
+            for i in range(train.size):
+                ranked[f, s, i], error[f, s, i] = train[order[i]], unsorted[order[i]]
+    return Targets(ranked, error, centre, spread)
+
+
+@kernel
+def held_out(
+    values: Any,
+    vectors: Any,
+    root: Any,
+    folds: Any,
+    targets: Any,
+    target: Any,
+    low: float,
+    high: float,
+    theta: float,
+    ridge: float,
+    supports: Any,
+    project: Any,
+    on_support: bool,
+    record: Any,
+    out: Any,
+) -> None:
+    """Record what is forecast for each case without its fold, into ``out`` (S, n, q).
+
+    ``values`` and ``vectors`` are those of the kernel matrix, scaled by the ``root`` of the case
+    weights on both sides; ``supports`` are the positions of those wanted.
+    """
+    for f in range(folds.n_out.size):
+        n_out = folds.n_out[f]
+        train = folds.cases[f, n_out:]
+        signed = _signed_weights(
+            values, vectors, folds.cases[f, :n_out], folds.n_held[f],
+            ridge * train.size * heaviest(root, train),
+        )  # fmt: skip
+        record_fold(
+            signed, root, folds, f, targets, target, low, high, theta,
+            supports, project, on_support, record, out,
+        )  # fmt: skip
+
+
+@kernel
+def heaviest(root: Any, train: Any) -> float:
+    """Largest weight of the cases to train on, which sets the scale of the ridge."""
+    largest = 0.0
+    for i in train:
+        largest = max(largest, root[i] * root[i])
+    return largest
+
+
+@kernel
+def record_fold(
+    signed: Any,
+    root: Any,
+    folds: Any,
+    f: int,
+    targets: Any,
+    target: Any,
+    low: float,
+    high: float,
+    theta: float,
+    supports: Any,
+    project: Any,
+    on_support: bool,
+    record: Any,
+    out: Any,
+) -> None:
+    """Make forecasts of signed weights (n, n_held) and record them.
+
+    Rows of the scaled problem belong to cases; those left out hold nothing. A projection that
+    needs the support is done for each of them.
+    """
+    n = target.size
+    beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    train = folds.cases[f, folds.n_out[f] :]
+    k = train.size
+    total = 0.0
+    for i in train:
+        total += root[i] * root[i]
+    for c in range(folds.n_held[f]):
+        case = folds.cases[f, c]
+        mass = 0.0
+        for i in train:
+            full[i] = signed[i, c] * root[i] / root[case]
+            mass += full[i]
+        for i in train:
+            full[i] += (1.0 - mass) * root[i] * root[i] / total
+        if not on_support:
             for i in range(k):
-                beta[i] += (1.0 - mass) / k
-            project(beta[:k], support[:k], projected[:k])
-            for i in range(n):
-                if weights[i] > 0:
-                    weights[i] = projected[position]
-                    position += 1
-            total += loss(weights, steps, out[c])
-            scored += 1
-    return total / scored if scored else np.inf
+                beta[i] = full[train[i]]
+            project(beta[:k], points[:k], row[:k])
+            for i in range(k):
+                full[train[i]] = row[i]
+        for s in supports:
+            centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
+            for i in range(k):
+                row[i] = full[targets.ranked[f, s, i]]
+                points[i] = min(max(centre + spread * targets.error[f, s, i], low), high)
+            if on_support:
+                for i in range(k):
+                    beta[i] = row[i]
+                project(beta[:k], points[:k], row[:k])
+            record(row[:k], points[:k], theta, target[case], out[s, case])
 
 
 @inner
 def _signed_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
-    """Weights (n, n_held) of all cases for the first ``n_held`` of those left out.
+    """Weights (n, n_held) of all cases for the first of those left out.
 
-    Rows of cases left out hold no weights.
+    One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and
+    left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Rows of cases left out hold no
+    weights.
     """
     n, size = values.size, out.size
     shrunk, right = np.empty((n, n)), np.empty((n, size))
@@ -163,65 +255,3 @@ def _signed_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: flo
         for c in range(n_held):
             held[i, c] = inverse[i, c]
     return np.dot(columns, held)
-
-
-@inner
-def _left_out(fold: Any, f: int, slot: Any, gap: int) -> Any:
-    """Cases of fold ``f``, then others within ``gap`` slots of one of them; how many are held."""
-    n = fold.size
-    out = np.empty(n, dtype=np.int64)
-    held = 0
-    for c in range(n):
-        if fold[c] == f:
-            out[held] = c
-            held += 1
-    size = held
-    if gap > 0:
-        n_slots = 0
-        for s in slot:
-            n_slots = max(n_slots, s + 1)
-        near = np.empty(n_slots, dtype=np.int64)
-        for s in range(n_slots):
-            near[s] = 0
-        for c in out[:held]:
-            for s in range(max(slot[c] - gap, 0), min(slot[c] + gap + 1, near.size)):
-                near[s] = 1
-        for c in range(n):
-            if fold[c] != f and near[slot[c]] == 1:
-                out[size] = c
-                size += 1
-    return out[:size], held
-
-
-@kernel
-def laplace_loss(weights: Any, decay: Any, case: int) -> float:
-    """``l(y, y) - 2 sum w_i l(y_i, y) + w'Lw`` at target ``case``, L never built.
-
-    Targets ascend, so ``sum_{j<i} w_j l(y_j, y_i)`` is a recursion over neighbours.
-    """
-    quadratic, left, match = 0.0, 0.0, 0.0
-    for i in range(weights.size):
-        if i > 0:
-            left = decay[i - 1] * (left + weights[i - 1])
-        quadratic += weights[i] * (weights[i] + 2 * left)
-        if i == case:
-            match = left + weights[i]
-    right = 0.0
-    for i in range(weights.size - 1, case, -1):
-        right = decay[i - 1] * (right + weights[i])
-    return 1.0 - 2 * (match + right) + quadratic
-
-
-@kernel
-def crps_loss(weights: Any, gaps: Any, case: int) -> float:
-    """CRPS ``int (F - 1{z >= y})^2 dz`` at target ``case``; targets ascend and contain y."""
-    total, below = 0.0, 0.0
-    for i in range(weights.size - 1):
-        below += weights[i]
-        miss = below - 1.0 if i >= case else below
-        total += gaps[i] * miss * miss
-    return total
-
-
-LOSSES = {"crps": (gaps_between, crps_loss), "laplace": (decay_between, laplace_loss)}
-"""What a loss needs to know between neighbouring targets, and the loss at one of them."""

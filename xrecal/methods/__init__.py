@@ -3,6 +3,21 @@
 from .base import Method
 from .ckme import CKME
 from .climatology import Climatology
+from .conformal import ConformalPrediction
 from .emos import EMOS
+from .idr import IDR
+from .pit import PITRecalibration
+from .pool import LinearPool
+from .raw import Raw
 
-__all__ = ["CKME", "EMOS", "Climatology", "Method"]
+__all__ = [
+    "CKME",
+    "EMOS",
+    "IDR",
+    "Climatology",
+    "ConformalPrediction",
+    "LinearPool",
+    "Method",
+    "PITRecalibration",
+    "Raw",
+]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal.dims import CaseAxis
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from xrecal.arrays.covariates import Features
     from xrecal.arrays.distributions import Distribution
     from xrecal.arrays.forms import Forecasts
 
@@ -20,54 +21,166 @@ if TYPE_CHECKING:
 Output: TypeAlias = Literal["weighted", "normal"]
 """Form of the recalibrated forecast."""
 
+Bounds: TypeAlias = Literal["auto"] | tuple[float | None, float | None] | None
+"""Bounds of a variable: found in the observations, given, or none."""
+
+SHORTEST_SEASON = 240
+"""Days that the cases must span to learn the season from them."""
+
+SEASON = "season"
+"""The covariate that is read from dates: the fraction of the year, with period 1."""
+
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a method chooses at each location."""
+    """Numbers that a method chooses at each location."""
 
     long_name: str
     in_units_of_variable: bool = False
     dtype: type = np.float64
+    dims: Mapping[str, int] = field(default_factory=dict)
+    """Dimensions besides the locations, and their sizes."""
+    flags: Sequence[str] = ()
+    """Meanings of the values 0, 1, ... of a code."""
+    labels: Sequence[str] = ()
+    """Labels along the only dimension."""
 
 
 @dataclass(frozen=True)
-class State:
-    """Fitted state at L locations, as arrays."""
+class Covariates:
+    """Values known when a forecast is issued, at L locations."""
 
+    values: FloatArray
+    """(L, n, p)"""
+    names: tuple[str, ...] = ()
+    periods: tuple[float | None, ...] = ()
+    """(p,) of circular ones, None for others."""
+
+    def take(self, part: tuple[slice | IntArray, ...]) -> Covariates:
+        """Values of some locations, and perhaps cases."""
+        return replace(self, values=self.values[part])
+
+    def features(self, names: Sequence[str]) -> Features:
+        """Those with these names, as the array layer takes them."""
+        from xrecal.arrays.covariates import features
+
+        chosen = [self.names.index(name) for name in names]
+        return features(self.values[..., chosen], tuple(self.periods[i] for i in chosen))
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Calibration cases at L locations."""
+
+    forecasts: Forecasts | None
+    """(L, n, m); None after the fit of a method that does not keep them."""
     observations: FloatArray
-    """(L, n), NaN in unused slots."""
-    cases: Forecasts | None
-    """Calibration forecasts (L, n, m), for methods that keep them."""
-    parameters: Mapping[str, npt.NDArray[Any]]
-    """(L,) each, ``status`` among them."""
+    """(L, n), NaN in slots that cannot be learned from."""
+    covariates: Covariates
+    axis: CaseAxis
+    squared: FloatArray | None = None
+    """(L, n, n) squared energy distances of the forecasts, where known already."""
+
+    def take(self, block: slice) -> Cases:
+        """Cases of some locations."""
+        return replace(
+            self,
+            forecasts=None if self.forecasts is None else self.forecasts.take(block),
+            observations=self.observations[block],
+            covariates=self.covariates.take((block,)),
+            squared=None if self.squared is None else self.squared[block],
+        )
+
+    def only(self, train: npt.NDArray[np.bool_]) -> Cases:
+        """The same slots, to learn from some (L, n) of them alone."""
+        return replace(self, observations=np.where(train, self.observations, np.nan))
+
+    def as_new(self, which: IntArray) -> NewCases:
+        """Some of the cases (positions among the n) as forecasts to recalibrate."""
+        from xrecal.arrays.forms import Forecasts
+
+        assert self.forecasts is not None
+        parts = (None if part is None else part[:, which] for part in self.forecasts)
+        return NewCases(
+            Forecasts(*parts),  # type: ignore[arg-type]
+            self.covariates.take((slice(None), which)),
+            None if self.squared is None else self.squared[:, which],
+        )
+
+
+@dataclass(frozen=True)
+class NewCases:
+    """Forecasts to recalibrate at L locations."""
+
+    forecasts: Forecasts
+    """(L, T, p)"""
+    covariates: Covariates
+    """(L, T, p)"""
+    across: FloatArray | None = None
+    """(L, T, n) squared energy distances to the calibration forecasts, where known already."""
 
 
 class Method(Protocol):
     """Protocol of all methods. Settings are frozen dataclasses of names and numbers."""
 
-    parameters: ClassVar[Mapping[str, Parameter]]
     keeps_cases: ClassVar[bool]
+    """Whether forecasts are compared with those of the calibration cases."""
     output: ClassVar[Output]
 
     @property
-    def needs_season(self) -> bool:
-        """Whether the dates of cases and forecasts are needed."""
+    def condition_on(self) -> str | tuple[str, ...] | None:
+        """Covariates given which the forecast is calibrated."""
 
-    def check(self, axis: CaseAxis, n_cases: int) -> None:
-        """Raise ValueError if the settings do not fit what is known of the cases."""
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Names of the covariates that are needed."""
 
-    def fit_locations(
-        self, cases: Forecasts, observations: FloatArray, axis: CaseAxis, min_samples: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
-        """Parameters, ``n_cases`` and ``status`` (L,) from cases (L, n, m) and what verified.
+    @property
+    def shares_members(self) -> bool:
+        """Whether the members of all forecasts are the past observations."""
 
-        ``observations`` (L, n) are NaN in slots that cannot be learned from.
+    def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
+        """Calibration case of each member (-1: none), and names of their components if any."""
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """What is chosen at each location, with the covariates as ``n_features`` features."""
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """The method as it can be used on these cases, and a remark on what had to change.
+
+        Raises ValueError if the settings do not fit what is known of the cases.
         """
 
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+        """Parameters, ``n_cases`` and ``status`` (L,)."""
+
     def predict_locations(
-        self, forecasts: Forecasts, state: State, axis: CaseAxis, season: FloatArray | None
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
-        """Recalibrated forecasts for new ones (L, T, m); ``season`` (T,) are their dates."""
+        """Recalibrated forecasts (L, T)."""
+
+
+N_QUANTILES = 200
+"""Members of equal mass that stand for a distribution without members of its own."""
+
+
+def equal_mass_levels(n: int) -> FloatArray:
+    """Levels of n quantiles that count equally."""
+    return (np.arange(n) + 0.5) / n
+
+
+@runtime_checkable
+class Updatable(Protocol):
+    """Protocol of methods whose state keeps cases that more can join without a new fit."""
+
+    def update_locations(
+        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Parameters of the added cases (L, n), those over the cases alone.
+
+        ``fitted`` has the other parameters and the status, ``n_kept`` is the number of slots that
+        there are already.
+        """
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
@@ -81,3 +194,60 @@ def is_positive(value: object) -> bool:
     """Whether a setting is a positive, finite number."""
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     return number and 0 < value < np.inf  # type: ignore[operator]
+
+
+def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Names of covariates, none or several."""
+    if condition_on is None:
+        return ()
+    return (condition_on,) if isinstance(condition_on, str) else tuple(condition_on)
+
+
+def check_names(method: str, condition_on: object) -> None:
+    """Raise ValueError unless a setting names covariates."""
+    names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
+    if condition_on is not None and not (names and all(isinstance(n, str) for n in names)):
+        raise ValueError(
+            f"{method}: condition_on must be 'season', the name of a covariate or a tuple of "
+            f"names, got {condition_on!r}"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"{method}: condition_on names a covariate twice: {condition_on!r}")
+
+
+def check_bounds(method: str, bounds: object) -> None:
+    """Raise ValueError unless a setting is "auto", None or a pair of bounds."""
+    if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
+        return
+    pair = isinstance(bounds, tuple) and len(bounds) == 2
+    if isinstance(bounds, tuple) and pair:
+        lower = -np.inf if bounds[0] is None else bounds[0]
+        upper = np.inf if bounds[1] is None else bounds[1]
+        pair = all(isinstance(b, (int, float, np.number)) for b in (lower, upper)) and lower < upper
+    if not pair:
+        raise ValueError(
+            f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
+            f"None stands for no bound, got {bounds!r}"
+        )
+
+
+def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
+    """Remark on a season learned from less than a year; ValueError without dates."""
+    if SEASON not in names:
+        return None
+    if axis.season is None or axis.days is None:
+        raise ValueError(
+            f"{method}: condition_on='season' needs dates (datetime64 or cftime) along the "
+            "calibration dimension; add a coordinate valid_time, or leave condition_on out"
+        )
+    span = np.ptp(axis.days)
+    if span < SHORTEST_SEASON:
+        raise ValueError(
+            f"{method}: condition_on='season' needs cases from {SHORTEST_SEASON} days or more, but "
+            f"these span {span:.0f}: other seasons would be extrapolated; leave condition_on out"
+        )
+    if span < 365:
+        return (
+            f"season learned from {span:.0f} days: what is forecast for other dates is extrapolated"
+        )
+    return None

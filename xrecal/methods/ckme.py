@@ -11,39 +11,69 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.dims import CaseAxis
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import IntArray
 
-from .base import Output, Parameter, State, is_positive
+from .base import (
+    Bounds,
+    Cases,
+    Method,
+    NewCases,
+    Output,
+    Parameter,
+    check_bounds,
+    check_names,
+    is_positive,
+    names_of,
+    period_of_cases,
+)
+from .embedding import complete_fit, kept_parameters
+from .folds import HalfLife, check_folds, check_gap, fold_groups, in_days
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
-    from xrecal.arrays.forms import Forecasts
-
-BLOCKS = 5
-YEARS_FOR_YEAR_FOLDS = 5
+    from xrecal.arrays.distributions import Distribution, Empirical
+    from xrecal.arrays.embedding import Settings as ArraySettings
 
 _CHOICES = {
     "kernel": ("gaussian", "laplace"),
     "loss": ("crps", "laplace"),
     "folds": ("auto", "year", "block", "random"),
     "projection": ("euclidean", "energy"),
+    "support": ("observations", "errors", "auto"),
 }
+
+SUPPORTS = {
+    "observations": ("observations",),
+    "errors": ("mean", "regression", "standardised", "ratio"),
+    "auto": ("observations", "mean", "regression", "standardised", "ratio"),
+}
+"""Kinds of support of the array layer among which a setting chooses."""
+
+STRENGTHS = (0.0, 0.25, 1.0, 4.0)
+"""Exponents of the kernel on covariates that are tried."""
+
+WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
+"""Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
+
+WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
+"""The same without covariates."""
 
 
 @dataclass(frozen=True)
 class CKME:
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 
-    The recalibrated forecast is a weighted ensemble of the past observations. Observations count
-    that verified forecasts similar to the new one, so it is calibrated given the forecast.
+    The recalibrated forecast is a weighted ensemble of past observations, or of past errors around
+    the new forecast. Those count that go with forecasts similar to the new one, so it is
+    calibrated given the forecast.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplace"}
         Similarity of two forecasts at squared energy distance D²: exp(-D²/s) or exp(-D/s).
-    bandwidth : "median" or float
-        s: the median over pairs of different forecasts, or a number in the unit of the variable
-        (of its root for the Laplace kernel).
+    bandwidth : "median", "cv" or float
+        s: the median over pairs of different forecasts; that median or 4 or 16 times as much, by
+        cross-validation; or a number in the unit of the variable (of its root for the Laplace
+        kernel).
     ridge : "cv" or float
         Regularisation λ of (K + λ n I)⁻¹, chosen by cross-validation or given.
     loss : {"crps", "laplace"}
@@ -57,20 +87,35 @@ class CKME:
         Cases left out of training on either side of those held out.
     projection : {"euclidean", "energy"}
         Signed weights to probabilities: nearest weights, or nearest distribution.
+    support : {"observations", "errors", "auto"}
+        Where members may lie. Past observations, which no forecast then exceeds; errors around a
+        centre of the forecast (its mean, a regression on it, errors in units of the spread that
+        EMOS gives, or ratios to the mean), whichever has the smallest held-out CRPS; or the best of
+        all of these. Centres are fitted inside the folds.
+    half_life : timedelta, float or "cv", optional
+        Age, in days if a number, at which a calibration case counts half: for forecast systems
+        that change. "cv" chooses it by how well the past forecasts what follows.
+    bounds : "auto", (lower, upper) or None
+        Where errors cannot lead beyond, such as no rain. "auto": an end of a location's observed
+        range that at least 5 % of its calibration observations equal exactly. Given bounds
+        count where no observation violates them; see the status.
+    condition_on : str or tuple of str, optional
+        Covariates given which the forecast is calibrated as well: "season" or names. How strongly
+        they count, or whether at all, is chosen by cross-validation.
     """
 
     kernel: Literal["gaussian", "laplace"] = "gaussian"
-    bandwidth: Literal["median"] | float = "median"
+    bandwidth: Literal["median", "cv"] | float = "median"
     ridge: Literal["cv"] | float = "cv"
     loss: Literal["crps", "laplace"] = "crps"
     folds: Literal["auto", "year", "block", "random"] = "auto"
     gap: int = 0
     projection: Literal["euclidean", "energy"] = "euclidean"
+    support: Literal["observations", "errors", "auto"] = "observations"
+    half_life: HalfLife = None
+    bounds: Bounds = "auto"
+    condition_on: str | tuple[str, ...] | None = None
 
-    parameters: ClassVar[Mapping[str, Parameter]] = {
-        "ridge": Parameter("ridge of the kernel regression"),
-        "bandwidth": Parameter("bandwidth of the energy distance kernel", True),
-    }
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
 
@@ -81,90 +126,146 @@ class CKME:
                 raise ValueError(
                     f"CKME: {name} must be one of {', '.join(map(repr, choices))}, got {value!r}"
                 )
-        for name, automatic in (("bandwidth", "median"), ("ridge", "cv")):
+        for name, automatic in (("bandwidth", ("median", "cv")), ("ridge", ("cv",))):
             value = getattr(self, name)
-            if not (is_positive(value) or (isinstance(value, str) and value == automatic)):
+            if not (is_positive(value) or (isinstance(value, str) and value in automatic)):
                 raise ValueError(
-                    f"CKME: {name} must be {automatic!r} or a positive number, got {value!r}"
+                    f"CKME: {name} must be {' or '.join(map(repr, automatic))} or a positive "
+                    f"number, got {value!r}"
                 )
         if self.ridge != "cv" and self.ridge < arrays.SMALLEST_RIDGE:
             raise ValueError(
                 f"CKME: ridge must be at least {arrays.SMALLEST_RIDGE:g}, got {self.ridge!r}"
             )
-        whole = isinstance(self.gap, (int, np.integer)) and not isinstance(self.gap, bool)
-        if not whole or self.gap < 0:
-            raise ValueError(f"CKME: gap must be a number of cases, 0 or more, got {self.gap!r}")
+        check_gap("CKME", self.gap)
         if self.gap and self.folds == "random":
             raise ValueError("CKME: random folds have no neighbours; use gap=0 or folds='block'")
+        if self.loss == "laplace" and self.support != "observations":
+            raise ValueError(
+                "CKME: supports are compared by the CRPS; use loss='crps' with "
+                f"support={self.support!r}"
+            )
+        object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
+        check_bounds("CKME", self.bounds)
+        check_names("CKME", self.condition_on)
 
     @property
-    def needs_season(self) -> bool:
-        """No date is needed."""
-        return False
+    def covariates(self) -> tuple[str, ...]:
+        """Those conditioned on."""
+        return names_of(self.condition_on)
 
-    def check(self, axis: CaseAxis, n_cases: int) -> None:
-        """Raise ValueError if year folds are asked for and cannot be made."""
-        if self.folds != "year":
-            return
-        if axis.year is None:
-            raise ValueError(
-                "CKME: folds='year' needs dates along the calibration dimension (datetime64, "
-                "cftime, or years from 1000 to 9999); use folds='block'"
-            )
-        if np.unique(axis.year).size < 2:
-            raise ValueError(
-                f"CKME: folds='year' needs two years, but all cases are from {axis.year[0]}; "
-                "use folds='block'"
-            )
+    @property
+    def shares_members(self) -> bool:
+        """Whether the members are the past observations."""
+        return self.support == "observations"
 
-    def fold_groups(self, axis: CaseAxis, n_cases: int) -> tuple[IntArray, int]:
-        """What folds are made of (n,), and the number of blocks; 0: each group is a fold."""
-        by_year = self.folds == "year" or (
-            self.folds == "auto"
-            and axis.year is not None
-            and np.unique(axis.year).size >= YEARS_FOR_YEAR_FOLDS
+    def slots(self, n: int) -> tuple[IntArray, None]:
+        """One member for each calibration case."""
+        return np.arange(n), None
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """Bandwidth and ridge, and what the settings leave to choose."""
+        return kept_parameters(
+            n_features,
+            support=self.support != "observations",
+            half_life=self.half_life is not None,
         )
-        if by_year and axis.year is not None:
-            return axis.year, 0
-        if self.folds == "random":  # one shuffle for all locations, so chunks cannot matter
-            return np.random.default_rng(0).permutation(n_cases), BLOCKS
-        return np.arange(n_cases), BLOCKS
 
-    def fit_locations(
-        self, cases: Forecasts, observations: FloatArray, axis: CaseAxis, min_samples: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
-        """Bandwidth and ridge at each location; see :func:`xrecal.arrays.fit_ckme`."""
-        groups, blocks = self.fold_groups(axis, observations.shape[1])
-        fitted = arrays.fit_ckme(
-            cases,
-            observations,
-            groups=groups,
-            blocks=blocks,
-            gap=self.gap,
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
+        check_folds("CKME", self.folds, axis)
+        if self.half_life is not None and axis.days is None:
+            raise ValueError(
+                "CKME: half_life needs dates (datetime64 or cftime) along the calibration "
+                "dimension; add a coordinate, or leave half_life out"
+            )
+        return self, period_of_cases(axis, self.covariates, method="CKME")
+
+    def array_settings(self, supports: tuple[str, ...], min_samples: int) -> ArraySettings:
+        """Settings of the array layer."""
+        from xrecal.arrays.embedding import Settings
+
+        alone = not self.covariates
+        kernels: tuple[tuple[float, float], ...] = tuple((1.0, s) for s in STRENGTHS)
+        if self.bandwidth == "cv":
+            kernels = WIDE_ALONE if alone else WIDE
+        elif alone:
+            kernels = ((1.0, 0.0),)
+        return Settings(
             kernel=self.kernel,
-            bandwidth=None if self.bandwidth == "median" else self.bandwidth,
-            ridge=None if self.ridge == "cv" else self.ridge,
+            bandwidth=None if isinstance(self.bandwidth, str) else self.bandwidth,
+            ridge=None if isinstance(self.ridge, str) else self.ridge,
             loss=self.loss,
             projection=self.projection,
+            gap=self.gap,
+            bounds=self.bounds,
+            supports=supports,
+            kernels=kernels,
             min_samples=min_samples,
+        )
+
+    def array_arguments(self, cases: Cases) -> dict[str, Any]:
+        """Keyword arguments of :func:`xrecal.arrays.fit_ckme` that describe the cases."""
+        groups, blocks = fold_groups(self.folds, cases.axis, cases.observations.shape[1])
+        return {
+            "features": cases.covariates.features(self.covariates),
+            "days": cases.axis.days,
+            "half_life": np.inf if self.half_life is None else self.half_life,
+            "groups": groups,
+            "blocks": blocks,
+            "step": cases.axis.step,
+            "squared": cases.squared,
+        }
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+        """All choices at each location; see :func:`xrecal.arrays.fit_ckme`."""
+        assert cases.forecasts is not None
+        fitted = arrays.fit_ckme(
+            cases.forecasts,
+            cases.observations,
+            self.array_settings(SUPPORTS[self.support], min_samples),
+            **self.array_arguments(cases),
         )
         fields: Mapping[str, npt.NDArray[Any]] = fitted._asdict()
         return fields
 
     def predict_locations(
-        self, forecasts: Forecasts, state: State, axis: CaseAxis, season: FloatArray | None
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
-        """Weights of the past observations; see :func:`xrecal.arrays.ckme_weights`."""
+        """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
+        return self.weighted_ensembles(new, cases, fitted, own_members=not self.shares_members)
+
+    def update_locations(
+        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Forecasts and observations are all that is known of a case."""
+        return {}
+
+    def weighted_ensembles(
+        self,
+        new: NewCases,
+        cases: Cases,
+        fitted: Mapping[str, npt.NDArray[Any]],
+        *,
+        own_members: bool,
+    ) -> Empirical:
+        """Weights of past observations, or of members that each forecast has for itself."""
         from xrecal.arrays.distributions import Empirical
 
-        assert state.cases is not None
-        weights = arrays.ckme_weights(
-            forecasts,
-            state.cases,
-            state.observations,
-            state.parameters["bandwidth"],
-            state.parameters["ridge"],
+        assert cases.forecasts is not None
+        features = cases.covariates.features(self.covariates)
+        members, weights = arrays.ckme_weights(
+            new.forecasts,
+            cases.forecasts,
+            cases.observations,
+            complete_fit(fitted, features.circular.size),
             kernel=self.kernel,
             projection=self.projection,
+            features=features,
+            new_features=new.covariates.features(self.covariates),
+            days=cases.axis.days,
+            own_members=own_members,
+            across=new.across,
+            squared=cases.squared,
         )
-        return Empirical(state.observations, weights)
+        return Empirical(members, weights)

@@ -10,31 +10,45 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.status import TOO_FEW
 from xrecal.dims import CaseAxis
-from xrecal.typing import FloatArray
+from xrecal.typing import IntArray
 
-from .base import Output, Parameter, State, is_positive, missing_forecasts
+from .base import (
+    SEASON,
+    Cases,
+    Method,
+    NewCases,
+    Output,
+    Parameter,
+    check_names,
+    is_positive,
+    missing_forecasts,
+    names_of,
+    period_of_cases,
+)
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
-    from xrecal.arrays.forms import Forecasts
 
 
 @dataclass(frozen=True)
 class Climatology:
-    """Equal weights for past observations, whatever the forecast says.
+    """Past observations, whatever the forecast says.
 
     Parameters
     ----------
     window : float, optional
         Width in days of the part of the year around the forecast's date whose observations
-        count; all do if not given. A date with no past case in its window gets NaN.
+        count, equally; all do if not given. A date with no past case in its window gets NaN.
+    condition_on : str or tuple of str, optional
+        Covariates: "season" or names. Observations count by the similarity of their covariates
+        to those of the forecast: exp(-2 sin²(πd/P)) at distance d for one of period P, a Gaussian
+        kernel with the median distance as its width for any other.
     """
 
     window: float | None = None
+    condition_on: str | tuple[str, ...] | None = None
 
-    parameters: ClassVar[Mapping[str, Parameter]] = {}
     keeps_cases: ClassVar[bool] = False
     output: ClassVar[Output] = "weighted"
 
@@ -43,40 +57,68 @@ class Climatology:
             raise ValueError(
                 f"Climatology: window must be a positive number of days, got {self.window!r}"
             )
+        check_names("Climatology", self.condition_on)
 
     @property
-    def needs_season(self) -> bool:
-        """Dates are needed for a window."""
-        return self.window is not None
+    def covariates(self) -> tuple[str, ...]:
+        """Those conditioned on, and the season for a window."""
+        season = () if self.window is None else (SEASON,)
+        return tuple(dict.fromkeys((*names_of(self.condition_on), *season)))
 
-    def check(self, axis: CaseAxis, n_cases: int) -> None:
+    @property
+    def shares_members(self) -> bool:
+        """Members are the past observations."""
+        return True
+
+    def slots(self, n: int) -> tuple[IntArray, None]:
+        """One member for each calibration case."""
+        return np.arange(n), None
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """Nothing is chosen."""
+        return {}
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Raise ValueError if a window is asked for and the cases have no dates."""
-        if self.needs_season and axis.season is None:
+        if self.window is not None and axis.season is None:
             raise ValueError(
                 f"Climatology(window={self.window:g}) needs dates (datetime64 or cftime) along "
                 "the calibration dimension; use Climatology()"
             )
+        return self, period_of_cases(axis, names_of(self.condition_on), method="Climatology")
 
-    def fit_locations(
-        self, cases: Forecasts, observations: FloatArray, axis: CaseAxis, min_samples: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Count cases; there is nothing else to fit."""
-        n_cases = np.isfinite(observations).sum(-1).astype(np.int32)
+        from xrecal.arrays.status import TOO_FEW
+
+        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
         return {"n_cases": n_cases, "status": TOO_FEW * (n_cases < min_samples)}
 
-    def predict_locations(
-        self, forecasts: Forecasts, state: State, axis: CaseAxis, season: FloatArray | None
-    ) -> Distribution:
-        """Equal weights; see :func:`xrecal.arrays.climatology_weights`."""
-        from xrecal.arrays.distributions import Empirical
+    def update_locations(
+        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Observations are all that is known of a case."""
+        return {}
 
+    def predict_locations(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> Distribution:
+        """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
+        from xrecal.arrays.distributions import Empirical
+        from xrecal.arrays.status import TOO_FEW
+
+        names = names_of(self.condition_on)
         weights = arrays.climatology_weights(
-            state.observations,
-            forecasts.loc.shape[1],
-            window=self.window,
-            season=axis.season,
-            new_season=season,
+            cases.observations,
+            new.forecasts.loc.shape[1],
+            features=cases.covariates.features(names) if names else None,
+            new_features=new.covariates.features(names) if names else None,
         )
-        weights[missing_forecasts(forecasts)] = np.nan
-        weights[(state.parameters["status"] & TOO_FEW) > 0] = np.nan
-        return Empirical(state.observations, weights.astype(forecasts.loc.dtype))
+        if self.window is not None:
+            season, new_season = (
+                c.covariates.values[..., c.covariates.names.index(SEASON)] for c in (cases, new)
+            )
+            weights = arrays.in_window(weights, season, new_season, self.window)
+        weights[missing_forecasts(new.forecasts)] = np.nan
+        weights[(fitted["status"] & TOO_FEW) > 0] = np.nan
+        return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))

@@ -10,15 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.status import NOT_CONVERGED, TOO_FEW
 from xrecal.dims import CaseAxis
-from xrecal.typing import FloatArray
+from xrecal.typing import IntArray
 
-from .base import Output, Parameter, State
+from .base import (
+    Bounds,
+    Cases,
+    Method,
+    NewCases,
+    Output,
+    Parameter,
+    check_bounds,
+    check_names,
+    names_of,
+    period_of_cases,
+)
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
-    from xrecal.arrays.forms import Forecasts
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
@@ -28,63 +37,131 @@ class EMOS:
     """Nonhomogeneous Gaussian regression by minimum CRPS.
 
     ``N(a + b mean, c² + d² variance)`` of the ensemble's mean and variance [1]_. The recalibrated
-    forecast is a normal distribution, ``NAME_loc`` and ``NAME_scale``.
+    forecast is a normal distribution, ``NAME_loc`` and ``NAME_scale``, censored where the
+    variable has a bound [2]_: all that lies below zero is no rain.
+
+    Parameters
+    ----------
+    bounds : "auto", (lower, upper) or None
+        "auto": an end of a location's observed range that at least 5 % of its calibration
+        observations equal exactly. Given bounds count where no observation violates them; see
+        the status.
+    condition_on : str or tuple of str, optional
+        Covariates: "season" or names. They add linear terms to the location, a sine and a cosine
+        for a circular one.
+    vary_spread : bool
+        Whether the covariates add such terms to the logarithm of the scale too.
 
     References
     ----------
     .. [1] Gneiting et al. (2005), Calibrated probabilistic forecasting using ensemble model
        output statistics and minimum CRPS estimation. https://doi.org/10.1175/MWR2904.1
+    .. [2] Messner, Mayr & Zeileis (2016), Heteroscedastic censored and truncated regression with
+       crch. https://doi.org/10.32614/RJ-2016-012
     """
 
-    parameters: ClassVar[Mapping[str, Parameter]] = {
-        "intercept": Parameter("a of the location a + b mean", True),
-        "slope": Parameter("b of the location a + b mean"),
-        "spread_intercept": Parameter("c of the variance c² + d² variance", True),
-        "spread_slope": Parameter("d of the variance c² + d² variance"),
-    }
+    bounds: Bounds = "auto"
+    condition_on: str | tuple[str, ...] | None = None
+    vary_spread: bool = False
+
     keeps_cases: ClassVar[bool] = False
     output: ClassVar[Output] = "normal"
 
+    def __post_init__(self) -> None:
+        check_bounds("EMOS", self.bounds)
+        check_names("EMOS", self.condition_on)
+        if not isinstance(self.vary_spread, bool):
+            raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
+
     @property
-    def needs_season(self) -> bool:
-        """No date is needed."""
+    def covariates(self) -> tuple[str, ...]:
+        """Those conditioned on."""
+        return names_of(self.condition_on)
+
+    @property
+    def shares_members(self) -> bool:
+        """There are no members."""
         return False
 
-    def check(self, axis: CaseAxis, n_cases: int) -> None:
-        """Any cases will do."""
+    def slots(self, n: int) -> tuple[IntArray, None]:
+        """One component."""
+        return np.array([-1]), None
 
-    def fit_locations(
-        self, cases: Forecasts, observations: FloatArray, axis: CaseAxis, min_samples: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """Coefficients and bounds."""
+        found = {
+            "intercept": Parameter("a of the location a + b mean", True),
+            "slope": Parameter("b of the location a + b mean"),
+            "spread_intercept": Parameter("c of the variance c² + d² variance", True),
+            "spread_slope": Parameter("d of the variance c² + d² variance"),
+        }
+        if n_features:
+            dims = {"feature": n_features}
+            found["location_feature"] = Parameter("terms of the covariates in the location", True,
+                                                  dims=dims)  # fmt: skip
+            if self.vary_spread:
+                found["spread_feature"] = Parameter(
+                    "terms of the covariates in the logarithm of the scale", dims=dims
+                )
+        if self.bounds is not None:
+            found["lower"] = Parameter("lower bound", True)
+            found["upper"] = Parameter("upper bound", True)
+        return found
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """Raise ValueError if the season is asked for and cases have no dates."""
+        return self, period_of_cases(axis, self.covariates, method="EMOS")
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
-        mean, variance = _moments(cases)
+        from xrecal.arrays.bounds import find_bounds
+        from xrecal.arrays.distributions import moments
+        from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
+
+        assert cases.forecasts is not None
+        lower, upper, violated = find_bounds(cases.observations, self.bounds)
+        features = cases.covariates.features(self.covariates).values
         coefficients, n_cases, converged = arrays.fit_emos(
-            mean, variance, observations, min_samples
+            *moments(cases.forecasts),
+            cases.observations,
+            features,
+            lower=lower,
+            upper=upper,
+            in_spread=self.vary_spread,
+            min_samples=min_samples,
         )
         few = n_cases < min_samples
         status = np.where(few, TOO_FEW, np.where(converged, 0, NOT_CONVERGED))
-        fitted = dict(zip(COEFFICIENTS, coefficients.T, strict=True))
-        return {"n_cases": n_cases, "status": status, **fitted}
+        k = features.shape[2]
+        return {
+            "n_cases": n_cases,
+            "status": status | (BOUNDS * violated),
+            **dict(zip(COEFFICIENTS, coefficients.T, strict=False)),
+            "location_feature": coefficients[:, 4 : 4 + k],
+            "spread_feature": coefficients[:, 4 + k :],
+            "lower": np.where(few, np.nan, lower),
+            "upper": np.where(few, np.nan, upper),
+        }
 
     def predict_locations(
-        self, forecasts: Forecasts, state: State, axis: CaseAxis, season: FloatArray | None
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Normal distributions; see :func:`xrecal.arrays.predict_emos`."""
-        from xrecal.arrays.distributions import Normal
+        from xrecal.arrays.distributions import Censored, Normal, moments
 
-        coefficients = np.stack([state.parameters[name] for name in COEFFICIENTS], axis=-1)
-        loc, scale = arrays.predict_emos(coefficients, *_moments(forecasts))
-        dtype = forecasts.loc.dtype
-        return Normal(loc[..., np.newaxis].astype(dtype), scale[..., np.newaxis].astype(dtype))
-
-
-def _moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (L, n); NaN where a forecast is missing or invalid."""
-    from xrecal.arrays.distributions import Empirical, Normal
-    from xrecal.arrays.forms import without_invalid
-
-    loc, scale, weights = without_invalid(forecasts)
-    forecast: Distribution = Empirical(loc, weights)
-    if scale is not None:
-        forecast = Normal(loc, np.where(scale < 0, np.nan, scale), weights)
-    return forecast.mean(), forecast.std() ** 2
+        features = new.covariates.features(self.covariates).values
+        coefficients = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)
+        if features.shape[2]:
+            place = fitted["location_feature"]
+            spread = fitted["spread_feature"] if self.vary_spread else np.zeros_like(place)
+            parts = [coefficients, place, spread]
+            coefficients = np.concatenate(parts, axis=-1)
+        loc, scale = arrays.predict_emos(coefficients, *moments(new.forecasts), features)
+        dtype = new.forecasts.loc.dtype
+        normal = loc[..., np.newaxis].astype(dtype), scale[..., np.newaxis].astype(dtype)
+        if self.bounds is None:
+            return Normal(*normal)
+        bounds = (
+            fitted[name][:, np.newaxis, np.newaxis].astype(dtype) for name in ("lower", "upper")
+        )
+        return Censored(*normal, *bounds)

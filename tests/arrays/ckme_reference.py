@@ -1,0 +1,167 @@
+"""The embedding as its formulas say, one case at a time: a slow reference for the array layer."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays import fit_emos
+
+from .test_simplex import isotonic_projection, sorted_projection
+
+GRID = 10.0 ** np.arange(-6, 0.1, 0.5)
+SUPPORTS = ("observations", "mean", "regression", "standardised", "ratio")
+
+
+def laplace_loss(weights, support, y, theta):
+    """``l(y,y) - 2 sum w l(y_i,y) + w'Lw`` with the dense matrix L."""
+    L = np.exp(-np.abs(np.subtract.outer(support, support)) / theta)
+    return 1 - 2 * weights @ np.exp(-np.abs(support - y) / theta) + weights @ L @ weights
+
+
+def crps_loss(weights, support, y):
+    """``sum w |y_i - y| - sum w w |y_i - y_j| / 2``."""
+    spread = np.abs(np.subtract.outer(support, support))
+    return weights @ np.abs(support - y) - weights @ spread @ weights / 2
+
+
+def positive_median(values):
+    """Median of the entries above the diagonal that are not zero."""
+    pairs = values[np.triu_indices(len(values), 1)]
+    return np.median(pairs[pairs > 1e-12 * values.max()])
+
+
+def weights_of_features(r, circular):
+    """½ for sines and cosines, else one over the median squared difference, 0 for a constant."""
+    apart = [np.subtract.outer(column, column) ** 2 for column in r.T]
+    return np.array(
+        [
+            0.5 if c else 1 / positive_median(a) if a.any() else 0.0
+            for a, c in zip(apart, circular, strict=True)
+        ]
+    )
+
+
+def train_on(fold, step, held, gap, forward=False):
+    """Cases to learn from when those of a fold are held out."""
+    distance = np.abs(step[:, np.newaxis] - step[held]).min(1)
+    train = (fold != fold[held[0]]) & (distance > gap)
+    if forward:
+        train &= np.arange(fold.size) < held.min()
+    return np.flatnonzero(train)
+
+
+class Choice(NamedTuple):
+    """What cross-validation chooses."""
+
+    ridge: float
+    support: str = "observations"
+    widening: float = 1.0
+    strength: float = 0.0
+
+
+class Embedding(NamedTuple):
+    """Cases of one location in the order of time, and how they are compared."""
+
+    d: np.ndarray
+    """(n, n) squared energy distances"""
+    y: np.ndarray
+    mean: np.ndarray | None = None
+    variance: np.ndarray | None = None
+    r: np.ndarray = np.zeros((0, 0))
+    """(n, k) features"""
+    precision: np.ndarray = np.zeros(0)
+    omega: np.ndarray | None = None
+    """(n,) case weights"""
+    low: float = -np.inf
+    high: float = np.inf
+    kernel: str = "gaussian"
+    bandwidth: float = 1.0
+    loss: str = "crps"
+    projection: str = "euclidean"
+
+    def similarity(self, squared, new_r, r, choice):
+        """``exp(-D²/(w s) - strength sum p (v - v')²)``, D for the Laplace kernel."""
+        d = np.sqrt(squared) if self.kernel == "laplace" else squared
+        exponent = d / (choice.widening * self.bandwidth)
+        if choice.strength:
+            apart = (new_r[:, np.newaxis] - r) ** 2 @ self.precision
+            exponent = exponent + choice.strength * apart
+        return np.exp(-exponent)
+
+    def centre(self, train, choice):
+        """Function from mean, variance and features to centre and spread, fitted to cases."""
+        x, v, y = self.mean[train], self.variance[train], self.y[train]
+        r = self.r[train] if choice.strength else np.zeros((train.size, 0))
+        k = r.shape[1]
+        if choice.support == "observations":
+            return lambda x, v, r: (0.0, 1.0)
+        if choice.support == "mean":
+            return lambda x, v, r: (x, 1.0)
+        if choice.support == "ratio":
+            smallest = 0.01 * np.abs(x).mean()
+            return lambda x, v, r: (0.0, np.hypot(smallest, x))
+        if choice.support == "regression":
+            design = np.column_stack([np.ones(train.size), x, r])
+            line = np.linalg.lstsq(design, y, rcond=None)[0]
+            assert line[1] > 0
+            return lambda x, v, r: (line[0] + line[1] * x + r[:k] @ line[2:], 1.0)
+        fitted = fit_emos(
+            [x], [v], [y], r[np.newaxis], lower=self.low, upper=self.high, min_samples=1
+        )[0][0]
+        a, b, c, d = fitted[:4]
+        g, h = fitted[4 : 4 + k], fitted[4 + k :]
+        c = max(c, 0.05 * np.sqrt(np.mean(c**2 + d**2 * v)))
+        return lambda x, v, r: (
+            a + b * x + r[:k] @ g,
+            np.sqrt(c**2 + d**2 * v) * np.exp(r[:k] @ h),
+        )
+
+    def forecast(self, train, squared, x, v, r, choice):
+        """Points and weights of one new forecast, at ``squared`` distances of the cases."""
+        omega = np.ones(self.y.size) if self.omega is None else self.omega
+        omega = omega[train] / omega[train].max()
+        K = self.similarity(self.d[np.ix_(train, train)], self.r[train], self.r[train], choice)
+        k = self.similarity(squared[np.newaxis, train], r[np.newaxis], self.r[train], choice)[0]
+        beta = np.linalg.solve(K + choice.ridge * train.size * np.diag(1 / omega), k)
+        beta += omega * (1 - beta.sum()) / omega.sum()
+        points = self.y[train]
+        if choice.support != "observations":
+            place = self.centre(train, choice)
+            cases = zip(self.mean[train], self.variance[train], self.r[train], strict=True)
+            centres, spreads = np.array([place(*case) for case in cases]).T
+            centre, spread = place(x, v, r)
+            points = np.clip(centre + spread * (points - centres) / spreads, self.low, self.high)
+        if self.projection == "energy":
+            return points, isotonic_projection(beta, points)
+        return points, sorted_projection(beta)
+
+    def held_out(self, fold, step, gap, choice, forward=False):
+        """Case, points and weights of each case that can be forecast without its fold."""
+        n = self.y.size
+        for f in np.unique(fold):
+            held = np.flatnonzero(fold == f)
+            train = train_on(fold, step, held, gap, forward)
+            if train.size < 2:
+                continue
+            for i in held:
+                x, v = (None, None) if self.mean is None else (self.mean[i], self.variance[i])
+                r = self.r[i] if self.r.size else np.zeros(0)
+                yield i, *self.forecast(train, self.d[i], x, v, r, choice)
+        assert n == fold.size
+
+    def mean_loss(self, fold, step, gap, choice, forward=False):
+        """Mean held-out loss."""
+        apart = np.abs(np.subtract.outer(self.y, self.y))
+        theta = np.median(apart[apart > 0]) if apart.any() else 1.0
+        losses = [
+            laplace_loss(weights, points, self.y[i], theta)
+            if self.loss == "laplace"
+            else crps_loss(weights, points, self.y[i])
+            for i, points, weights in self.held_out(fold, step, gap, choice, forward)
+        ]
+        return np.mean(losses) if losses else np.inf
+
+
+def blocks_in_time(n, parts=5):
+    """Folds of n cases, each a step of its own."""
+    return np.arange(n) * parts // n

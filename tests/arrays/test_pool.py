@@ -1,0 +1,123 @@
+"""Held-out forecasts to the weights of their mixture."""
+
+import numpy as np
+import pytest
+
+from xrecal.arrays import crps, pool_weights
+from xrecal.arrays.pool import RESAMPLES, STEPS
+
+LEVELS = (np.arange(40) + 0.5) / 40
+
+
+def normals(rng, n, loc, scale, passes=1):
+    """Quantiles (1, P, C, n, Q) of normals for n cases drawn from N(0, 1), and the cases."""
+    from scipy.stats import norm
+
+    y = rng.normal(size=n)
+    forecasts = [
+        np.broadcast_to(norm.ppf(LEVELS, m, s), (n, 40)) for m, s in zip(loc, scale, strict=True)
+    ]
+    return np.stack([np.stack(forecasts)] * passes)[np.newaxis].copy(), y[np.newaxis]
+
+
+def mixture_crps(quantiles, weights, y):
+    """Mean CRPS of mixtures (C, n, Q) with weights (C,), from the formula."""
+    n_components, n, q = quantiles.shape
+    members = quantiles.transpose(1, 0, 2).reshape(n, -1)
+    mass = np.broadcast_to(np.repeat(weights, q) / q, members.shape)
+    return crps(y, members, mass).mean()
+
+
+def test_weights_are_shares_of_the_greedy_steps(rng):
+    quantiles, y = normals(rng, 100, [0, 1, -1], [1, 1, 1])
+    (weights,) = pool_weights(quantiles, y)
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(
+        weights * STEPS * RESAMPLES, np.round(weights * STEPS * RESAMPLES), atol=1e-9
+    )
+
+
+def test_the_right_component_gets_nearly_all_of_many_cases(rng):
+    quantiles, y = normals(rng, 2000, [0, 1.5, -3], [1, 1, 2])
+    (weights,) = pool_weights(quantiles, y)
+    assert weights[0] > 0.9
+
+
+def test_two_opposite_biases_are_mixed(rng):
+    quantiles, y = normals(rng, 2000, [0.7, -0.7, 5], [0.7, 0.7, 1])
+    (weights,) = pool_weights(quantiles, y)
+    np.testing.assert_allclose(weights, [0.5, 0.5, 0], atol=0.06)
+
+
+def test_the_mixture_is_about_as_good_as_the_best_found_by_brute_force(rng):
+    quantiles, y = normals(rng, 300, [0.4, -0.6, 0.0], [0.6, 0.8, 2.5])
+    (weights,) = pool_weights(quantiles, y)
+    grid = [np.array([a, b, 20 - a - b]) / 20 for a in range(21) for b in range(21 - a)]
+    best = min(mixture_crps(quantiles[0, 0], w, y[0]) for w in grid)
+    ours = mixture_crps(quantiles[0, 0], weights, y[0])
+    assert ours <= 1.002 * best
+
+
+def test_cases_where_a_component_or_the_observation_is_missing_do_not_count(rng):
+    quantiles, y = normals(rng, 120, [0, 1], [1, 1])
+    gaps_q, gaps_y = quantiles.copy(), y.copy()
+    gaps_q[0, 0, 1, ::3] = np.nan
+    gaps_y[0, 1::3] = np.nan
+    kept = np.arange(120) % 3 == 2
+    np.testing.assert_array_equal(
+        pool_weights(gaps_q, gaps_y), pool_weights(quantiles[:, :, :, kept], y[:, kept])
+    )
+
+
+def test_no_complete_case_gives_nan(rng):
+    quantiles, y = normals(rng, 10, [0, 1], [1, 1])
+    assert np.isnan(pool_weights(quantiles, np.full_like(y, np.nan))).all()
+
+
+def test_both_ways_of_holding_out_count(rng):
+    quantiles, y = normals(rng, 400, [0, 0.8], [1, 1], passes=2)
+    quantiles[:, 1] = quantiles[:, 1, ::-1]  # the other component is the better one there
+    (weights,) = pool_weights(quantiles, y)
+    np.testing.assert_allclose(weights, 0.5, atol=0.1)
+
+
+def test_locations_and_units_do_not_matter(rng):
+    one, y = normals(rng, 80, [0, 1, -0.5], [1, 2, 1])
+    other, z = normals(rng, 80, [2, 0.2, 0], [1, 1, 3])
+    both = pool_weights(np.concatenate([one, other]), np.concatenate([y, z]))
+    np.testing.assert_array_equal(both[:1], pool_weights(one, y))
+    np.testing.assert_array_equal(both[1:], pool_weights(other, z))
+    np.testing.assert_allclose(pool_weights(273.15 + 1000 * one, 273.15 + 1000 * y), both[:1])
+
+
+def test_the_raw_forecast_decides_where_cases_are_few(rng):
+    quantiles, y = normals(rng, 15, [0.5, 0.0], [1, 1])
+    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 15, 40))
+    few = pool_weights(quantiles, y, raw)[0, 0] - pool_weights(quantiles, y)[0, 0]
+    quantiles, y = normals(rng, 1500, [0.5, 0.0], [1, 1])
+    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 1500, 40))
+    many = pool_weights(quantiles, y, raw)[0, 0] - pool_weights(quantiles, y)[0, 0]
+    assert few > 0.2
+    assert abs(many) < 0.05
+
+
+def test_the_belief_in_the_raw_forecast_is_worth_cases_drawn_from_it(rng):
+    from xrecal.arrays.pool import PRIOR_CASES
+
+    quantiles, y = normals(rng, PRIOR_CASES, [0.8, -0.2], [1, 1])
+    y[:] = 10.0  # far beyond both: real cases prefer the first
+    raw = np.broadcast_to(quantiles[0, 0, 1], (1, PRIOR_CASES, 40))
+    (with_belief,) = pool_weights(quantiles, y, raw)
+    scores = np.zeros((2, 2))
+    for case, weight in ((10.0, 40), *((z, 1) for z in raw[0, 0])):
+        for c in range(2):
+            for d in range(2):
+                a, b = quantiles[0, 0, c, 0], quantiles[0, 0, d, 0]
+                apart = np.abs(a[:, np.newaxis] - b).mean()
+                scores[c, d] += (
+                    weight * 0.5 * (np.abs(a - case).mean() + np.abs(b - case).mean() - apart)
+                )
+    grid = np.linspace(0, 1, 21)
+    losses = [np.array([v, 1 - v]) @ scores @ np.array([v, 1 - v]) for v in grid]
+    assert with_belief[0] == pytest.approx(grid[int(np.argmin(losses))], abs=0.051)

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+import xrecal
+from xrecal import arrays
+from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.status import TOO_FEW
+
+from .of_arrays import FORMS, as_cases, as_new, covariates_of, forms
+
+
+def make_cases(rng, kind="ensemble"):
+    forecasts, covariates = forms(rng, (2, 50))[kind], covariates_of(rng, 2, 50)
+    observations = forecasts.loc.mean(-1) + covariates.values[..., 1] + rng.normal(size=(2, 50))
+    return as_cases(forecasts, observations, covariates)
+
+
+def mean_of(forecasts):
+    loc, _, weights = forecasts
+    return np.average(loc, axis=-1, weights=weights)
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_the_index_is_the_mean_of_the_forecast(kind, rng):
+    cases, new = make_cases(rng, kind), forms(rng, (2, 7))[kind]
+    method = xrecal.IDR()
+    fitted = method.fit_locations(cases, 20)
+    np.testing.assert_array_equal(fitted["index_coefficient"], [[0, 1]] * 2)
+    found = method.predict_locations(as_new(new), cases, fitted)
+    expected = arrays.idr_weights(mean_of(new), mean_of(cases.forecasts), cases.observations)
+    np.testing.assert_allclose(found.weights, expected, atol=1e-12)
+    assert found.members is cases.observations
+
+
+def test_with_covariates_it_is_a_regression(rng):
+    cases, new = make_cases(rng), forms(rng, (2, 7))["ensemble"]
+    new_covariates = covariates_of(rng, 2, 7)
+    method = xrecal.IDR(condition_on=("season", "lead"))
+    fitted = method.fit_locations(cases, 20)
+    of, new_of = (c.features(method.covariates).values for c in (cases.covariates, new_covariates))
+    expected = arrays.fit_index(mean_of(cases.forecasts), cases.observations, of)
+    np.testing.assert_allclose(fitted["index_coefficient"], expected, rtol=1e-9, atol=1e-12)
+    assert (np.abs(expected[:, 4] - 1) < 0.5).all()  # how the observations were made
+    found = method.predict_locations(as_new(new, new_covariates), cases, fitted)
+    index = arrays.index_of(fitted["index_coefficient"], mean_of(new), new_of)
+    weights = arrays.idr_weights(index, fitted["index"], cases.observations)
+    np.testing.assert_allclose(found.weights, weights, atol=1e-12)
+    new_covariates.values[1, 2, 1] = np.nan
+    found = method.predict_locations(as_new(new, new_covariates), cases, fitted)
+    np.testing.assert_array_equal(np.isnan(found.weights[1]).all(-1), np.arange(7) == 2)
+
+
+def test_equal_means_stay_equal(rng):
+    cases = make_cases(rng)
+    cases.forecasts.loc[:, ::2] = 280.1
+    fitted = xrecal.IDR().fit_locations(cases, 20)
+    assert np.unique(fitted["index"][0, ::2]).size == 1
+
+
+def test_few_cases(rng):
+    cases = make_cases(rng)
+    cases.observations[0, 19:] = np.nan
+    for method in (xrecal.IDR(), xrecal.IDR(condition_on="lead")):
+        fitted = method.fit_locations(cases, 20)
+        np.testing.assert_array_equal(fitted["n_cases"], [19, 50])
+        np.testing.assert_array_equal(fitted["status"], [TOO_FEW, 0])
+        for name in ("index", "index_coefficient"):
+            np.testing.assert_array_equal(np.isnan(fitted[name]).all(-1), [True, False])
+        new = as_new(Forecasts(rng.normal(size=(2, 3, 4))), covariates_of(rng, 2, 3))
+        weights = method.predict_locations(new, cases, fitted).weights
+        np.testing.assert_array_equal(np.isnan(weights).all((1, 2)), [True, False])
+
+
+def test_needs_no_dates():
+    assert xrecal.IDR().covariates == ()
+    assert xrecal.IDR().shares_members
+    np.testing.assert_array_equal(xrecal.IDR().slots(3)[0], [0, 1, 2])

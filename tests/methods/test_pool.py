@@ -1,0 +1,188 @@
+"""The linear pool as a method."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from xrecal.arrays import crps
+from xrecal.dims import CaseAxis
+from xrecal.methods.components import components_of
+
+SMALL = xrecal.LinearPool((xrecal.CKME(support="auto"), xrecal.EMOS(), xrecal.Climatology()))
+
+
+def data(n=80, members=6, seed=0, start="2000-01-01", days=30, zeros=False):
+    rng = np.random.default_rng(seed)
+    time = np.datetime64(start, "ns") + np.arange(n) * np.timedelta64(days, "D")
+    signal = rng.normal(size=n)
+    forecast = signal[:, np.newaxis] + 1 + 0.3 * rng.normal(size=(n, members))
+    observed = signal + 0.5 * rng.normal(size=n)
+    if zeros:
+        forecast, observed = np.maximum(forecast, 0), np.maximum(observed, 0)
+    forecast = xr.DataArray(forecast, {"time": time}, ["time", "member"], name="x")
+    return forecast, xr.DataArray(observed, {"time": time}, ["time"])
+
+
+def test_defaults_hold_the_season_where_dates_allow():
+    long = CaseAxis(np.arange(40) // 12 + 2000, np.arange(40) / 12 % 1, 30.0 * np.arange(40))
+    method, note = xrecal.LinearPool().check(long, 40)
+    assert note is None
+    assert method.covariates == ("season",)
+    assert {type(m).__name__ for m in method.mixed} == {
+        "CKME", "EMOS", "IDR", "Climatology", "Raw",
+    }  # fmt: skip
+    emos = [m for m in method.mixed if isinstance(m, xrecal.EMOS)]
+    assert [m.condition_on for m in emos] == [None, ("season",), ("season",)]
+    assert [m.vary_spread for m in emos] == [False, False, True]
+
+
+def test_without_dates_the_season_drops_out_and_says_so():
+    method, note = xrecal.LinearPool().check(CaseAxis(), 40)
+    assert method.covariates == ()
+    assert "no dates" in note
+    short = CaseAxis(np.full(40, 2000), np.arange(40) / 365, np.arange(40.0))
+    method, note = xrecal.LinearPool().check(short, 40)
+    assert method.covariates == ()
+    assert "span 39 days" in note
+
+
+def test_an_explicit_season_needs_dates():
+    with pytest.raises(ValueError, match="needs dates"):
+        xrecal.LinearPool(condition_on="season").check(CaseAxis(), 40)
+
+
+def test_a_remark_becomes_a_warning_and_part_of_the_model():
+    forecast, observed = data()
+    bare = forecast.assign_coords(time=np.arange(80)), observed.assign_coords(time=np.arange(80))
+    with pytest.warns(UserWarning, match="no dates, so the pool leaves the season out"):
+        model = bare[0].recal.fit(bare[1], xrecal.LinearPool())
+    assert "no dates" in repr(model)
+
+
+def test_components_and_blocks_of_members():
+    labels = [component.label for component in components_of(SMALL.mixed)]
+    assert labels == [
+        "ckme_observations", "ckme_mean", "ckme_regression", "ckme_standardised", "ckme_ratio",
+        "emos", "climatology",
+    ]  # fmt: skip
+    cases, names = SMALL.slots(30)
+    assert SMALL.blocks(30) == {
+        "observations": 30, "ckme_mean": 30, "ckme_regression": 30, "ckme_standardised": 30,
+        "ckme_ratio": 30, "emos": 200,
+    }  # fmt: skip
+    assert cases.size == len(names) == 350
+    np.testing.assert_array_equal(cases[:30], np.arange(30))
+    assert (cases[-200:] == -1).all()
+
+
+def test_two_methods_of_one_class_have_labels_of_their_own():
+    pool = xrecal.LinearPool((xrecal.CKME(), xrecal.CKME(projection="energy"), xrecal.CKME(gap=1)))
+    assert [c.label for c in pool.components] == ["ckme", "ckme_2", "ckme_3"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ((), "one or more settings"),
+        ((xrecal.CKME(), "EMOS"), "one or more settings"),
+        ((xrecal.LinearPool(),), "none of them a pool"),
+        ((xrecal.EMOS(), xrecal.EMOS()), "must differ"),
+        (
+            (xrecal.EMOS(condition_on="season"), xrecal.IDR(condition_on="lead")),
+            "the same covariates",
+        ),
+    ],
+)
+def test_bad_methods(methods, message):
+    with pytest.raises(ValueError, match=message):
+        xrecal.LinearPool(methods)
+
+
+def test_the_forecast_is_the_mixture_of_its_components():
+    forecast, observed = data()
+    train, test = forecast[:60], forecast[60:]
+    pool = xrecal.LinearPool((xrecal.CKME(ridge=0.01), xrecal.EMOS(), xrecal.Climatology()))
+    model = train.recal.fit(observed, pool)
+    result = model.apply(test)
+    assert result.x_weight.dims == ("time", "member")
+    np.testing.assert_allclose(result.x_weight.sum("member"), 1)
+    weight = model.state["pool_weight"].to_series()
+    parts = {
+        "ckme": train.recal.fit(observed, xrecal.CKME(ridge=0.01)).apply(test),
+        "climatology": train.recal.fit(observed, xrecal.Climatology()).apply(test),
+    }
+    shared = result.isel(member=result.component.values == "observations")
+    expected = sum(weight[name] * part.x_weight.values for name, part in parts.items())
+    np.testing.assert_allclose(shared.x_weight, expected)
+    np.testing.assert_allclose(shared.x[0], observed[:60])
+    emos = result.isel(member=result.component.values == "emos")
+    np.testing.assert_allclose(emos.x_weight, weight["emos"] / 200)
+    levels = (np.arange(200) + 0.5) / 200
+    quantiles = train.recal.fit(observed, xrecal.EMOS()).quantile(test, levels)
+    np.testing.assert_allclose(emos.x.where(emos.x_weight > 0), quantiles.values)
+    scores = crps(observed[60:].values, result.x.values, result.x_weight.values)
+    np.testing.assert_allclose(model.crps(test, observed), scores)
+
+
+def test_labels_of_members():
+    forecast, observed = data()
+    result = forecast[:60].recal.fit(observed, SMALL).apply(forecast[60:])
+    dates = result["calibration_time"]
+    assert dates.dims == ("member",)
+    assert dates.isnull().sum() == 200
+    np.testing.assert_array_equal(dates[:60], forecast.time[:60])
+
+
+def test_bounds_and_exact_zeros():
+    forecast, observed = data(n=120, zeros=True)
+    model = forecast[:90].recal.fit(observed, xrecal.LinearPool())
+    result = model.apply(forecast[90:])
+    members = result.x.where(result.x_weight > 0)
+    assert float(members.min()) == 0.0
+    assert float(result.x_weight.where(result.x == 0).sum("member").mean()) > 0.2
+
+
+def test_missing_forecasts_and_few_cases():
+    forecast, observed = data()
+    both = xr.concat([forecast, forecast], "station")
+    seen = xr.concat([observed, observed.where(np.arange(80) < 10)], "station")
+    test = both[:, 60:].copy()
+    test[0, 2] = np.nan
+    model = both[:, :60].recal.fit(seen, SMALL)
+    np.testing.assert_array_equal(model.state["status"].isel(station=1) & 1, 1)
+    weights = model.apply(test).x_weight
+    assert weights[1].isnull().all()
+    assert weights[0, 2].isnull().all()
+    assert weights[0, :2].notnull().all()
+
+
+def test_lazy_and_in_any_chunks_the_same():
+    forecast, observed = data()
+    both = xr.concat([forecast, forecast + 1, 2 * forecast], "station")
+    model = both[:, :60].recal.fit(observed, SMALL)
+    lazy = both[:, :60].chunk(station=2).recal.fit(observed, SMALL)
+    assert not lazy.is_computed
+    expected = model.quantile(both[:, 60:], [0.1, 0.5])
+    np.testing.assert_array_equal(lazy.compute().quantile(both[:, 60:], [0.1, 0.5]), expected)
+    chunked = model.quantile(both[:, 60:].chunk(time=7, station=1), [0.1, 0.5])
+    assert chunked.chunks is not None
+    np.testing.assert_allclose(chunked, expected, rtol=1e-12)
+
+
+def test_a_season_in_the_errors_is_found():
+    rng = np.random.default_rng(1)
+    time = np.datetime64("2000-01-01", "ns") + np.arange(400) * np.timedelta64(5, "D")
+    phase = 2 * np.pi * (time - time[0]) / np.timedelta64(1, "D") / 365.25
+    signal = rng.normal(size=400)
+    forecast = xr.DataArray(
+        signal[:, np.newaxis] + 0.2 * rng.normal(size=(400, 5)), {"time": time}, ["time", "member"]
+    )
+    observed = xr.DataArray(signal + np.sin(phase) + 0.3 * rng.normal(size=400), {"time": time})
+    train, test = forecast[:300], forecast[300:]
+    scores = {
+        str(method): float(train.recal.fit(observed, method).crps(test, observed).mean())
+        for method in (xrecal.LinearPool(condition_on=()), xrecal.LinearPool())
+    }
+    without, season = scores.values()
+    assert season < 0.6 * without

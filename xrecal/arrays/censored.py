@@ -1,0 +1,216 @@
+"""Closed forms for normal distributions censored to an interval: rain at 0, relative humidity.
+
+All that the normal distribution has below `lower` becomes `lower`, and likewise above `upper`:
+point masses, unlike truncation. Location and scale are those of the normal distribution before.
+A scale of 0 is a point mass; an infinite bound is none; NaN in any argument gives NaN.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from xrecal.typing import FloatArray
+
+SQRT_PI = math.sqrt(math.pi)
+SQRT_2 = math.sqrt(2.0)
+SQRT_2_PI = math.sqrt(2.0 * math.pi)
+SMALLEST = 1e-200  # scale taken as 0, so that no division by it overflows
+
+
+def censored_normal_crps(
+    observations: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+) -> FloatArray:
+    """CRPS of normal forecasts censored to [lower, upper].
+
+    Parameters
+    ----------
+    observations : array_like, shape (...)
+        In the unit of the variable; outside the bounds they cost their distance to them besides.
+    loc, scale : array_like, shape (...)
+        Location and scale (>= 0) of the normal distribution before censoring, in that unit.
+    lower, upper : array_like, shape (...)
+        Bounds, in that unit; -inf and inf are none.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        Of all arguments broadcast; in the unit of the variable, >= 0, smaller is better; NaN where
+        an argument is NaN, or a location, scale or observation infinite.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, a negative scale, or bounds that leave no values.
+
+    Notes
+    -----
+    Jordan, Krüger and Lerch (2019), doi:10.18637/jss.v090.i12; without bounds Gneiting et al.
+    (2005), doi:10.1175/MWR2904.1.
+    """
+    mu, sigma, below, above, y = _broadcast(loc, scale, lower, upper, observations)
+    y = np.where(np.isinf(y), np.nan, y)
+    within = np.clip(y, below, above)
+    z, alpha, omega = (_standardised(a, mu, sigma) for a in (within, below, above))
+    # The differences vanish where y is at the bound, so that no large numbers cancel there.
+    score = _integral(z) - _integral(alpha) + _integral(-z) - _integral(-omega)
+    spread = np.where(sigma > 0, sigma * np.maximum(score, 0.0), 0.0)
+    point = np.abs(within - np.clip(mu, below, above))
+    return np.asarray(np.abs(y - within) + np.where(sigma > 0, spread, point))
+
+
+def censored_normal_mean_std(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of normal forecasts censored to [lower, upper].
+
+    Parameters
+    ----------
+    loc, scale : array_like, shape (...)
+        Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
+        variable.
+    lower, upper : array_like, shape (...)
+        Bounds, in that unit; -inf and inf are none.
+
+    Returns
+    -------
+    mean, std : ndarray of float64, shape (...)
+        Of all arguments broadcast; in the unit of the variable; NaN where an argument is NaN, or a
+        location or scale infinite.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, a negative scale, or bounds that leave no values.
+
+    Notes
+    -----
+    From the partial moments of the normal distribution; censored regression: Messner, Mayr and
+    Zeileis (2016), doi:10.32614/RJ-2016-012.
+    """
+    mu, sigma, below, above = _broadcast(loc, scale, lower, upper)
+    alpha, omega = _standardised(below, mu, sigma), _standardised(above, mu, sigma)
+    # Deviations from the median, which may be a bound, keep a small variance exact.
+    median = np.clip(0.0, alpha, omega)
+    up, up_square = _partial_moments(median, omega)
+    down, down_square = _partial_moments(-median, -alpha)
+    variance = np.maximum(up_square + down_square - (up - down) ** 2, 0.0)
+    mean = np.clip(np.clip(mu, below, above) + sigma * (up - down), below, above)
+    return mean, sigma * np.sqrt(variance)
+
+
+def censored_normal_quantile(
+    q: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+) -> FloatArray:
+    """Quantiles of normal forecasts censored to [lower, upper].
+
+    Parameters
+    ----------
+    q : array_like, shape (k,)
+        Levels in [0, 1], in any order; 0 and 1 give the ends of the support.
+    loc, scale : array_like, shape (...)
+        Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
+        variable.
+    lower, upper : array_like, shape (...)
+        Bounds, in that unit; -inf and inf are none.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., k)
+        In the unit of the variable, monotone in q; NaN where an argument is NaN, or a location or
+        scale infinite.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, levels outside [0, 1], a negative scale, or bounds that leave
+        no values.
+
+    Notes
+    -----
+    Censoring moves no quantile within the bounds: Messner, Mayr and Zeileis (2016),
+    doi:10.32614/RJ-2016-012.
+    """
+    levels = np.asarray(q, np.float64)
+    if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
+        raise ValueError(f"q must be a 1-D array of levels in [0, 1], found {q!r}")
+    mu, sigma, below, above = (a[..., np.newaxis] for a in _broadcast(loc, scale, lower, upper))
+    deviation = np.where(sigma > 0, ndtri(levels), 0.0)  # 0 times infinity is NaN
+    return np.asarray(np.clip(mu + sigma * deviation, below, above))
+
+
+def _broadcast(
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    *others: npt.ArrayLike,
+) -> list[FloatArray]:
+    """Check and convert to float64 of one shape; infinite locations and scales become NaN."""
+    arrays = [np.asarray(a, np.float64) for a in (loc, scale, lower, upper, *others)]
+    if np.any(arrays[1] < 0):
+        raise ValueError(f"scale must not be negative, found {np.nanmin(arrays[1]):g}")
+    try:
+        mu, sigma, below, above, *rest = np.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise ValueError(
+            f"shapes of loc, scale, lower, upper (and observations) do not match: {shapes}"
+        ) from None
+    if np.any((below > above) | (below == np.inf) | (above == -np.inf)):
+        raise ValueError("lower must not exceed upper; no bound is -inf and inf")
+    missing = ~np.isfinite(mu + sigma) | np.isnan(below) | np.isnan(above)
+    sigma = np.where(sigma < SMALLEST, 0.0, sigma)
+    return [np.where(missing, np.nan, mu), np.where(missing, np.nan, sigma), below, above, *rest]
+
+
+def _standardised(values: FloatArray, loc: FloatArray, scale: FloatArray) -> FloatArray:
+    """Values in units of the scale from the location; by 1 where the scale is 0."""
+    with np.errstate(over="ignore"):  # a tiny scale: as good as infinite
+        return np.asarray((values - loc) / np.where(scale == 0, 1.0, scale))
+
+
+def _density(z: FloatArray) -> FloatArray:
+    """Standard normal density."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.exp(-0.5 * z * z) / SQRT_2_PI)
+
+
+def _integral(z: FloatArray) -> FloatArray:
+    """Integral of Phi² from -inf to z; 0 at -inf."""
+    finite = np.where(np.isneginf(z), 0.0, z)
+    below = ndtr(finite)
+    integral = finite * below**2 + 2.0 * _density(finite) * below - ndtr(SQRT_2 * finite) / SQRT_PI
+    return np.where(np.isneginf(z), 0.0, integral)
+
+
+def _partial_moments(start: FloatArray, end: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and mean square of how far a standard normal Z is beyond `start`, at most up to `end`.
+
+    With S1(t) = E[(Z - t)+] and S2(t) = E[(Z - t)+²].
+    """
+    bounded = np.where(np.isposinf(end), start, end)
+    first, second = _exceedance(start)
+    beyond, beyond_second = _exceedance(bounded)
+    mean = first - beyond
+    square = second - beyond_second - 2.0 * (bounded - start) * beyond
+    open_end = np.isposinf(end)
+    return np.where(open_end, first, mean), np.where(open_end, second, square)
+
+
+def _exceedance(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """E[(Z - t)+] and E[(Z - t)+²] of a standard normal Z."""
+    density, above = _density(t), ndtr(-t)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return density - t * above, (1.0 + t * t) * above - t * density

@@ -1,0 +1,153 @@
+"""Settings and fitted numbers of the embedding, and what fit and prediction share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.typing import FloatArray, IntArray
+
+from .cases import OrderedCases, order_cases
+from .covariates import Features, no_features
+from .distributions import moments
+from .forms import Forecasts
+
+SMALLEST_WEIGHT = 1e-12
+"""Of a case many half-lives old: less would only be rounding."""
+
+
+class Settings(NamedTuple):
+    """How the embedding is fitted; the same at all locations."""
+
+    kernel: str = "gaussian"
+    bandwidth: float | None = None
+    ridge: float | None = None
+    loss: str = "crps"
+    projection: str = "euclidean"
+    gap: int = 0
+    bounds: str | tuple[float | None, float | None] | None = "auto"
+    supports: tuple[str, ...] = ("observations",)
+    kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
+    """Factor of the bandwidth, and strength of the covariates (0: without), of each candidate."""
+    min_samples: int = 20
+
+
+class FittedCKME(NamedTuple):
+    """What cross-validation chose at L locations; with the cases it gives all weights."""
+
+    bandwidth: FloatArray
+    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinity: climatology."""
+    ridge: FloatArray
+    """(L,) lambda, unitless; NaN where there were too few cases."""
+    strength: FloatArray
+    """(L,) exponent of the kernel on covariates, 0 without."""
+    precision: FloatArray
+    """(L, k) weights of the features in the distance of covariates."""
+    support: IntArray
+    """(L,) position in :data:`xrecal.arrays.centre.SUPPORTS`."""
+    centre: FloatArray
+    """(L, 4 + 2 k) coefficients of the centre; see :mod:`xrecal.arrays.centre`."""
+    lower: FloatArray
+    """(L,) bounds of the variable, infinite without."""
+    upper: FloatArray
+    """(L,)"""
+    half_life: FloatArray
+    """(L,) in days; infinite where all cases count alike."""
+    loss: FloatArray
+    """(L,) mean held-out loss; NaN where nothing was chosen."""
+    n_cases: IntArray
+    """(L,) cases used."""
+    status: IntArray
+    """(L,) bits of :mod:`xrecal.arrays.status`, 0 where all is well."""
+
+
+class Calibration(NamedTuple):
+    """All that is known of the calibration cases at L locations."""
+
+    cases: Forecasts
+    """(L, n, m)"""
+    observations: FloatArray
+    """(L, n)"""
+    features: Features
+    """(L, n, k)"""
+    days: FloatArray | None
+    """(n,) dates"""
+    groups: IntArray
+    """(n,) what folds are made of"""
+    blocks: int
+    """Number of folds, 0 for one of each group"""
+    step: IntArray
+    """(n,) step in time"""
+    squared: FloatArray | None
+    """(L, n, n) squared distances, where known"""
+
+
+def calibration(
+    cases: Forecasts,
+    observations: FloatArray,
+    features: Features | None,
+    days: FloatArray | None,
+    groups: IntArray | None,
+    blocks: int,
+    step: IntArray | None,
+    squared: FloatArray | None,
+) -> Calibration:
+    """Check shapes and fill in what is not given."""
+    n_locations, n = cases.check("cases", 3)[:2]
+    check_observations(observations, (n_locations, n))
+    step = np.arange(n) if step is None else np.asarray(step)
+    groups = step if groups is None else np.asarray(groups)
+    for name, array in {"step": step, "groups": groups}.items():
+        if array.shape != (n,):
+            raise ValueError(f"{name} has shape {array.shape}, but there are {n} cases")
+    features = no_features(n_locations, n) if features is None else features
+    return Calibration(cases, observations, features, days, groups, blocks, step, squared)
+
+
+def ordered_cases(
+    cases: Forecasts,
+    observations: FloatArray,
+    features: Features,
+    weight: FloatArray,
+    centred: bool,
+    step: IntArray | None = None,
+) -> tuple[OrderedCases, npt.NDArray[np.bool_]]:
+    """See :func:`xrecal.arrays.cases.order_cases`; moments only where centres need them."""
+    return order_cases(
+        cases, observations, features, weight, moments_of(cases, centred=centred), step
+    )
+
+
+def moments_of(forecasts: Forecasts, *, centred: bool) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of forecasts (L, n, m); zeros where no centre needs them."""
+    if centred:
+        return moments(forecasts)
+    zeros = np.broadcast_to(0.0, forecasts.loc.shape[:2])
+    return zeros, zeros
+
+
+def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> FloatArray:
+    """How much each case counts, (L, n)."""
+    if np.isinf(half_life).all():
+        return np.broadcast_to(1.0, (half_life.size, n))
+    if days is None:
+        raise ValueError("a half-life needs days, the dates of the cases")
+    age = np.max(days) - days
+    return np.maximum(2.0 ** (-age / half_life[:, np.newaxis]), SMALLEST_WEIGHT)
+
+
+def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
+    """Raise ValueError unless a setting is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_observations(observations: FloatArray, shape: tuple[int, int]) -> None:
+    """Raise ValueError unless there is an observation for each case."""
+    if observations.shape != shape:
+        raise ValueError(
+            f"observations have shape {observations.shape}, but the cases need {shape}"
+        )

@@ -1,0 +1,120 @@
+"""One location: its calibration cases as kernel matrices, targets and folds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from xrecal.typing import FloatArray, IntArray
+
+from ._normal_numba import fill_normal_distances
+from .cases import NewForecasts, OrderedCases
+from .covariates import feature_weights
+from .distance import cross_distances, self_distances
+from .kernel import positive_median
+from .losses import median_gap
+
+
+@dataclass(frozen=True)
+class Location:
+    """The n usable cases of one location, in the order of time."""
+
+    distance: FloatArray
+    """(n, n) D² of the forecasts (D for the Laplace kernel)"""
+    median: float
+    """Of the distances of forecasts that differ; infinite where none do"""
+    apart: FloatArray
+    """(n, n) squared distance of the covariates; empty without"""
+    precision: FloatArray
+    """(k,) weight of each feature in it"""
+    root: FloatArray
+    """(n,) roots of the case weights, the last case having 1"""
+    mean: FloatArray
+    """(n,) of the ensembles"""
+    variance: FloatArray
+    """(n,) of the ensembles"""
+    features: FloatArray
+    """(n, k) of the covariates"""
+    target: FloatArray
+    """(n,) observations"""
+    theta: float
+    """Scale of the Laplace loss"""
+
+    def gram(self, bandwidth: float, strength: float) -> FloatArray:
+        """Kernel matrix (n, n), scaled by the roots of the case weights."""
+        exponent = self.distance / -bandwidth
+        if strength > 0:
+            exponent -= strength * self.apart
+        np.exp(exponent, out=exponent)
+        if (self.root != 1).any():
+            exponent *= self.root[:, np.newaxis] * self.root
+        return exponent
+
+
+def locate(
+    cases: OrderedCases, cell: int, *, laplace: bool, squared: FloatArray | None
+) -> Location:
+    """Location number ``cell``; ``squared`` (n_slots, n_slots) spares computing distances."""
+    n = int(cases.n_used[cell])
+    distance = _among_cases(cases, cell, n, squared)
+    median = float(positive_median(distance))
+    if laplace:
+        distance, median = np.sqrt(distance), float(np.sqrt(median))
+    features = np.ascontiguousarray(cases.features[cell, :n])
+    precision = feature_weights(features, cases.circular)
+    target = cases.target[cell, :n]
+    return Location(
+        distance,
+        median,
+        feature_distances(features, features, precision),
+        precision,
+        np.sqrt(cases.weight[cell, :n] / cases.weight[cell, n - 1]),
+        cases.mean[cell, :n],
+        cases.variance[cell, :n],
+        features,
+        target,
+        float(median_gap(target)),
+    )
+
+
+def _among_cases(cases: OrderedCases, cell: int, n: int, squared: FloatArray | None) -> FloatArray:
+    """Squared distances (n, n) of the cases."""
+    if squared is not None:
+        slot = cases.slot[cell, :n]
+        return np.ascontiguousarray(squared[np.ix_(slot, slot)], np.float64)
+    loc, weights = cases.loc[cell, :n], cases.weights[cell, :n]
+    if cases.scale is None:
+        return np.asarray(self_distances(loc, weights))
+    found, one = np.empty((n, n)), (loc, cases.scale[cell, :n], weights)
+    fill_normal_distances(*one, *one, found)
+    return found
+
+
+def from_new(
+    new: NewForecasts, cases: OrderedCases, cell: int, rows: slice, across: FloatArray | None
+) -> FloatArray:
+    """Squared distances (q, n) from some new forecasts to the cases of a location."""
+    n = int(cases.n_used[cell])
+    if across is not None:
+        slot: IntArray = cases.slot[cell, :n]
+        return np.asarray(across[rows][:, slot], np.float64)
+    ours = new.loc[cell, rows], new.weights[cell, rows]
+    theirs = cases.loc[cell, :n], cases.weights[cell, :n]
+    if cases.scale is None or new.scale is None:
+        return np.asarray(cross_distances(*ours, *theirs))
+    found = np.empty((ours[0].shape[0], n))
+    fill_normal_distances(
+        ours[0], new.scale[cell, rows], ours[1], theirs[0], cases.scale[cell, :n], theirs[1], found
+    )
+    return found
+
+
+def feature_distances(new: FloatArray, of: FloatArray, precision: FloatArray) -> FloatArray:
+    """Squared distances (q, n) of covariates (q, k) and (n, k); empty without covariates."""
+    if precision.size == 0:
+        return np.empty((0, 0))
+    apart = np.zeros((new.shape[0], of.shape[0]))
+    for column, weight in enumerate(precision):
+        apart += weight * (new[:, column, np.newaxis] - of[:, column]) ** 2
+    return apart

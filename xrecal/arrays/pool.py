@@ -1,0 +1,176 @@
+"""Held-out forecasts of several methods to the weights of their mixture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xrecal.typing import FloatArray
+
+from ._compiled import inner, kernel
+
+STEPS = 20
+"""Components added to a mixture, one after the other, with replacement."""
+
+RESAMPLES = 20
+"""Bootstrap samples of the cases over which the weights are averaged."""
+
+PRIOR_CASES = 12
+"""Cases that the belief in the raw forecast is worth: decides with 30 cases, not with 300."""
+
+BLOCKS = 30
+"""Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
+
+
+def pool_weights(
+    quantiles: FloatArray, observations: FloatArray, raw: FloatArray | None = None
+) -> FloatArray:
+    r"""Weights of a linear pool with a small held-out CRPS.
+
+    Parameters
+    ----------
+    quantiles : array of float, shape (L, P, C, n, Q)
+        Held-out forecasts of n cases, in the order of time, by C components: quantiles at the
+        levels (i - ½) / Q, in any unit. P times over, from different ways of holding out. Cases
+        where a component is NaN are left out.
+    observations : array of float, shape (L, n)
+        What verified; NaN where unknown.
+    raw : array of float, shape (L, n, Q), optional
+        Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
+        CRPS is added that of 12 cases in which the raw forecast is right.
+
+    Returns
+    -------
+    array of float64, shape (L, C)
+        Weights >= 0 that sum to one, multiples of 1/400; NaN without a case.
+
+    Notes
+    -----
+    The CRPS of a mixture is a quadratic form of its weights, :math:`v^T S v` with
+    :math:`S_{cd} = \frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` averaged over cases, so one
+    pass over the cases, O(C² n Q), serves all mixtures. Components are added greedily [1]_ to
+    each of 20 bootstrap samples of blocks of cases, and the weights averaged: the best mixture of
+    few cases would fit their noise. Observations drawn from the raw forecast R add
+    :math:`\frac12 (E|X_c - R| + E|X_d - R| - E|X_c - X_d|)` to S.
+
+    References
+    ----------
+    .. [1] Caruana et al. (2004), Ensemble selection from libraries of models.
+       https://doi.org/10.1145/1015330.1015432
+    """
+    n_locations, n_components = quantiles.shape[0], quantiles.shape[2]
+    weights = np.full((n_locations, n_components), np.nan)
+    prior_cases = 0.0 if raw is None else float(PRIOR_CASES)
+    _fill_weights(
+        np.ascontiguousarray(quantiles, np.float64),
+        np.ascontiguousarray(observations, np.float64),
+        np.ascontiguousarray(quantiles[:, 0, 0] if raw is None else raw, np.float64),
+        prior_cases,
+        weights,
+    )
+    return weights
+
+
+@kernel
+def _fill_weights(
+    quantiles: Any, observations: Any, raw: Any, prior_cases: float, out: Any
+) -> None:
+    n_locations, n_passes, n_components, n = quantiles.shape[:4]
+    for cell in range(n_locations):
+        scores = np.zeros((n_passes * BLOCKS, n_components, n_components))
+        used = 0
+        for p in range(n_passes):
+            counted = 0
+            for i in range(n):
+                counted += _is_complete(quantiles[cell, p], observations[cell], i)
+            rank = 0
+            for i in range(n):
+                if _is_complete(quantiles[cell, p], observations[cell], i):
+                    block = used + rank * min(BLOCKS, counted) // counted
+                    prior = prior_cases / counted if not np.isnan(raw[cell, i, 0]) else 0.0
+                    _add_scores(
+                        quantiles[cell, p], observations[cell, i], i, raw[cell, i], prior,
+                        scores[block],
+                    )  # fmt: skip
+                    rank += 1
+            used += min(BLOCKS, counted)
+        if used == 0:
+            continue
+        for c in range(n_components):
+            out[cell, c] = 0.0
+        state = np.uint64(20261120)
+        for _ in range(RESAMPLES):
+            total = np.zeros((n_components, n_components))
+            for _ in range(used):
+                state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+                block = int((state >> np.uint64(33)) % np.uint64(used))
+                for c in range(n_components):
+                    for d in range(n_components):
+                        total[c, d] += scores[block, c, d]
+            _greedy(total, out[cell])
+
+
+@inner
+def _is_complete(quantiles: Any, observations: Any, i: int) -> bool:
+    """Whether all components (C, n, Q) forecast case i, and it was observed."""
+    complete = not np.isnan(observations[i])
+    for c in range(quantiles.shape[0]):
+        complete = complete and not np.isnan(quantiles[c, i, 0])
+    return complete
+
+
+@inner
+def _add_scores(quantiles: Any, y: float, i: int, raw: Any, prior: float, scores: Any) -> None:
+    """Add S of one case, and ``prior`` times that of the raw forecast being right."""
+    n_components, _, q = quantiles.shape
+    miss = np.zeros(n_components)
+    for c in range(n_components):
+        for k in range(q):
+            miss[c] += abs(quantiles[c, i, k] - y) / q
+        if prior > 0:
+            miss[c] += prior * _mean_distance(quantiles[c, i], raw)
+    for c in range(n_components):
+        for d in range(c + 1):
+            apart = (1.0 + prior) * _mean_distance(quantiles[c, i], quantiles[d, i])
+            s = 0.5 * (miss[c] + miss[d] - apart)
+            scores[c, d] += s
+            if d < c:
+                scores[d, c] += s
+
+
+@inner
+def _mean_distance(x: Any, z: Any) -> float:
+    """``E|X - Z| = int F (1 - G) + G (1 - F)`` of ascending quantiles (Q,)."""
+    q = x.size
+    total, i, j = 0.0, 0, 0
+    last = min(x[0], z[0])
+    while i < q or j < q:
+        from_x = j == q or (i < q and x[i] <= z[j])
+        point = x[i] if from_x else z[j]
+        f, g = i / q, j / q
+        total += (f * (1.0 - g) + g * (1.0 - f)) * (point - last)
+        last = point
+        if from_x:
+            i += 1
+        else:
+            j += 1
+    return total
+
+
+@inner
+def _greedy(scores: Any, weights: Any) -> None:
+    """Add the share of each component in the mixture that greedy steps build."""
+    n = weights.size
+    product = np.zeros(n)  # of the scores with the counts so far
+    square = 0.0
+    for _ in range(STEPS):
+        best, smallest = 0, np.inf
+        for c in range(n):
+            loss = square + 2 * product[c] + scores[c, c]
+            if loss < smallest:
+                best, smallest = c, loss
+        square = smallest
+        for c in range(n):
+            product[c] += scores[c, best]
+        weights[best] += 1.0 / (STEPS * RESAMPLES)

@@ -1,0 +1,257 @@
+"""Which cases a method learns from and which it is judged on, for honest evaluation."""
+
+from __future__ import annotations
+
+import datetime
+import operator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.typing import FloatArray, IntArray
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
+"""A length along the cases: a number of them, or a length of time (pandas.Timedelta is one)."""
+
+# How to leave more cases to train on, by kind of split. These are also the kinds there are.
+_MORE_TRAINING = {
+    "year": "a smaller gap",
+    "block": "a smaller gap or more blocks",
+    "retrospective": "a smaller gap or fewer blocks",
+    "rolling": "a smaller gap or a longer window",
+}
+
+# Dates as float days differ from what they stand for by rounding; less than this, a tenth of a
+# second, is no difference.
+_ROUNDING = 1e-6
+
+
+class Split(NamedTuple):
+    """Cases to train on and cases to test on, which share none."""
+
+    train: BoolArray
+    """(n,)"""
+    test: BoolArray
+    """(n,)"""
+
+
+class _Measure(NamedTuple):
+    """A length along the cases and the axis that it is measured on."""
+
+    position: FloatArray
+    """(n,) number or date of each case, ascending"""
+    length: float
+    """Cases or days."""
+
+
+def splits(
+    n: int,
+    by: str,
+    *,
+    year: IntArray | None = None,
+    days: FloatArray | None = None,
+    gap: Span = 0,
+    blocks: int = 5,
+    window: Span | None = None,
+    every: Span | None = None,
+) -> list[Split]:
+    """Split cases, given in order of time, into those to train on and those to test on.
+
+    ``"year"``
+        Each calendar year is tested once, on a model of the other years, before and after it.
+    ``"block"``
+        The same with ``blocks`` contiguous parts of equal size.
+    ``"retrospective"``
+        An expanding window: of ``blocks`` parts the first only trains; each later one is tested
+        on a model of all cases before it.
+    ``"rolling"``
+        As in operation: a model is fitted every ``every`` on the last ``window`` of cases, and
+        tested until the next one is fitted.
+
+    The first two learn from the future as well: right for exchangeable cases, too favourable where
+    the climate or the forecast model drifts. The last two use only the past.
+
+    Parameters
+    ----------
+    n : int
+        Number of cases.
+    by : {"year", "block", "retrospective", "rolling"}
+        Kind of split.
+    year : array of int, shape (n,), optional
+        Calendar year of each case, needed with ``by="year"``. A year may lie in several pieces.
+    days : array of float, shape (n,), optional
+        Date of each case in days since any day, not descending; needed by lengths of time.
+    gap : int or timedelta, default 0
+        Cases this near to a tested one, or nearer, are not trained on: 3 leaves out three cases
+        on each side (before it only, where only the past is used). Give at least the lead time
+        and the memory of the weather, so that no tested observation is known to the model.
+    blocks : int, default 5
+        Number of parts, at least 2; part sizes differ by one case at most. Without a window,
+        rolling tests begin after the first part.
+    window : int or timedelta, optional
+        Length of the past that a rolling model sees, measured back from the first case that it
+        predicts; the gap is taken out of it. Tests begin when the first window is full. All the
+        past counts without it.
+    every : int or timedelta, optional
+        Time between two fits of a rolling model, counted from the first one; needed with
+        ``by="rolling"``.
+
+    Returns
+    -------
+    list of Split
+        In order of time. No case is tested twice; a case that is never predicted (the first ones
+        where only the past is used) is in no test. Masks cost 2 n bytes a split.
+
+    Raises
+    ------
+    ValueError
+        If ``by`` is none of these, an argument is missing, does not belong to ``by`` or is out of
+        its range, a timedelta is given without ``days``, or a split leaves nothing to train on.
+
+    References
+    ----------
+    .. [1] Bergmeir & Benítez (2012), On the use of cross-validation for time series predictor
+       evaluation. https://doi.org/10.1016/j.ins.2011.12.028
+    """
+    n = operator.index(n)
+    if by not in _MORE_TRAINING:
+        raise ValueError(f"by is {by!r}; give one of {list(_MORE_TRAINING)}")
+    apart = _measure("gap", gap, n, days, least=0)
+    reach = None
+    if by == "rolling":
+        reach = None if window is None else _measure("window", window, n, days)
+        part = _refits(n, reach, every, days, blocks)
+    elif window is not None or every is not None:
+        name = "every" if window is None else "window"
+        raise ValueError(f"{name} belongs to by='rolling', but by is {by!r}; leave it out")
+    elif by == "year":
+        part = _years(n, year)
+    else:
+        part = _blocks(n, blocks) - (by == "retrospective")
+    only_past = by in ("retrospective", "rolling")
+    found = []
+    for label in range(part.max() + 1):
+        test = part == label
+        train = _before(test, apart, reach) if only_past else _around(test, apart)
+        if not train.any():
+            more = _MORE_TRAINING["retrospective" if only_past and reach is None else by]
+            tested = np.flatnonzero(test)
+            raise ValueError(
+                f"no case is left to train on for the test of cases {tested[0]} to {tested[-1]} "
+                f"(by={by!r}, gap={gap!r}); give {more}"
+            )
+        found.append(Split(train, test))
+    return found
+
+
+def _years(n: int, year: IntArray | None) -> IntArray:
+    """Number of the calendar year of each case (n,), from 0."""
+    if year is None:
+        raise ValueError(
+            "by='year' needs the year of each case, and no dates are known; use by='block'"
+        )
+    found, part = np.unique(_along(n, "year", year), return_inverse=True)
+    if found.size < 2:
+        raise ValueError(
+            f"by='year' needs two years at least, and the cases are of {found.tolist()}; "
+            "use by='block'"
+        )
+    return part
+
+
+def _blocks(n: int, blocks: int) -> IntArray:
+    """Part of each case (n,), of ``blocks`` contiguous ones of equal size."""
+    whole = _whole(blocks)
+    if whole is None or whole < 2:
+        raise ValueError(f"blocks is {blocks!r}; give a whole number of at least 2")
+    if n < whole:
+        raise ValueError(f"blocks is {blocks}, but there are {n} cases; give {n} at most")
+    return np.arange(n) * whole // n
+
+
+def _refits(
+    n: int, reach: _Measure | None, every: Span | None, days: FloatArray | None, blocks: int
+) -> IntArray:
+    """Number of the fit that predicts each case (n,), from 0; -1 before the first one."""
+    if every is None:
+        raise ValueError("by='rolling' needs every, the time between two fits; give every=30, say")
+    step = _measure("every", every, n, days)
+    if reach is None:
+        start = int(np.searchsorted(_blocks(n, blocks), 1))
+    else:
+        full = reach.position - reach.position[:1] >= reach.length - _ROUNDING
+        if not full.any():
+            raise ValueError(f"the window is never full in {n} cases; give a shorter one")
+        start = int(full.argmax())
+    since = step.position - step.position[start]
+    fit = np.floor((since + _ROUNDING) / step.length)
+    fit[:start] = -1
+    # Long breaks between cases (a season a year) leave numbers out: count those with cases.
+    return np.cumsum(np.diff(fit, prepend=-1) > 0) - 1
+
+
+def _around(test: BoolArray, apart: _Measure) -> BoolArray:
+    """Cases further than the gap from each tested one."""
+    position, tested = apart.position, apart.position[test]
+    after = np.searchsorted(tested, position)
+    below, above = tested[np.maximum(after - 1, 0)], tested[np.minimum(after, tested.size - 1)]
+    nearest = np.minimum(np.abs(position - below), np.abs(above - position))
+    return ~test & (nearest > apart.length + _ROUNDING)
+
+
+def _before(test: BoolArray, apart: _Measure, reach: _Measure | None) -> BoolArray:
+    """Cases before the first tested one by more than the gap, and within the reach."""
+    first = int(test.argmax())
+    train: BoolArray = np.arange(test.size) < first
+    train &= apart.position[first] - apart.position > apart.length + _ROUNDING
+    if reach is not None:
+        train &= reach.position[first] - reach.position <= reach.length + _ROUNDING
+    return train
+
+
+def _measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: int = 1) -> _Measure:
+    """A length in cases or in days, with the positions of the cases in the same unit."""
+    if isinstance(span, np.timedelta64 | datetime.timedelta):
+        length = _in_days(name, span)
+        if not (length > 0 or (length == 0 and least == 0)):  # nor is NaT
+            above = "above zero" if least else "that is not negative"
+            raise ValueError(f"{name} is {span!r}; give a length of time {above}")
+        if days is None:
+            raise ValueError(
+                f"{name} is a length of time, and the dates of the cases are not known; "
+                "give a number of cases"
+            )
+        position = _along(n, "days", days).astype(np.float64)
+        if not (np.isfinite(position).all() and (np.diff(position) >= 0).all()):
+            raise ValueError("days must be finite and not descend; put the cases in order of time")
+        return _Measure(position, length)
+    whole = _whole(span)
+    if whole is None or whole < least:
+        raise ValueError(
+            f"{name} is {span!r}; give a whole number of cases, at least {least}, or a timedelta"
+        )
+    return _Measure(np.arange(n, dtype=np.float64), float(whole))
+
+
+def _in_days(name: str, span: np.timedelta64 | datetime.timedelta) -> float:
+    if isinstance(span, datetime.timedelta):
+        return span / datetime.timedelta(days=1)
+    if np.datetime_data(span.dtype)[0] in ("Y", "M", "generic"):
+        raise ValueError(f"{name} is {span!r}, which has no fixed length; give it in days")
+    return float(span / np.timedelta64(1, "D"))
+
+
+def _whole(number: Any) -> int | None:
+    try:
+        return operator.index(number)
+    except TypeError:
+        return None
+
+
+def _along(n: int, name: str, values: Any) -> npt.NDArray[Any]:
+    found = np.asarray(values)
+    if found.shape != (n,):
+        raise ValueError(f"{name} has shape {found.shape}, but there are {n} cases; give ({n},)")
+    return found

@@ -1,0 +1,206 @@
+"""Scores of several methods on the same cases: what they say together, as a Dataset and a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from .attributes import shown_units
+
+RAW, CLIMATOLOGY = "raw", "climatology"
+REFERENCES = (CLIMATOLOGY, RAW)
+
+_P = "two-sided p-value of equal CRPS, Diebold-Mariano with autocorrelation"
+
+
+class Comparison(xr.Dataset):
+    """Dataset of scores by method, which prints as a table.
+
+    ``sel`` has an argument named ``method``, so one is picked by ``sel({"method": "CKME"})``.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Table of scores over all locations, each weighted by its number of cases."""
+        if not self._is_whole():
+            return super().__repr__()
+        head, rows, foot = self._table()
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                [row[0].ljust(widths[0])]
+                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            )
+            for row in (head, *rows)
+        ]
+        return "\n".join([*lines, foot])
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        if not self._is_whole():
+            return super()._repr_html_()
+        head, rows, foot = self._table()
+        right = ' style="text-align: right"'
+
+        def line(row: list[str], tag: str) -> str:
+            first = f'<{tag} style="text-align: left">{escape(row[0])}</{tag}>'
+            rest = (f"<{tag}{right}>{escape(cell)}</{tag}>" for cell in row[1:])
+            return f"<tr>{first}{''.join(rest)}</tr>"
+
+        body = "".join(line(row, "td") for row in rows)
+        return (
+            f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"
+            f"<p>{escape(foot)}</p>"
+        )
+
+    def _is_whole(self) -> bool:
+        """Whether it holds what the table needs, which a selection may have taken away."""
+        known = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
+        return known and set(REFERENCES) <= set(self.indexes["method"])
+
+    def _table(self) -> tuple[list[str], list[list[str]], str]:
+        """Head, rows and foot."""
+        others = [d for d in self["crps"].dims if d != "method"]
+        cases = self["n_cases"]
+        crps = ((self["crps"] * cases).sum(others) / cases.sum()).to_numpy()
+        labels = [str(label) for label in self["method"].to_numpy()]
+        head, columns = ["", "CRPS"], [labels, [f"{value:.4g}" for value in crps]]
+
+        def add(name: str, cells: list[str]) -> None:
+            head.append(name)
+            columns.append(cells)
+
+        error = self._over_locations("crps_error", others)
+        if error is not None:
+            add("±", [f"{value:.2g}" for value in error])
+        for reference in REFERENCES:
+            with np.errstate(invalid="ignore", divide="ignore"):  # without error, or cases
+                skill = 1 - crps / crps[labels.index(reference)]
+            add(f"skill v {reference}", [f"{value:.1%}" for value in skill])
+            p = self._over_locations(f"p_{reference}", others)
+            if p is not None:
+                own = labels.index(reference)
+                add("p", ["" if i == own else _shown_p(value) for i, value in enumerate(p)])
+        if {"fit_seconds", "apply_seconds"} <= set(self):
+            seconds = self["fit_seconds"] + self["apply_seconds"].fillna(0)
+            add("seconds", [f"{value:.3g}" for value in seconds.to_numpy()])
+        units = shown_units(self["crps"].attrs)
+        foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
+        told = self.attrs.get("cross_validation")
+        foot += f", cross-validated {told}" if told else ""
+        return head, [list(row) for row in zip(*columns, strict=True)], foot
+
+    def _over_locations(self, name: str, others: list[Hashable]) -> np.ndarray | None:
+        """What a variable says about all locations together; None if that is not known."""
+        if not others:
+            return self[name].to_numpy() if name in self else None
+        whole = int(self["n_cases"].sum()) == self.attrs.get("n_scores")
+        name = f"overall_{name}"
+        return self[name].to_numpy() if whole and name in self else None
+
+
+def _shown_p(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.2g}"
+
+
+class Timed(NamedTuple):
+    """CRPS of each case, and how long it took."""
+
+    scores: xr.DataArray
+    fit_seconds: float
+    apply_seconds: float = math.nan
+
+
+def compare_scores(timed: Mapping[str, Timed], dim: Hashable, attrs: dict[str, Any]) -> Comparison:
+    """Put CRPS of the same cases by several methods into one Dataset.
+
+    Parameters
+    ----------
+    timed : mapping from label to Timed
+        CRPS over ``dim`` and locations, in memory; raw and climatology among them.
+    dim : hashable
+        Dimension of the cases.
+    attrs
+        Of the result.
+    """
+    from .arrays import standard_error
+
+    first, told = timed[RAW].scores, timed[CLIMATOLOGY].scores.attrs
+    bare = [s.drop_vars([c for c in s.coords if c not in s.indexes]) for s, *_ in timed.values()]
+    by_method = xr.concat(bare, "method", join="exact").assign_coords(method=list(timed))
+    by_method = by_method.assign_coords(
+        {name: c for name, c in first.coords.items() if name not in by_method.coords}
+    )
+    if dim in by_method.indexes:
+        by_method = by_method.sortby(dim)
+    common = by_method.notnull().all("method")
+    known = by_method.where(common).transpose("method", ..., dim).astype(np.float64)
+    crps = known.mean([dim])
+    kept = ("long_name", "estimator", "units")
+    units = {k: v for k, v in told.items() if k == "units"}
+    error = crps.copy(data=standard_error(known.to_numpy()))
+    found: dict[str, xr.DataArray] = {
+        "crps": crps.astype(by_method.dtype).assign_attrs(
+            {k: v for k, v in told.items() if k in kept}
+        ),
+        "crps_error": error.astype(by_method.dtype).assign_attrs(
+            long_name="standard error of the CRPS, with autocorrelation", **units
+        ),
+    }
+    for reference in REFERENCES:
+        ratio = (crps / crps.sel({"method": reference}, drop=True)).astype(by_method.dtype)
+        found[f"skill_{reference}"] = (1 - ratio).assign_attrs(
+            long_name=f"skill against {reference}", units="1"
+        )
+        found[f"p_{reference}"] = _p_values(known, reference)
+    found["n_cases"] = common.sum([dim]).assign_attrs(long_name="number of cases scored")
+    for what in ("fit_seconds", "apply_seconds"):
+        found[what] = xr.DataArray(
+            [getattr(one, what) for one in timed.values()],
+            dims="method",
+            attrs={"long_name": f"wall clock of {what.removesuffix('_seconds')}", "units": "s"},
+        )
+    found |= _overall(known, dim, units)
+    return Comparison(found, attrs={**attrs, "n_scores": int(common.sum())})
+
+
+def _p_values(known: xr.DataArray, reference: str) -> xr.DataArray:
+    """Of equal scores (method, ..., case)."""
+    from .arrays import diebold_mariano
+
+    differences = known - known.sel({"method": reference}, drop=True)
+    p = diebold_mariano(differences.to_numpy())[1]
+    return (
+        known.isel({known.dims[-1]: 0}, drop=True)
+        .copy(data=p)
+        .assign_attrs(long_name=f"{_P}, against {reference}", units="1")
+    )
+
+
+def _overall(known: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict[str, xr.DataArray]:
+    """Error and significance of all locations together, from means over them in each case.
+
+    Locations of a field depend on each other, so they are no repetitions: the mean over them is
+    one number a case, and only cases count.
+    """
+    from .arrays import standard_error
+
+    locations = [d for d in known.dims if d not in ("method", dim)]
+    if not locations:
+        return {}
+    series = known.mean(locations)
+    error = xr.DataArray(standard_error(series.to_numpy()), dims="method")
+    found = {
+        "overall_crps_error": error.assign_attrs(
+            long_name="standard error of the mean CRPS over all locations", **units
+        )
+    }
+    for reference in REFERENCES:
+        found[f"overall_p_{reference}"] = _p_values(series, reference)
+    return found

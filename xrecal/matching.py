@@ -1,0 +1,94 @@
+"""Forecasts and the fits they belong to, checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import xarray as xr
+
+from .covariates import period_of
+from .dims import LEVEL, MEMBER
+from .forms import Form, Labelled, read_forms, require_distances
+from .labels import require_equal_labels
+from .parallel import require_one_chunk
+from .recalibrator import FittedVariable, Recalibrator
+from .units import check_units
+
+
+def match_variables(
+    model: Recalibrator, forecast: Labelled
+) -> dict[Hashable, tuple[Form, FittedVariable]]:
+    """Forecast variables with their fits, checked against each other."""
+    if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
+        raise TypeError(
+            f"forecast must be an xarray DataArray or Dataset, got {type(forecast).__name__}"
+        )
+    fitted = dict(model.variables)
+    forms = read_forms(forecast, explicit_member_dim(model, forecast), name="forecast")
+    if isinstance(forecast, xr.DataArray) and len(fitted) == 1:
+        matched = {forecast.name: (next(iter(forms.values())), next(iter(fitted.values())))}
+    else:
+        missing = [name for name in forms if name not in fitted]
+        if missing and not (len(forms) == len(fitted) == 1):
+            raise ValueError(
+                f"the model has no variable {missing[0]!r}; it was fitted on {list(fitted)}"
+            )
+        matched = {
+            name: (form, fitted[name] if name in fitted else next(iter(fitted.values())))
+            for name, form in forms.items()
+        }
+    for form, variable in matched.values():
+        check_forecast(form, variable)
+    return matched
+
+
+def explicit_member_dim(model: Recalibrator, forecast: Labelled) -> Hashable | None:
+    """Dimension of the hindcast's members, where the forecast has it and no rule finds it."""
+    dims = [d for fitted in model.variables.values() if (d := fitted.member_dim) in forecast.dims]
+    named = (*MEMBER.names, *LEVEL.names, "component")
+    if isinstance(forecast, xr.Dataset):  # whose variables may differ in it
+        dims = [d for d in dims if d not in named]
+    return dims[0] if dims else None
+
+
+def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -> None:
+    """Raise ValueError unless a forecast is of the kind, unit and locations of the fit."""
+    require_distances(form, name="forecast")
+    if (form.kind == "normal") != (fitted.kind == "normal"):
+        raise ValueError(
+            f"the model was fitted on forecasts of the form {fitted.kind!r} and cannot take "
+            f"{form.kind!r}: normal distributions and ensembles have different distances"
+        )
+    units = form.loc.attrs.get("units")
+    check_units("hindcast", fitted.attrs.get("units"), name, units)
+    missing = [d for d in fitted.locations if d not in form.dims]
+    extra = [d for d in form.dims if d not in (*fitted.locations, *shared_dims(fitted))]
+    if missing or extra:
+        raise ValueError(
+            f"{name} has dimensions {list(form.dims)} besides its members, but the model was "
+            f"fitted over {[*shared_dims(fitted), *fitted.locations]}"
+            + (f"; it lacks {missing}: apply the model to all and select then" if missing else "")
+            + (f"; unknown are {extra}, select or rename" if extra else "")
+        )
+    for part in form.parts.values():
+        require_one_chunk(part, (form.member_dim,), name=name)
+        for location in (d for d in fitted.locations if d in part.dims):
+            require_equal_labels(fitted.state, part, location, names=("model.state", name))
+
+
+def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:
+    """Dimensions along which all forecasts have the same fit."""
+    return (*(fitted.pool.forecast_dims if fitted.pool else ()), fitted.dim)
+
+
+def check_periods(
+    covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, *, names: tuple[str, str]
+) -> None:
+    """Raise ValueError unless circular covariates have the periods of the fit."""
+    for name, value in covariates.items():
+        period = period_of(value)
+        if period != fitted.periods[name]:
+            raise ValueError(
+                f"the covariate {name!r} has the period {period} in {names[0]}, but "
+                f"{fitted.periods[name]} in {names[1]}; set the same attribute 'period' in both"
+            )

@@ -1,0 +1,155 @@
+"""Components of a linear pool: each fitted, and tried on cases that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal import arrays
+from xrecal.typing import FloatArray
+
+from .base import Cases, Method, NewCases, Parameter, equal_mass_levels
+from .ckme import CKME, SUPPORTS
+from .folds import fold_groups
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions import Distribution
+
+N_HELD_OUT = 100
+"""Quantiles that stand for a held-out forecast when components are weighed."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One of the distributions that are mixed: a method, for CKME with one of its supports."""
+
+    label: str
+    method: Method
+    support: str | None = None
+
+    @property
+    def on_observations(self) -> bool:
+        """Whether its members are the past observations."""
+        return self.method.shares_members or self.support == "observations"
+
+    @property
+    def on_cases(self) -> bool:
+        """Whether each member comes from one past case."""
+        return self.on_observations or self.support is not None
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """What it chooses; covariates of the pool that it does not condition on do not count."""
+        return self.method.parameters(n_features if self.method.covariates else 0)
+
+
+def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
+    """Components of a pool of methods, in the order in which they are fitted."""
+    found: list[Component] = []
+    taken: list[str] = []
+    for method in methods:
+        name = "_".join((type(method).__name__.lower(), *method.covariates))
+        several = isinstance(method, CKME) and len(SUPPORTS[method.support]) > 1
+        supports = SUPPORTS[method.support] if isinstance(method, CKME) else (None,)
+        for support in supports:
+            label = f"{name}_{support}" if several else name
+            taken.append(label)
+            number = taken.count(label)
+            label = f"{label}_{number}" if number > 1 else label
+            found.append(Component(label, method, support))
+    return tuple(found)
+
+
+def fit_method(
+    method: Method, cases: Cases, min_samples: int
+) -> Iterator[tuple[Mapping[str, npt.NDArray[Any]], FloatArray]]:
+    """For each component of a method: what was fitted, and held-out quantiles (L, 2, n, Q).
+
+    They are of cases forecast without their fold, and forecast from earlier cases alone.
+    """
+    if not isinstance(method, CKME):
+        yield method.fit_locations(cases, min_samples), _held_out(method, cases)
+        return
+    family, quantiles = arrays.fit_ckme_family(
+        cases.forecasts,
+        cases.observations,
+        method.array_settings(SUPPORTS[method.support], min_samples),
+        n_quantiles=N_HELD_OUT,
+        **method.array_arguments(cases),
+    )
+    for s, fitted in enumerate(family):
+        yield fitted._asdict(), quantiles[:, :, s]
+
+
+def _held_out(method: Method, cases: Cases) -> FloatArray:
+    """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
+    from xrecal.arrays.cases import assign_folds
+    from xrecal.arrays.fitting import LATER_PARTS
+
+    known = np.isfinite(cases.observations)
+    n_locations, n = known.shape
+    groups, blocks = fold_groups("auto", cases.axis, n)
+    fold = assign_folds(groups, known, blocks, cases.axis.step)
+    later = assign_folds(cases.axis.steps(n), known, LATER_PARTS)
+    quantiles = np.full((n_locations, 2, n, N_HELD_OUT), np.nan)
+    for f in range(fold.max() + 1):
+        _forecast(method, cases, known & (fold != f), fold == f, quantiles[:, 0])
+    for f in range(1, later.max() + 1):
+        _forecast(method, cases, known & (later < f), later == f, quantiles[:, 1])
+    return quantiles
+
+
+def raw_quantiles(cases: Cases) -> FloatArray:
+    """Quantiles (L, n, Q) of the calibration forecasts as they were issued."""
+    from xrecal.arrays.distributions import distribution_of
+
+    assert cases.forecasts is not None
+    return distribution_of(cases.forecasts).quantile(equal_mass_levels(N_HELD_OUT))
+
+
+def _forecast(
+    method: Method,
+    cases: Cases,
+    train: npt.NDArray[np.bool_],
+    held: npt.NDArray[np.bool_],
+    out: FloatArray,
+) -> None:
+    """Quantiles (L, n, Q) of the cases ``held`` (L, n), learned from those to ``train`` on."""
+    which = np.flatnonzero(held.any(0))
+    if which.size == 0:
+        return
+    learned = cases.only(train)
+    fitted = method.fit_locations(learned, 2)
+    new = cases.as_new(which)
+    found = method.predict_locations(new, learned, fitted).quantile(equal_mass_levels(N_HELD_OUT))
+    wanted = held[:, which]
+    at = np.nonzero(wanted)
+    out[at[0], which[at[1]]] = found[at]
+
+
+def predict_component(
+    component: Component,
+    new: NewCases,
+    cases: Cases,
+    fitted: Mapping[str, npt.NDArray[Any]],
+    weight: FloatArray,
+) -> Distribution:
+    """Forecasts of one component; one without weight (L,) may be left NaN."""
+    prefix = f"{component.label}_"
+    own = {name.removeprefix(prefix): v for name, v in fitted.items() if name.startswith(prefix)}
+    own = {name: own[name] for name in component.parameters(_LARGE) if name in own}
+    own["status"] = fitted["status"]
+    if component.support is None:
+        return component.method.predict_locations(new, cases, own)
+    assert isinstance(component.method, CKME)
+    own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # spares the work
+    return component.method.weighted_ensembles(
+        new, cases, own, own_members=not component.on_observations
+    )
+
+
+_LARGE = 1
+"""Any number of features names all parameters."""

@@ -1,0 +1,72 @@
+"""What a fitted CKME keeps of its choices, and the values of those that it did not make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .base import Parameter
+
+if TYPE_CHECKING:
+    from xrecal.arrays.embedding import FittedCKME
+
+FEATURE, COEFFICIENT = "feature", "coefficient"
+"""Dimensions of the state."""
+
+CENTRES = (
+    "observations",
+    "errors_around_mean",
+    "errors_around_regression",
+    "errors_in_units_of_emos_spread",
+    "ratios_to_mean",
+)
+"""Names of the supports in the state."""
+
+
+def kept_parameters(n_features: int, *, support: bool, half_life: bool) -> Mapping[str, Parameter]:
+    """Parameters of the state; with a choice of the support, and of a half-life."""
+    found = {
+        "ridge": Parameter("ridge of the kernel regression"),
+        "bandwidth": Parameter("bandwidth of the energy distance kernel", True),
+    }
+    if n_features:
+        found["strength"] = Parameter("strength of the covariates, 0 where they do not count")
+        found["precision"] = Parameter(
+            "weight of each feature in the distance of covariates", dims={FEATURE: n_features}
+        )
+    if support:
+        found["support"] = Parameter("what members are", dtype=np.int8, flags=CENTRES)
+        found["centre"] = Parameter(
+            "coefficients of centre and spread", dims={COEFFICIENT: 4 + 2 * n_features}
+        )
+        found["lower"] = Parameter("lower bound", True)
+        found["upper"] = Parameter("upper bound", True)
+    if half_life:
+        found["half_life"] = Parameter("half-life of the cases in days")
+    return found
+
+
+def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
+    """What the array layer needs, with the values of all that the settings do not choose."""
+    from xrecal.arrays.embedding import FittedCKME
+
+    ridge = fitted["ridge"]
+    plain = np.zeros((ridge.size, 4 + 2 * n_features))
+    plain[:, 2] = 1.0
+    default: dict[str, npt.NDArray[Any]] = {
+        "strength": np.zeros(ridge.size),
+        "precision": np.zeros((ridge.size, n_features)),
+        "support": np.zeros(ridge.size, np.int8),
+        "centre": plain,
+        "lower": np.full(ridge.size, -np.inf),
+        "upper": np.full(ridge.size, np.inf),
+        "half_life": np.full(ridge.size, np.inf),
+        "loss": np.full(ridge.size, np.nan),
+        "n_cases": np.zeros(ridge.size, np.int32),
+        "status": np.zeros(ridge.size, np.int8),
+    }
+    known = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
+    return FittedCKME(**{**default, **known})

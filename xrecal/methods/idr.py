@@ -1,0 +1,138 @@
+"""Isotonic distributional regression: the baseline that assumes nothing but order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal import arrays
+from xrecal.dims import CaseAxis
+from xrecal.typing import FloatArray, IntArray
+
+from .base import (
+    Cases,
+    Method,
+    NewCases,
+    Output,
+    Parameter,
+    check_names,
+    names_of,
+    period_of_cases,
+)
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions import Distribution
+
+
+@dataclass(frozen=True)
+class IDR:
+    """Isotonic distributional regression on the ensemble mean.
+
+    The larger the index, the larger, in distribution, the observation; nothing else is assumed,
+    and nothing is tuned [1]_. The recalibrated forecast is a weighted ensemble of the past
+    observations.
+
+    Parameters
+    ----------
+    condition_on : str or tuple of str, optional
+        Covariates: "season" or names. The index is then a linear regression of the observation on
+        mean and covariates, a distributional index model [2]_.
+
+    References
+    ----------
+    .. [1] Henzi, Ziegel & Gneiting (2021), Isotonic distributional regression.
+       https://doi.org/10.1111/rssb.12450
+    .. [2] Henzi, Kleger & Ziegel (2020), Distributional (single) index models.
+       https://arxiv.org/abs/2006.09219
+    """
+
+    condition_on: str | tuple[str, ...] | None = None
+
+    keeps_cases: ClassVar[bool] = False
+    output: ClassVar[Output] = "weighted"
+
+    def __post_init__(self) -> None:
+        check_names("IDR", self.condition_on)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Those conditioned on."""
+        return names_of(self.condition_on)
+
+    @property
+    def shares_members(self) -> bool:
+        """Members are the past observations."""
+        return True
+
+    def slots(self, n: int) -> tuple[IntArray, None]:
+        """One member for each calibration case."""
+        return np.arange(n), None
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """Coefficients of the index."""
+        return {
+            "index": Parameter("index of each case", True, dims={"calibration": -1}),
+            "index_coefficient": Parameter(
+                "intercept, slope and terms of the covariates in the index",
+                dims={"coefficient": 2 + n_features},
+            ),
+        }
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """Raise ValueError if the season is asked for and cases have no dates."""
+        return self, period_of_cases(axis, self.covariates, method="IDR")
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+        """Index of the cases; the isotonic step is made for new forecasts."""
+        from xrecal.arrays.distributions import moments
+        from xrecal.arrays.status import TOO_FEW
+
+        assert cases.forecasts is not None
+        mean = moments(cases.forecasts)[0]
+        features = cases.covariates.features(self.covariates).values
+        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
+        coefficients = np.zeros((n_cases.size, 2 + features.shape[2]))
+        coefficients[:, 1] = 1.0
+        if features.shape[2]:
+            coefficients = arrays.fit_index(mean, cases.observations, features)
+        few = n_cases < min_samples
+        coefficients[few] = np.nan
+        return {
+            "n_cases": n_cases,
+            "status": TOO_FEW * few,
+            "index": _index(coefficients, mean, features),
+            "index_coefficient": coefficients,
+        }
+
+    def update_locations(
+        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Index of the added cases, with the coefficients of the fit."""
+        from xrecal.arrays.distributions import moments
+
+        assert added.forecasts is not None
+        features = added.covariates.features(self.covariates).values
+        mean = moments(added.forecasts)[0]
+        return {"index": _index(fitted["index_coefficient"], mean, features)}
+
+    def predict_locations(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> Distribution:
+        """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
+        from xrecal.arrays.distributions import Empirical, moments
+
+        features = new.covariates.features(self.covariates).values
+        mean = moments(new.forecasts)[0]
+        index = _index(fitted["index_coefficient"], mean, features)
+        weights = arrays.idr_weights(index, fitted["index"], cases.observations)
+        return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))
+
+
+def _index(coefficients: FloatArray, mean: FloatArray, features: FloatArray) -> FloatArray:
+    if features.shape[2] == 0:  # the mean itself, so that equal means stay equal
+        return mean * coefficients[:, 1:2]
+    return np.asarray(arrays.index_of(coefficients, mean, features))

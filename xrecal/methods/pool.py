@@ -1,0 +1,286 @@
+"""The linear pool: a mixture of methods, weighted by what each says about unseen cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal import arrays
+from xrecal.dims import CaseAxis
+from xrecal.typing import FloatArray, IntArray
+
+from .base import (
+    N_QUANTILES,
+    SEASON,
+    SHORTEST_SEASON,
+    Bounds,
+    Cases,
+    Method,
+    NewCases,
+    Output,
+    Parameter,
+    check_bounds,
+    check_names,
+    equal_mass_levels,
+    missing_forecasts,
+    names_of,
+    period_of_cases,
+)
+from .ckme import CKME
+from .climatology import Climatology
+from .components import (
+    N_HELD_OUT,
+    Component,
+    components_of,
+    fit_method,
+    predict_component,
+    raw_quantiles,
+)
+from .emos import EMOS
+from .idr import IDR
+from .raw import Raw
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions import Distribution
+
+COMPONENT = "component"
+"""Dimension of the weights in the state."""
+
+CASES = "calibration"
+"""Dimension of parameters of each case."""
+
+OBSERVATIONS = "observations"
+"""Name of the block of members that are past observations."""
+
+
+@dataclass(frozen=True)
+class LinearPool:
+    """Mixture of methods with the weights that forecast held-out cases best.
+
+    No single method is right everywhere, and the one that looks best on few cases often is not.
+    The pool mixes the distributions: weights come from the CRPS of mixtures of held-out
+    forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
+    over bootstrap samples. A belief in the raw forecast worth twelve cases keeps them safe where
+    cases are few. The result is a weighted ensemble like any other: one block of past
+    observations for all methods that weigh them, one of past errors for each kind of error, 200
+    equal-mass quantiles for each other method, with the coordinate ``component``.
+
+    Parameters
+    ----------
+    methods : tuple of Method, optional
+        What is mixed. A CKME with several supports to choose from enters with each of them. If not
+        given: CKME with ``support="auto"`` and ``bandwidth="cv"``, EMOS and IDR with and without
+        the covariates, climatology, and the raw forecast.
+    bounds : "auto", (lower, upper) or None
+        Of the methods mixed if none are given; as in :class:`CKME`.
+    condition_on : str or tuple of str, optional
+        Covariates of the methods mixed if none are given. By default the season, where the cases
+        have dates and cover a year; an empty tuple for none.
+
+    Notes
+    -----
+    The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
+    weighed, which flatters it a little against methods without one.
+    """
+
+    methods: tuple[Method, ...] | None = None
+    bounds: Bounds = "auto"
+    condition_on: str | tuple[str, ...] | None = None
+
+    keeps_cases: ClassVar[bool] = True
+    output: ClassVar[Output] = "weighted"
+    shares_members: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_bounds("LinearPool", self.bounds)
+        if self.condition_on != ():
+            check_names("LinearPool", self.condition_on)
+        if self.methods is None:
+            return
+        object.__setattr__(self, "methods", tuple(self.methods))
+        assert self.methods is not None
+        wrong = [m for m in self.methods if not hasattr(m, "fit_locations")]
+        if not self.methods or wrong or any(isinstance(m, LinearPool) for m in self.methods):
+            raise ValueError(
+                "LinearPool: methods must be one or more settings such as (xrecal.CKME(), "
+                f"xrecal.EMOS()), none of them a pool, got {self.methods!r:.200}"
+            )
+        if len({m.covariates for m in self.methods if m.covariates}) > 1:
+            raise ValueError(
+                "LinearPool: methods must condition on the same covariates or on none, got "
+                f"{[m.covariates for m in self.methods]}"
+            )
+        if len(set(self.methods)) < len(self.methods):
+            raise ValueError(f"LinearPool: methods must differ, got {self.methods!r}")
+
+    @property
+    def mixed(self) -> tuple[Method, ...]:
+        """The methods that are mixed."""
+        if self.methods is not None:
+            return self.methods
+        names = names_of(self.condition_on) or None
+        plain: list[Method] = [EMOS(bounds=self.bounds), IDR()]
+        given: list[Method] = []
+        if names is not None:
+            emos = EMOS(bounds=self.bounds, condition_on=names)
+            given = [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
+        best = CKME(support="auto", bandwidth="cv", bounds=self.bounds, condition_on=names)
+        return (best, *plain, *given, Climatology(), Raw())
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """What gets a weight of its own."""
+        return components_of(self.mixed)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Those of all methods."""
+        return tuple(dict.fromkeys(name for method in self.mixed for name in method.covariates))
+
+    def blocks(self, n: int) -> dict[str, int]:
+        """Blocks of members and their sizes: shared observations first."""
+        shared = any(c.on_observations for c in self.components)
+        sizes = {OBSERVATIONS: n} if shared else {}
+        for component in self.components:
+            if not component.on_observations:
+                sizes[component.label] = n if component.on_cases else N_QUANTILES
+        return sizes
+
+    def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
+        """Cases of the members in all blocks, and the names of these."""
+        on_cases = {c.label for c in self.components if c.on_cases} | {OBSERVATIONS}
+        blocks = self.blocks(n)
+        cases = [np.arange(k) if b in on_cases else np.full(k, -1) for b, k in blocks.items()]
+        return np.concatenate(cases), [block for block, k in blocks.items() for _ in range(k)]
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """Weights, and what each component chooses, under its label."""
+        labels = tuple(component.label for component in self.components)
+        found = {
+            "pool_weight": Parameter(
+                "weight of each component", dims={COMPONENT: len(labels)}, labels=labels
+            )
+        }
+        for component in self.components:
+            found |= {
+                f"{component.label}_{name}": replace(
+                    parameter, dims=_own_dims(component, parameter)
+                )
+                for name, parameter in component.parameters(n_features).items()
+            }
+        return found
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """Settle on the covariates; without enough dates the season drops out, with a remark."""
+        if self.methods is not None:
+            checked = [method.check(axis, n_cases) for method in self.methods]
+            notes = dict.fromkeys(note for _, note in checked if note is not None)
+            return replace(self, methods=tuple(m for m, _ in checked)), "; ".join(notes) or None
+        if self.condition_on is not None:
+            return self, period_of_cases(axis, names_of(self.condition_on), method="LinearPool")
+        if axis.days is None:
+            return replace(self, condition_on=()), "no dates, so the pool leaves the season out"
+        if np.ptp(axis.days) < SHORTEST_SEASON:
+            return replace(self, condition_on=()), (
+                f"cases span {np.ptp(axis.days):.0f} days, less than {SHORTEST_SEASON}, so the "
+                "pool leaves the season out"
+            )
+        return replace(self, condition_on=SEASON), period_of_cases(
+            axis, (SEASON,), method="LinearPool"
+        )
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+        """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
+        from xrecal.arrays.cases import location_blocks
+        from xrecal.arrays.status import TOO_FEW
+
+        n_locations, n = cases.observations.shape
+        bytes_each = 2 * 8 * len(self.components) * n * N_HELD_OUT
+        parts = [
+            self._fit_block(cases.take(block), min_samples)
+            for block in location_blocks(n_locations, bytes_each)
+        ]
+        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        found["pool_weight"][(found["status"] & TOO_FEW) > 0] = np.nan
+        return found
+
+    def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
+        """Fit and weigh the components at a few locations."""
+        n_locations, n = cases.observations.shape
+        quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
+        found: dict[str, npt.NDArray[Any]] = {
+            "n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32),
+            "status": np.zeros(n_locations, np.int64),
+        }
+        fits = (fit for method in self.mixed for fit in fit_method(method, cases, min_samples))
+        for c, (component, (fitted, held_out)) in enumerate(
+            zip(self.components, fits, strict=True)
+        ):
+            found |= {
+                f"{component.label}_{name}": np.array(fitted[name])
+                for name in component.parameters(1)
+                if name in fitted
+            }
+            found["status"] |= np.asarray(fitted["status"], np.int64)
+            quantiles[:, :, c] = held_out
+        found["pool_weight"] = arrays.pool_weights(
+            quantiles, cases.observations, raw_quantiles(cases)
+        )
+        return found
+
+    def predict_locations(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> Distribution:
+        """Mixture of the components that have weight."""
+        from xrecal.arrays.distributions import Empirical
+
+        n_locations, n = cases.observations.shape
+        shape, dtype = (n_locations, new.forecasts.loc.shape[1]), new.forecasts.loc.dtype
+        places, start = {}, 0
+        for block, size in self.blocks(n).items():
+            places[block], start = slice(start, start + size), start + size
+        members = np.full((*shape, start), np.nan, dtype)
+        weights = np.zeros((*shape, start), dtype)
+        missing = missing_forecasts(new.forecasts)
+        for c, component in enumerate(self.components):
+            share = fitted["pool_weight"][:, c]
+            if not (share > 0).any():
+                continue
+            own, mass = self._part(component, new, cases, fitted, share)
+            counts = (share > 0)[:, np.newaxis]
+            missing |= counts & np.isnan(mass).any(-1)
+            at = places[OBSERVATIONS if component.on_observations else component.label]
+            counted = counts[..., np.newaxis]
+            weights[..., at] += np.where(counted, share[:, np.newaxis, np.newaxis] * mass, 0)
+            if not component.on_observations:
+                members[..., at] = np.where(counted, own, np.nan)
+        if OBSERVATIONS in places:
+            members[..., places[OBSERVATIONS]] = cases.observations[:, np.newaxis]
+        weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
+        return Empirical(members, weights)
+
+    @staticmethod
+    def _part(
+        component: Component,
+        new: NewCases,
+        cases: Cases,
+        fitted: Mapping[str, npt.NDArray[Any]],
+        share: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
+        found = predict_component(component, new, cases, fitted, share)
+        if component.on_cases:
+            return found.members, found.weights  # type: ignore[attr-defined]
+        members = found.quantile(equal_mass_levels(N_QUANTILES))
+        return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
+
+
+def _own_dims(component: Component, parameter: Parameter) -> dict[str, int]:
+    """Dimensions whose sizes differ between components, under the label of each."""
+    return {
+        d if d == CASES else f"{component.label}_{d}": size for d, size in parameter.dims.items()
+    }

@@ -1,0 +1,297 @@
+"""Pooling: cases of several locations together, where there are too few dates for each alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from .dims import CaseAxis
+from .forms import Form
+from .parallel import run_blockwise
+from .recalibrator import CASE, CASE_MEMBER
+from .typing import IntArray
+
+PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | None
+"""Location dimensions, by name or with the width of a window along each."""
+
+DATE = "calibration_date"
+"""Dimension of the dates inside a task whose cases are dates at several positions."""
+
+MAX_POOLED = 1500
+"""Cases at most: the exact solver needs their cube in time, and a square in memory."""
+
+Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Positions whose cases are pooled; all cases of a date follow each other."""
+
+    dims: tuple[Hashable, ...]
+    sizes: tuple[int, ...]
+    """Of these dimensions."""
+    widths: tuple[int, ...] | None
+    """Of the window around each location; None for one fit from all positions."""
+    taken: tuple[int, ...]
+    """Positions used, counted through all of them or through the window, last dimension first."""
+
+    @property
+    def own_fits(self) -> tuple[Hashable, ...]:
+        """Pooled dimensions along which each location has a fit of its own nevertheless."""
+        return () if self.widths is None else self.dims
+
+    @property
+    def forecast_dims(self) -> tuple[Hashable, ...]:
+        """Pooled dimensions along which all forecasts share a fit."""
+        return self.dims if self.widths is None else ()
+
+    @property
+    def note(self) -> str | None:
+        """Remark on positions that are left out."""
+        whole = math.prod(self.sizes if self.widths is None else self.widths)
+        if len(self.taken) == whole:
+            return None
+        return f"pools {len(self.taken)} of {whole} positions, for at most {MAX_POOLED} cases"
+
+    def __str__(self) -> str:
+        if self.widths is None:
+            return f"pooled over {', '.join(map(str, self.dims))}"
+        windows = zip(self.dims, self.widths, strict=True)
+        return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
+
+    def repeat(self, of_dates: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What is known of each date (n, ...), for each pooled case (n k, ...)."""
+        return np.repeat(of_dates, len(self.taken), axis=0)
+
+    def axis(self, dates: CaseAxis, n_dates: int) -> CaseAxis:
+        """Dates of the pooled cases."""
+        step = self.repeat(np.arange(n_dates))
+        return replace(dates.take(step), step=step)
+
+    def places(self) -> IntArray:
+        """Positions (O, k) that each of O fits learns from, -1 beyond the edges."""
+        taken = np.array(self.taken)
+        if self.widths is None:
+            return taken[np.newaxis]
+        centres = np.indices(self.sizes).reshape(len(self.sizes), -1, 1)
+        offsets = np.array(np.unravel_index(taken, self.widths))
+        offsets -= np.array(self.widths)[:, np.newaxis] // 2
+        at = centres + offsets[:, np.newaxis]
+        inside = (at >= 0) & (at < np.array(self.sizes)[:, np.newaxis, np.newaxis])
+        return np.where(inside.all(0), np.ravel_multi_index(at, self.sizes, mode="clip"), -1)
+
+
+def read_pool(given: PoolOver, form: Form, dim: Hashable, n_dates: int) -> Pool | None:
+    """What ``fit`` is asked to pool, checked against the hindcast; None for nothing.
+
+    Where positions times dates exceed ``MAX_POOLED``, evenly spaced positions are taken, the same
+    whatever the values and the method.
+
+    Raises
+    ------
+    ValueError
+        If a dimension is no location dimension, a window has no width that fits, or there are
+        enough dates without pooling.
+    """
+    if given is None:
+        return None
+    windows = given if isinstance(given, Mapping) else None
+    dims = tuple(given) if isinstance(given, (Mapping, tuple, list)) else (given,)
+    _check_dims(dims, form, dim)
+    sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
+    widths = None
+    if windows is not None:
+        for d, width in windows.items():
+            _check_width(d, width, sizes[d])
+        widths = tuple(int(windows[d]) for d in dims)
+    whole = math.prod(sizes[d] for d in dims) if widths is None else math.prod(widths)
+    k = min(whole, MAX_POOLED // max(n_dates, 1))
+    if widths is not None and k % 2 == 0:
+        k -= 1  # so that the location itself is among them
+    if k < min(whole, 2):
+        raise ValueError(
+            f"pool: at most {MAX_POOLED} cases are pooled, which leaves {n_dates} dates no second "
+            "position; leave pool out, as each location has many cases of its own"
+        )
+    taken = (2 * np.arange(k) + 1) * whole // (2 * k)
+    return Pool(dims, tuple(sizes[d] for d in dims), widths, tuple(int(t) for t in taken))
+
+
+def _check_dims(dims: tuple[Hashable, ...], form: Form, dim: Hashable) -> None:
+    locations = [d for d in form.dims if d != dim]
+    roles = {dim: "calibration dimension", form.member_dim: "member dimension"}
+    for d in dims:
+        if d in roles:
+            raise ValueError(
+                f"pool names the {roles[d]} {d!r}; it takes location dimensions, here {locations}"
+            )
+        if d not in locations:
+            raise ValueError(f"pool: hindcast has no location dimension {d!r}; it has {locations}")
+    if not dims or len(set(dims)) < len(dims):
+        raise ValueError(
+            f"pool must name one location dimension or several different ones, got {dims!r}"
+        )
+
+
+def _check_width(d: Hashable, width: object, size: int) -> None:
+    whole = isinstance(width, (int, np.integer)) and not isinstance(width, bool)
+    if not whole or width < 1 or width % 2 == 0:  # type: ignore[operator]
+        raise ValueError(
+            f"pool: the window along {d!r} must be an odd whole number, with the location in the "
+            f"middle, got {width!r}"
+        )
+    if width > size:  # type: ignore[operator]
+        raise ValueError(
+            f"pool: the window {width} along {d!r} is larger than its {size} positions; use "
+            f"pool={d!r} for one fit from all of them"
+        )
+
+
+def run_on_cases(
+    task: Callable[..., Arrays],
+    pool: Pool | None,
+    parts: Mapping[str, xr.DataArray],
+    others: Mapping[str, xr.DataArray],
+    *,
+    out: Sequence[Sequence[Hashable]],
+    dtypes: Sequence[Any],
+    sizes: Mapping[Hashable, int],
+) -> tuple[xr.DataArray, ...]:
+    """Run a task on calibration cases, pooled or not; one call for each block of locations.
+
+    ``parts`` (..., case, member) and ``others`` (..., case) are those of
+    :func:`xrecal.state.task_arguments`; ``out`` names the axes after the locations.
+    """
+    if pool is None:
+        core = [(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)] * len(others)
+        return run_blockwise(
+            task, *parts.values(), *others.values(), core=core, out=out, dtypes=dtypes, sizes=sizes
+        )
+    return run_blockwise(
+        PooledTask(task, pool, (2,) * len(parts) + (1,) * len(others)),
+        *parts.values(),
+        *others.values(),
+        core=[(*pool.dims, DATE, CASE_MEMBER)] * len(parts) + [(*pool.dims, DATE)] * len(others),
+        out=[(*pool.own_fits, *dims) for dims in out],
+        dtypes=dtypes,
+        sizes={**sizes, **dict(zip(pool.dims, pool.sizes, strict=True))},
+    )
+
+
+class PooledTask:
+    """Gives a task the pooled cases of a block of fits at a time, and joins its results.
+
+    Arguments are arrays (..., pooled dimensions, date, ...), results (..., pooled dimensions with
+    fits of their own, ...). The task gets (B, n k, ...), so that the neighbours of all locations,
+    many times the input, are never in memory at once.
+
+    With ``served`` the task gets the same arrays once more, (B, t, n, ...), at the t positions
+    that each fit is for, and returns arrays (B, t, ...): results have all pooled dimensions.
+    """
+
+    def __init__(
+        self,
+        task: Callable[..., Arrays],
+        pool: Pool,
+        n_core: tuple[int, ...],
+        served: bool = False,
+    ) -> None:
+        self.task, self.pool, self.n_core, self.served = task, pool, n_core, served
+
+    def __call__(self, *args: npt.NDArray[Any]) -> Arrays:
+        """Run the task on one chunk."""
+        from .arrays.cases import location_blocks
+
+        n_pooled = len(self.pool.dims)
+        split = [a.ndim - n_pooled - n for a, n in zip(args, self.n_core, strict=True)]
+        lead = np.broadcast_shapes(*(a.shape[:s] for a, s in zip(args, split, strict=True)))
+        whole = [
+            np.broadcast_to(a, (*lead, *a.shape[s:])) for a, s in zip(args, split, strict=True)
+        ]
+        places = self.pool.places()
+        positions = np.arange(math.prod(self.pool.sizes)).reshape(len(places), -1)
+        n_fits = math.prod(lead) * len(places)
+        each = sum(a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole)
+        shape = (*lead, *(self.pool.sizes if self.pool.own_fits or self.served else ()))
+        found: list[npt.NDArray[Any]] = []
+        for block in location_blocks(n_fits, 4 * each * places.shape[1]):
+            fits = np.arange(n_fits)[block]
+            given = [_as_cases(self._at(a, lead, places, fits)) for a in whole]
+            if self.served:
+                given += [self._at(a, lead, positions, fits) for a in whole]
+            result = self.task(*given)
+            results = result if isinstance(result, tuple) else (result,)
+            found = found or [np.empty((n_fits, *r.shape[1:]), r.dtype) for r in results]
+            for array, part in zip(found, results, strict=True):
+                array[block] = part
+        skip = 2 if self.served else 1
+        joined = tuple(array.reshape((*shape, *array.shape[skip:])) for array in found)
+        return joined if len(joined) > 1 else joined[0]
+
+    def _at(
+        self, array: npt.NDArray[Any], lead: tuple[int, ...], places: IntArray, fits: IntArray
+    ) -> npt.NDArray[Any]:
+        """Array (B, k, n, ...) at the k places of some fits, NaN beyond the edges."""
+        of_fit = places[fits % len(places)]
+        outer = np.unravel_index(fits // len(places), lead) if lead else ()
+        inner = np.unravel_index(np.maximum(of_fit, 0), self.pool.sizes)
+        taken = np.array(array[(*(i[:, np.newaxis] for i in outer), *inner)])
+        taken[of_fit < 0] = np.nan
+        return taken
+
+
+def _as_cases(at_places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Arrays (B, k, n, ...) as cases (B, n k, ...), by date and then by position."""
+    by_date = np.swapaxes(at_places, 1, 2)
+    return by_date.reshape(len(at_places), -1, *by_date.shape[3:])
+
+
+def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
+    """A covariate (..., date) for each pooled case (..., case), as the state keeps it."""
+    n = value.sizes[DATE]
+    if not set(pool.dims) & set(value.dims):
+        return value.isel({DATE: pool.repeat(np.arange(n))}).rename({DATE: CASE})
+    (found,) = run_blockwise(
+        PooledTask(_unchanged, pool, (1,)),
+        across(value, pool),
+        core=[(*pool.dims, DATE)],
+        out=[(*pool.own_fits, CASE)],
+        dtypes=[value.dtype],
+        sizes={CASE: n * len(pool.taken), **dict(zip(pool.dims, pool.sizes, strict=True))},
+    )
+    return found
+
+
+def _unchanged(cases: npt.NDArray[Any]) -> Arrays:
+    return cases
+
+
+def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
+    """An array that has all pooled dimensions, before the dates."""
+    sizes = dict(zip(pool.dims, pool.sizes, strict=True))
+    value = value.expand_dims({d: size for d, size in sizes.items() if d not in value.dims})
+    others = [d for d in value.dims if d not in (*pool.dims, DATE)]
+    return value.transpose(*others, *pool.dims, DATE)
+
+
+def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]:
+    """Coordinates of the state: of each pooled case, or of the locations with windows."""
+    known = {n: c for part in form.parts.values() for n, c in part.coords.items()}
+    if pool.own_fits:
+        return {
+            str(name): c.variable
+            for name, c in known.items()
+            if set(c.dims) <= set(pool.dims) and c.dims
+        }
+    at = dict(zip(pool.dims, np.unravel_index(np.array(pool.taken), pool.sizes), strict=True))
+    return {
+        f"calibration_{d}": (CASE, np.tile(known[d].to_numpy()[at[d]], n_dates), known[d].attrs)
+        for d in pool.dims
+        if d in known
+    }

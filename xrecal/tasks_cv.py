@@ -1,0 +1,145 @@
+"""What one Dask task does to cross-validate: for each split fit, predict, reduce, forget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .dims import CaseAxis
+from .methods import Method
+from .methods.base import Cases, NewCases
+from .state import cases_of
+from .typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from .arrays.distributions import Distribution
+
+SEED = 0
+"""Of the random numbers that place an observation within a jump of the forecast's CDF."""
+
+Score: TypeAlias = Callable[["Distribution", FloatArray, FloatArray], FloatArray]
+"""Distributions (L, T), what verified and uniform numbers (L, T), to an array (L, T, ...)."""
+
+
+class Fold(NamedTuple):
+    """One split: which cases, by their position in time, and the method as it suits them."""
+
+    method: Method
+    train: IntArray
+    test: IntArray
+
+
+class CrossValidationTask:
+    """A chunk of locations in, what a method says about cases it was not fitted on out.
+
+    Arguments of the call are the parts of the forecasts (..., n, m), observations and covariates
+    (..., n). Each fit gets the training cases and nothing else, as if a user had selected them:
+    whatever a method chooses, it cannot have seen the others. Distances that are reused
+    were computed among all cases together, so the others reach them in their rounding.
+    """
+
+    def __init__(
+        self,
+        folds: Sequence[Fold],
+        parts: tuple[str, ...],
+        axis: CaseAxis,
+        periods: Mapping[str, float | None],
+        score: Score,
+        size: int | None,
+        min_samples: int,
+        reuse_distances: bool,
+    ) -> None:
+        self.folds, self.parts, self.axis, self.periods = folds, parts, axis, periods
+        self.score, self.size, self.min_samples = score, size, min_samples
+        self.reuse_distances = reuse_distances and any(f.method.keeps_cases for f in folds)
+
+    def __call__(self, *args: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Run the task on one chunk."""
+        from .arrays.cases import location_blocks
+        from .arrays.pairwise import pairwise_distances
+
+        parts = dict(zip(self.parts, args[: len(self.parts)], strict=True))
+        lead, cases, _ = cases_of(parts, args[len(self.parts) :], self.periods, self.axis)
+        assert cases.forecasts is not None
+        shape = cases.observations.shape
+        own = () if self.size is None else (self.size,)
+        result = np.full((*shape, *own), np.nan, cases.forecasts.loc.dtype)
+        for block in location_blocks(shape[0], self._bytes_each(shape[1])):
+            here = cases.take(block)
+            if self.reuse_distances:
+                assert here.forecasts is not None
+                here = replace(here, squared=pairwise_distances(here.forecasts))
+            for fold in self.folds:
+                result[block, fold.test] = self._predict(here, fold)
+        return result.reshape((*lead, shape[1], *own))
+
+    def _predict(self, cases: Cases, fold: Fold) -> FloatArray:
+        """Scores (L, T, ...) of the cases that a split tests."""
+        from .arrays.pit import hash_uniform
+
+        train, new = select_cases(cases, fold.train), as_new(cases, fold)
+        fitted = fold.method.fit_locations(train, self.min_samples)
+        distribution = fold.method.predict_locations(new, train, fitted)
+        observed = cases.observations[:, fold.test]
+        uniform = hash_uniform(SEED, np.zeros(1, np.int64), cases.observations.shape[1])
+        return self.score(
+            distribution, observed, np.broadcast_to(uniform[:, fold.test], observed.shape)
+        )
+
+    def _bytes_each(self, n: int) -> int:
+        """Of the largest arrays of a location: distances, and weights of the tested forecasts."""
+        rows = max(
+            fold.test.size
+            * fold.method.slots(fold.train.size)[0].size
+            * (1 if fold.method.shares_members else 2)
+            for fold in self.folds
+        )
+        return 8 * (rows + (n * n if self.reuse_distances else 0))
+
+
+def select_cases(cases: Cases, which: IntArray) -> Cases:
+    """Some of the cases, as if there were no others."""
+    from .arrays.forms import Forecasts
+
+    assert cases.forecasts is not None
+    parts = (None if part is None else part[:, which] for part in cases.forecasts)
+    return Cases(
+        Forecasts(*parts),  # type: ignore[arg-type]
+        cases.observations[:, which],
+        cases.covariates.take((slice(None), which)),
+        cases.axis.take(which),
+        _distances(cases, which, which),
+    )
+
+
+def as_new(cases: Cases, fold: Fold) -> NewCases:
+    """The cases that a split tests as forecasts, with their distances to those it trains on."""
+    new = replace(cases, squared=None).as_new(fold.test)
+    return replace(new, across=_distances(cases, fold.test, fold.train))
+
+
+def _distances(cases: Cases, rows: IntArray, columns: IntArray) -> FloatArray | None:
+    if cases.squared is None:
+        return None
+    return np.ascontiguousarray(cases.squared[:, rows[:, np.newaxis], columns])
+
+
+def quantiles_from(
+    distribution: Distribution, observed: FloatArray, uniform: FloatArray, levels: FloatArray
+) -> FloatArray:
+    """Quantiles (L, T, k)."""
+    return distribution.quantile(levels)
+
+
+def crps_from(distribution: Distribution, observed: FloatArray, uniform: FloatArray) -> FloatArray:
+    """CRPS (L, T)."""
+    return distribution.crps(observed)
+
+
+def pit_from(distribution: Distribution, observed: FloatArray, uniform: FloatArray) -> FloatArray:
+    """Probability integral transform (L, T)."""
+    return distribution.pit(observed, uniform)

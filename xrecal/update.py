@@ -1,0 +1,293 @@
+"""Update: more cases for a fitted model, which keeps what its fit has chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from .covariates import Given, read_covariates
+from .dims import CaseAxis, case_axis
+from .ensembles import task_parts
+from .forms import Form, Labelled
+from .matching import check_forecast, check_periods, explicit_member_dim
+from .methods.base import Updatable
+from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from .parallel import require_one_chunk, run_blockwise
+from .recalibrate import dates_of
+from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
+from .state import cases_of
+from .tasks import COVARIATE
+from .typing import IntArray
+
+ADDED, ADDED_MEMBER, KEPT, KEPT_MEMBER = "added", "added_member", "kept", "kept_member"
+"""Dimensions inside tasks, where old and new cases have their own."""
+
+PARTS = ("loc", "scale", "weights")
+
+
+def update(
+    model: Recalibrator,
+    hindcast: Labelled,
+    observations: Observations,
+    covariates: Given = None,
+) -> Recalibrator:
+    """A model with more cases; see :meth:`Recalibrator.update`."""
+    for fitted in model.variables.values():
+        _require_updatable(fitted)
+    member_dim = explicit_member_dim(model, hindcast)
+    paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
+    if len(paired) == len(model.variables) == 1:
+        paired = dict(zip(model.variables, paired.values(), strict=True))
+    if set(paired) != set(model.variables):
+        raise ValueError(
+            f"the model has the variables {list(model.variables)}, but hindcast has "
+            f"{list(paired)}; update all of them, or one alone: model[name].update(...)"
+        )
+    variables = {
+        name: _update_variable(*paired[name], fitted, covariates)
+        for name, fitted in model.variables.items()
+    }
+    return replace(model, variables=variables)
+
+
+def _require_updatable(fitted: FittedVariable) -> None:
+    name = type(fitted.method).__name__
+    anew = "fit anew with all cases: hindcast.recal.fit(observations, model.method)"
+    if not isinstance(fitted.method, Updatable):
+        raise ValueError(f"{name} keeps nothing that more cases could join; {anew}")
+    if fitted.pool is not None:
+        raise ValueError(f"the model is {fitted.pool}, and a pooled one cannot be updated; {anew}")
+
+
+def _update_variable(
+    form: Form, observed: xr.DataArray, fitted: FittedVariable, covariates: Given
+) -> FittedVariable:
+    check_forecast(form, fitted, name="hindcast")
+    pairs = in_order(pair_cases(form, observed, fitted.dim, name="hindcast"))
+    for part in pairs.form.parts.values():
+        require_one_chunk(part, (fitted.dim, form.member_dim), name="hindcast")
+    require_one_chunk(pairs.observations, (fitted.dim,), name="observations")
+    given = read_covariates(
+        tuple(fitted.periods), pairs.form, fitted.dim, covariates, name="hindcast", fitting=True
+    )
+    check_periods(given, fitted, names=("the new hindcast", "that of the fit"))
+    n_kept, n_added = fitted.state.sizes[CASE], pairs.observations.sizes[fitted.dim]
+    labels, order = _join_labels(pairs, fitted, n_kept + n_added)
+    added = case_axis(pairs.observations.assign_coords(dates_of(pairs)), fitted.dim)
+    axis = _join_axes(fitted.axis, added).take(order)
+    fitted.method.check(axis, n_kept + n_added)  # raises where dates are needed and missing
+    state = _join_states(fitted, _added_state(pairs, fitted, added, given), order)
+    return replace(
+        fitted,
+        axis=axis,
+        n_matched=fitted.n_matched + pairs.n_matched,
+        n_forecasts=fitted.n_forecasts + n_added,
+        n_added=fitted.n_added + n_added,
+        state=state.assign_coords(labels),
+    )
+
+
+def _join_labels(
+    pairs: Pairs, fitted: FittedVariable, n: int
+) -> tuple[dict[str, tuple[str, Any, dict[str, Any]]], IntArray]:
+    """Labels of all cases, ascending, and the order that makes them so."""
+    dim, name = fitted.dim, f"calibration_{fitted.dim}"
+    new = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
+    if bool(new) != (name in fitted.state.coords):
+        bare, other = ("the model", "hindcast") if new else ("hindcast", "the model")
+        raise ValueError(
+            f"{bare} has no labels along {dim!r}, but {other} has; cases are told apart by them, "
+            "so fit and update with labels or both without"
+        )
+    if not new:
+        return {}, np.arange(n)
+    coordinate = fitted.state.coords[name]
+    kept = coordinate.to_index()
+    types = type(kept[0]), type(new[0][0])
+    if types[0] != types[1]:
+        raise ValueError(
+            f"labels along {dim!r} are of the type {types[1].__name__} in hindcast, but "
+            f"{types[0].__name__} in the model; use the same calendar and type"
+        )
+    known = new[0].isin(kept)
+    if known.any():
+        raise ValueError(
+            f"{int(known.sum())} of {known.size} labels along {dim!r} of hindcast are in the model "
+            f"already, first {new[0][known][0]}; leave them out"
+        )
+    joined = kept.append(new[0])
+    order = np.asarray(joined.argsort())
+    return {name: (CASE, joined[order], coordinate.attrs)}, order
+
+
+def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
+    """Dates of both, where both are dated."""
+    pairs = ((kept.year, added.year), (kept.season, added.season), (kept.days, added.days))
+    return CaseAxis(*(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs))
+
+
+def _added_state(
+    pairs: Pairs, fitted: FittedVariable, axis: CaseAxis, covariates: Mapping[str, xr.DataArray]
+) -> dict[str, xr.DataArray]:
+    """What the added cases bring to the state, over the dimension ``ADDED``, and new counts."""
+    form, method = pairs.form, fitted.method
+    loops = fitted.locations
+    parts = task_parts(form, loops, {fitted.dim: ADDED, form.member_dim: ADDED_MEMBER})
+    others = {
+        name: value.drop_vars(list(value.coords))
+        .rename({fitted.dim: ADDED})
+        .transpose(*[d for d in loops if d in value.dims], ADDED)
+        for name, value in {"observations": pairs.observations, **covariates}.items()
+    }
+    chosen = {
+        str(name): v.drop_vars(list(v.coords))
+        for name, v in fitted.state.items()
+        if CASE not in v.dims
+    }
+    core = {name: tuple(d for d in v.dims if d not in loops) for name, v in chosen.items()}
+    own = [
+        str(name)
+        for name, v in fitted.state.items()
+        if CASE in v.dims
+        and name not in (*PARTS, "observations")
+        and not str(name).startswith(COVARIATE)
+    ]
+    kept = tuple(parts) if method.keeps_cases else ()
+    results = run_blockwise(
+        _UpdateTask(
+            fitted,
+            {name: len(dims) for name, dims in core.items()},
+            tuple(parts),
+            tuple(own),
+            axis,
+        ),
+        *chosen.values(),  # first, as they have all locations in their order
+        *(part.drop_vars(list(part.coords)) for part in parts.values()),
+        *others.values(),
+        core=[
+            *core.values(),
+            *[(ADDED, ADDED_MEMBER)] * len(parts),
+            *[(ADDED,)] * len(others),
+        ],
+        out=[*[(ADDED, ADDED_MEMBER)] * len(kept), (ADDED,), (), (), *[(ADDED,)] * len(own)],
+        dtypes=[
+            *(parts[name].dtype for name in kept),
+            others["observations"].dtype,
+            np.int32,
+            np.int8,
+            *(fitted.state[name].dtype for name in own),
+        ],
+        sizes={},
+    )
+    names = [*kept, "observations", "n_cases", "status", *own]
+    found = dict(zip(names, results, strict=True))
+    return found | {COVARIATE + name: others[name] for name in covariates}
+
+
+class _UpdateTask:
+    """State and new cases of a chunk of locations in, the new part of the state out."""
+
+    def __init__(
+        self,
+        fitted: FittedVariable,
+        chosen: Mapping[str, int],
+        parts: tuple[str, ...],
+        own: tuple[str, ...],
+        axis: CaseAxis,
+    ) -> None:
+        self.method, self.periods = fitted.method, fitted.periods
+        self.n_kept = fitted.state.sizes[CASE]
+        self.chosen, self.parts, self.own, self.axis = chosen, parts, own, axis
+
+    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        from .arrays.forms import sort_members
+        from .arrays.status import INVALID
+
+        known, args = args[: len(self.chosen)], args[len(self.chosen) :]
+        parts = dict(zip(self.parts, args, strict=False))
+        lead, cases, invalid = cases_of(parts, args[len(parts) :], self.periods, self.axis)
+        fitted = {}
+        for (name, n_core), a in zip(self.chosen.items(), known, strict=True):
+            core = a.shape[a.ndim - n_core :]
+            fitted[name] = np.broadcast_to(a, (*lead, *core)).reshape(-1, *core)
+        assert isinstance(self.method, Updatable)
+        assert cases.forecasts is not None
+        own = self.method.update_locations(cases, fitted, self.n_kept)
+        used = np.isfinite(cases.observations).sum(-1)
+        kept = sort_members(cases.forecasts)._asdict() if self.method.keeps_cases else {}
+        found = (
+            *(kept[name].astype(parts[name].dtype, copy=False) for name in parts if kept),
+            cases.observations,
+            (fitted["n_cases"] + used).astype(np.int32),
+            (fitted["status"] | (INVALID * invalid)).astype(np.int8),
+            *(own[name] for name in self.own),
+        )
+        return tuple(a.reshape((*lead, *a.shape[1:])) for a in found)
+
+
+def _join_states(
+    fitted: FittedVariable, added: dict[str, xr.DataArray], order: IntArray
+) -> xr.Dataset:
+    """The state with all cases in order."""
+    state = fitted.state
+    kept = {str(name): v.drop_vars(list(v.coords)) for name, v in state.items()}
+    if "weights" in {**kept, **added} and fitted.method.keeps_cases:
+        kept.setdefault("weights", xr.ones_like(kept["loc"]))
+        added.setdefault("weights", xr.ones_like(added["loc"]))
+    whole = state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in state.dims])
+    found: dict[Hashable, xr.Variable] = {}
+    for name, old in kept.items():
+        joined = old
+        if CASE in old.dims:
+            joined = _join(old, added[name], order)
+        elif name in added:
+            joined = added[name]
+        found[name] = joined.assign_attrs(old.attrs).variable
+    return whole.assign(found)[list(found)]
+
+
+def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataArray:
+    """Kept and added cases (..., case) or (..., case, member), in order."""
+    names = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
+    kept = kept.rename({d: new for d, new in names.items() if d in kept.dims})
+    core: list[tuple[str, ...]] = [(KEPT,), (ADDED,)]
+    sizes: dict[Hashable, int] = {CASE: order.size}
+    out: tuple[str, ...] = (CASE,)
+    if ADDED_MEMBER in added.dims:
+        core, out = [(KEPT, KEPT_MEMBER), (ADDED, ADDED_MEMBER)], (CASE, CASE_MEMBER)
+        sizes[CASE_MEMBER] = max(kept.sizes[KEPT_MEMBER], added.sizes[ADDED_MEMBER])
+    (joined,) = run_blockwise(
+        _JoinTask(order, len(out)),
+        kept,
+        added.drop_vars(list(added.coords)),
+        core=core,
+        out=[out],
+        dtypes=[kept.dtype],
+        sizes=sizes,
+    )
+    return joined
+
+
+class _JoinTask:
+    """Two arrays with ``n_core`` last axes in, one with the cases of both out."""
+
+    def __init__(self, order: IntArray, n_core: int) -> None:
+        self.order, self.n_core = order, n_core
+
+    def __call__(self, kept: npt.NDArray[Any], added: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        k = self.n_core
+        lead = np.broadcast_shapes(kept.shape[: kept.ndim - k], added.shape[: added.ndim - k])
+        width = max(kept.shape[-1], added.shape[-1])
+        both = []
+        for array in (kept, added):
+            if k == 2:  # missing members
+                room = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
+                array = np.pad(array, room, constant_values=np.nan)
+            both.append(np.broadcast_to(array, (*lead, *array.shape[array.ndim - k :])))
+        joined = np.concatenate(both, axis=-k).astype(kept.dtype, copy=False)
+        return np.take(joined, self.order, axis=-k)
