@@ -32,6 +32,13 @@ def new_cases(n=7, seed=1, **sizes):
     return ensemble_and_truth(n=n, seed=seed, start="2011-01-15", **sizes)
 
 
+def fraction(time):
+    """Part of the year that has passed, from the calendar."""
+    start = time.to_numpy().astype("datetime64[Y]")
+    length = (start + 1).astype("datetime64[ns]") - start.astype("datetime64[ns]")
+    return (time.to_numpy() - start.astype("datetime64[ns]")) / length
+
+
 def _weights(ensemble):
     rng = np.random.default_rng(5)
     return ensemble.copy(data=rng.integers(0, 4, ensemble.shape) + 0.25).drop_attrs()

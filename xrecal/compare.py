@@ -53,8 +53,8 @@ def compare(
         To fit on, as for ``hindcast.recal.fit``; one variable.
     methods : sequence or mapping from label to Method, optional
         EMOS, CKME and LinearPool if not given. Methods of one class are labelled by what
-        differs. The raw forecast and climatology are always scored too; a ``Climatology`` labelled "climatology"
-        takes the place of the plain one as reference.
+        differs. The raw forecast and climatology are always scored too; a ``Climatology``
+        labelled "climatology" takes the place of the plain one as reference.
     forecast : DataArray or Dataset, optional
         Forecasts to score, in the form of the hindcast. Without them the hindcast is
         cross-validated.

@@ -11,6 +11,7 @@ import xarray as xr
 
 import xrecal
 
+from .agreement import agreements, report
 from .sets import SOURCES
 
 RESULTS = Path(__file__).parents[1] / "results" / "skill.csv"
@@ -18,6 +19,8 @@ BASELINES = ("raw", "climatology", "EMOS", "EMOS + season", "IDR")
 VARYING = "EMOS + season 2"
 """EMOS whose spread depends on the season too: harder to beat, and told beside the others."""
 LIMIT, WORST, GUARD = 0.98, 1.01, 1.02
+AGREEMENT = ("innsbruck", "frankfurt", "toulouse", "mjo")
+"""Sources on which cross-validated skill is held against that of later years."""
 
 
 def methods(season):
@@ -138,7 +141,9 @@ def main(quick=False):
     else:
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
             results = [result for found in workers.map(run_source, SOURCES) for result in found]
+            agreed = [row for found in workers.map(agreements, AGREEMENT) for row in found]
         store(results)
+        print("\n".join(report(agreed)))
     print("\n".join(table(results)))
     judged = [ratio(result, "LinearPool") for result in results if not result["guard"]]
     guards = [ratio(result, "LinearPool") for result in results if result["guard"]]

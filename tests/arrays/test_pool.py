@@ -22,7 +22,7 @@ def normals(rng, n, loc, scale, passes=1):
 
 def mixture_crps(quantiles, weights, y):
     """Mean CRPS of mixtures (C, n, Q) with weights (C,), from the formula."""
-    n_components, n, q = quantiles.shape
+    _, n, q = quantiles.shape
     members = quantiles.transpose(1, 0, 2).reshape(n, -1)
     mass = np.broadcast_to(np.repeat(weights, q) / q, members.shape)
     return crps(y, members, mass).mean()

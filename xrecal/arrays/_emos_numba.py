@@ -232,8 +232,8 @@ def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
 def fit_location(x, v, y, r, lower, upper, in_spread, coefficients):  # type: ignore[no-untyped-def]
     """Fit one location to complete cases x, v, y (n,) and r (n, K), left as they are.
 
-    All arrays float64 and C-contiguous, v >= 0, no NaN; without bound `lower` and `upper` are
-    infinite. Without `in_spread` h is 0. Fills `coefficients` (4 + 2K,); returns if converged.
+    float64, C-contiguous, v >= 0, no NaN; no bound is infinite; h = 0 without `in_spread`. Fills
+    `coefficients` (4 + 2K,); returns if converged.
     """
     v_mean, v_std = _moments(v)
     # A constant spread tells c and d apart no more than none does: leave it all to c.
@@ -243,8 +243,7 @@ def fit_location(x, v, y, r, lower, upper, in_spread, coefficients):  # type: ig
         bounded[i] = min(max(y[i], lower), upper)
     y_mean, y_std = _moments(bounded)
     size = coefficients.size if in_spread else 4 + r.shape[1]
-    if y.size < CASES_PER_PARAMETER * size:
-        size = 4
+    size = size if y.size >= CASES_PER_PARAMETER * size else 4
     while True:
         for i in range(y.size):
             cases[i, 0] = bounded[i] - y_mean if y_std > 0.0 else 0.0
