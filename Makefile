@@ -43,6 +43,7 @@ bench: .venv/.dev ## measured ratios of the performance budgets
 
 skill: .venv/.dev ## CRPS of all methods on real forecasts, into benchmarks/results/skill.csv
 	$(BIN)/python -m benchmarks.skill
+	$(BIN)/python -m benchmarks.small_samples
 
 clean:
 	rm -rf .venv demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

@@ -32,7 +32,10 @@ def main(output: Path) -> None:
     calibrated = forecast.recal.apply(model)
     calibrated.to_netcdf(output / "calibrated.nc")
 
-    scores = xrecal.compare(hindcast, observations, forecast=forecast, verification=verification)
+    methods = [xrecal.EMOS(), xrecal.CKME(), xrecal.LinearPool(condition_on=())]  # no seasons here
+    scores = xrecal.compare(
+        hindcast, observations, methods, forecast=forecast, verification=verification
+    )
     print(scores, end="\n\n")
     print("CRPS by lead time (days)")
     print(scores.crps.mean("location").to_pandas().round(3).to_string(), end="\n\n")

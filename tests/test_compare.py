@@ -30,7 +30,7 @@ def test_scores_are_those_of_the_models(chunks):
     hindcast, forecast = HINDCAST, NEW
     if chunks is not None:
         hindcast, forecast = hindcast.chunk(chunks), forecast.chunk(chunks)
-    result = compare(forecast=forecast, hindcast=hindcast)
+    result = compare([xrecal.EMOS(), xrecal.CKME()], forecast=forecast, hindcast=hindcast)
     assert list(result.method.to_numpy()) == ["raw", "climatology", "EMOS", "CKME"]
     assert not result.chunks
     expected = {"raw": NEW.recal.crps(VERIFIED)} | {
@@ -48,7 +48,7 @@ def test_scores_are_those_of_the_models(chunks):
 
 
 def test_skill_is_one_minus_the_ratio():
-    result = compare()
+    result = compare([xrecal.EMOS(), xrecal.CKME()])
     for reference in ("raw", "climatology"):
         skill = result[f"skill_{reference}"]
         expected = 1 - result.crps / one(result, reference).crps
@@ -98,8 +98,14 @@ def test_labels():
         compare({"raw": xrecal.EMOS()})
 
 
-def test_table():
+def test_the_pool_is_among_the_methods_if_none_are_named():
     result = compare()
+    labels = ["raw", "climatology", "EMOS", "CKME", "LinearPool"]
+    assert list(result.method.to_numpy()) == labels
+
+
+def test_table():
+    result = compare([xrecal.EMOS(), xrecal.CKME()])
     head, *rows, foot = repr(result).splitlines()
     shown = ["CRPS", "±", "skill v climatology", "p", "skill v raw", "p", "seconds"]
     assert " ".join(head.split()) == " ".join(shown)

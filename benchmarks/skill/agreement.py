@@ -1,5 +1,7 @@
 """Cross-validated skill on the training years against the skill on the years that followed."""
 
+import warnings
+
 import numpy as np
 
 import xrecal
@@ -34,6 +36,7 @@ def skill(scores, reference):
 
 def agreements(source):
     """Set, method, both skills with their errors, and how many errors they are apart."""
+    warnings.filterwarnings("ignore", "season learned from")  # ten months at Toulouse
     found = []
     for one in SOURCES[source]():
         dim = "time" if "time" in one.hindcast.dims else "init"

@@ -2,6 +2,7 @@
 
 import csv
 import time
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -56,6 +57,7 @@ def score_method(one, method):
 
 def score_set(one):
     """CRPS of each method on one set, its number of cases, and the weights of the pool."""
+    warnings.filterwarnings("ignore", "season learned from")  # ten months at Toulouse
     raw = one.forecast.recal.crps(one.observations)
     scores, weights, start = {"raw": raw}, {}, time.perf_counter()
     for label, method in methods(one.season).items():
