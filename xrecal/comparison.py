@@ -21,10 +21,23 @@ _P = "two-sided p-value of equal CRPS, Diebold-Mariano with autocorrelation"
 class Comparison(xr.Dataset):
     """Dataset of scores by method, which prints as a table.
 
-    ``sel`` has an argument named ``method``, so one is picked by ``sel({"method": "CKME"})``.
+    ``sel(method="CKME")`` picks one, although ``sel`` of other Datasets has such an argument.
     """
 
     __slots__ = ()
+
+    def sel(
+        self,
+        indexers: Any = None,
+        method: Any = None,
+        tolerance: Any = None,
+        drop: bool = False,
+        **indexers_kwargs: Any,
+    ) -> Any:
+        """As :meth:`xarray.Dataset.sel`, with ``method`` the label of a method of recalibration."""
+        if method is not None:
+            indexers = {**(indexers or {}), "method": method}
+        return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
 
     def __repr__(self) -> str:
         """Table of scores over all locations, each weighted by its number of cases."""

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import xarray as xr
 
 from .attributes import describing
@@ -16,6 +15,7 @@ from .dims import CaseAxis, case_axis
 from .forms import Form, Labelled, require_distances
 from .labels import users_stacklevel
 from .methods import CKME, Method
+from .methods.base import is_whole, names_of
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk
 from .pooling import DATE, PoolOver, read_pool
@@ -112,7 +112,7 @@ def checked(method: Method, condition_on: str | tuple[str, ...] | None, min_samp
             f"method must be settings such as {hint}, got {_short(method)}; "
             "write hindcast.recal.fit(observations, method)"
         )
-    if not isinstance(min_samples, (int, np.integer)) or min_samples < 2:
+    if not is_whole(min_samples) or min_samples < 2:
         raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
     return conditioned(method, condition_on)
 
@@ -120,7 +120,14 @@ def checked(method: Method, condition_on: str | tuple[str, ...] | None, min_samp
 def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
     """The method with ``condition_on`` filled in where it is None."""
     has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
-    if condition_on is None or method.condition_on is not None or not has_field:
+    if condition_on is None or not has_field:
+        return method
+    if method.condition_on is not None:
+        if names_of(method.condition_on) != names_of(condition_on):
+            raise ValueError(
+                f"condition_on={condition_on!r} in the call differs from that of {method}; "
+                "give it once"
+            )
         return method
     return replace(method, condition_on=condition_on)  # type: ignore[type-var]
 

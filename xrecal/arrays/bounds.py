@@ -10,6 +10,9 @@ from xrecal.typing import FloatArray
 SHARE = 0.05
 """Share of the observations that equal an end of their range exactly if it is a bound."""
 
+FEWEST = 5
+"""How many these must be: one of 20 observations is at each end of any variable."""
+
 
 def find_bounds(
     observations: FloatArray, bounds: str | tuple[float | None, float | None] | None = "auto"
@@ -21,9 +24,10 @@ def find_bounds(
     observations : array of float, shape (L, n)
         NaN where unknown.
     bounds : "auto", (lower, upper) or None
-        "auto": an end of the observed range is a bound if at least 5 % of the observations equal
-        it. Numbers are bounds at every location where no observation lies beyond them, None in
-        place of one means that there is none there.
+        "auto": an end of the observed range is a bound if at least 5 % of the observations, and
+        five of them, equal it, and more than equal the value next to it (rounded values tie
+        everywhere). Numbers are bounds at every location where no observation lies beyond them,
+        None in place of one means that there is none there.
 
     Returns
     -------
@@ -41,18 +45,21 @@ def find_bounds(
     least = np.where(known, observations, np.inf).min(-1, initial=np.inf)
     most = np.where(known, observations, -np.inf).max(-1, initial=-np.inf)
     if not isinstance(bounds, str):
-        below, above = (-np.inf if bounds[0] is None else bounds[0]), bounds[1]
-        above = np.inf if above is None else above
-        violated = (least < below) | (most > above)
-        return (
-            np.where(violated, -np.inf, float(below)),
-            np.where(violated, np.inf, float(above)),
-            violated,
-        )
-    enough = SHARE * known.sum(-1)
-    varies = known.any(-1) & (least < most)
-    at_least = (observations == least[:, np.newaxis]).sum(-1)
-    at_most = (observations == most[:, np.newaxis]).sum(-1)
-    lower[varies & (at_least >= enough)] = least[varies & (at_least >= enough)]
-    upper[varies & (at_most >= enough)] = most[varies & (at_most >= enough)]
+        start = -np.inf if bounds[0] is None else float(bounds[0])
+        end = np.inf if bounds[1] is None else float(bounds[1])
+        violated = (least < start) | (most > end)
+        return np.where(violated, -np.inf, start), np.where(violated, np.inf, end), violated
+    below, above = _is_bound(observations, least), _is_bound(-observations, -most)
+    lower[below], upper[above] = least[below], most[above]
     return lower, upper, violated
+
+
+def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether the least observation (L,) of each location is a lower bound."""
+    known = np.isfinite(observations)
+    above = known & (observations > least[:, np.newaxis])
+    following = np.where(above, observations, np.inf).min(-1, initial=np.inf)
+    at_least = (observations == least[:, np.newaxis]).sum(-1)
+    at_following = (observations == following[:, np.newaxis]).sum(-1)
+    enough = np.maximum(SHARE * known.sum(-1), FEWEST)
+    return np.asarray(above.any(-1) & (at_least >= enough) & (at_least > at_following))

@@ -41,7 +41,7 @@ class OrderedCases(NamedTuple):
     target: FloatArray
     """(L, n) observations"""
     weight: FloatArray
-    """(L, n) how much each case counts"""
+    """(L, n) logarithm to base 2 of how much each case counts, up to a constant"""
     slot: IntArray
     """(L, n) place of each case among all"""
     step: IntArray

@@ -146,11 +146,14 @@ def _half_lives(known: Calibration, settings: Settings, half_life: float | str) 
         return np.full(n_locations, float(half_life))
     if known.days is None:
         raise ValueError("half_life='cv' needs days, the dates of the cases")
-    span = float(np.ptp(known.days)) or 1.0
+    used = np.isfinite(known.observations)
+    first = np.where(used, known.days, math.inf).min(-1, initial=math.inf)
+    last = np.where(used, known.days, -math.inf).max(-1, initial=-math.inf)
+    span = np.where(last > first, last - first, 1.0)
     lives, smallest = np.full(n_locations, math.inf), np.full(n_locations, math.inf)
     forward = known._replace(groups=known.step, blocks=5)
     for part in HALF_LIVES:
-        trial = np.full(n_locations, part * span)
+        trial = part * span
         found, _, _ = search_locations(forward, settings, trial, forward=True)
         loss = np.where(np.isnan(found.loss), math.inf, found.loss).min(-1)
         better = loss < smallest

@@ -130,13 +130,18 @@ def moments_of(forecasts: Forecasts, *, centred: bool) -> tuple[FloatArray, Floa
 
 
 def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> FloatArray:
-    """How much each case counts, (L, n)."""
+    """Logarithm to base 2 of how much each case counts, (L, n), up to a constant."""
     if np.isinf(half_life).all():
-        return np.broadcast_to(1.0, (half_life.size, n))
+        return np.broadcast_to(0.0, (half_life.size, n))
     if days is None:
         raise ValueError("a half-life needs days, the dates of the cases")
-    age = np.max(days) - days
-    return np.maximum(2.0 ** (-age / half_life[:, np.newaxis]), SMALLEST_WEIGHT)
+    return np.asarray(days, np.float64) / half_life[:, np.newaxis]
+
+
+def roots_of(logarithm: FloatArray) -> FloatArray:
+    """Roots of the weights of the cases used (n,), of which the largest is 1."""
+    weight = 2.0 ** (logarithm - logarithm.max(initial=-np.inf))
+    return np.asarray(np.sqrt(np.maximum(weight, SMALLEST_WEIGHT)))
 
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:

@@ -135,8 +135,9 @@ def _fit_location(
     n_choices = n_supports * widening.size
     if settings.ridge is None or grid_only or n_choices > 1:  # the grid is also for its losses
         search = Search(one, bandwidth, bounds, folds[0], candidates)
-        # Where all forecasts are the same, they say nothing whatever the ridge.
-        given = 1.0 if identical and settings.ridge is None else settings.ridge
+        # Forecasts that are all the same say nothing whatever the ridge; covariates may.
+        silent = identical and not (strength > 0).any()
+        given = 1.0 if silent and settings.ridge is None else settings.ridge
         best = search.run(given)
         records[0] = best.recorded
         for part, later in enumerate(folds[1:], 1):

@@ -12,6 +12,7 @@ from ._normal_numba import fill_normal_distances
 from .cases import NewForecasts, OrderedCases
 from .covariates import feature_weights
 from .distance import cross_distances, self_distances
+from .embedding import roots_of
 from .kernel import positive_median
 from .losses import median_gap
 
@@ -29,7 +30,7 @@ class Location:
     precision: FloatArray
     """(k,) weight of each feature in it"""
     root: FloatArray
-    """(n,) roots of the case weights, the last case having 1"""
+    """(n,) roots of the case weights, the heaviest case having 1"""
     mean: FloatArray
     """(n,) of the ensembles"""
     variance: FloatArray
@@ -69,7 +70,7 @@ def locate(
         median,
         feature_distances(features, features, precision),
         precision,
-        np.sqrt(cases.weight[cell, :n] / cases.weight[cell, n - 1]),
+        roots_of(cases.weight[cell, :n]),
         cases.mean[cell, :n],
         cases.variance[cell, :n],
         features,

@@ -10,14 +10,18 @@ from xrecal.typing import FloatArray
 
 from ._compiled import inner, kernel
 
-STEPS = 20
+STEPS = 10
 """Components added to a mixture, one after the other, with replacement."""
 
-RESAMPLES = 20
+RESAMPLES = 50
 """Bootstrap samples of the cases over which the weights are averaged."""
 
-PRIOR_CASES = 12
-"""Cases that the belief in the raw forecast is worth: decides with 30 cases, not with 300."""
+PRIOR_CASES = 30
+"""Number of cases with which the belief in the raw forecast counts as much as they do.
+
+Beside n cases it counts as (30 / n)³ of them: it decides below 30 cases, is worth 7 of 60, and
+less than half a case from 250 on.
+"""
 
 BLOCKS = 30
 """Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
@@ -32,25 +36,26 @@ def pool_weights(
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
         Held-out forecasts of n cases, in the order of time, by C components: quantiles at the
-        levels (i - ½) / Q, in any unit. P times over, from different ways of holding out. Cases
-        where a component is NaN are left out.
+        levels (i - ½) / Q, in any unit. P times over, from different ways of holding out. A
+        component that is NaN in half of the cases or more gets no weight; cases where another one
+        is NaN are left out.
     observations : array of float, shape (L, n)
         What verified; NaN where unknown.
     raw : array of float, shape (L, n, Q), optional
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
-        CRPS is added that of 12 cases in which the raw forecast is right.
+        CRPS of n cases is added (30 / n)³ times that of n cases in which the raw forecast is right.
 
     Returns
     -------
     array of float64, shape (L, C)
-        Weights >= 0 that sum to one, multiples of 1/400; NaN without a case.
+        Weights >= 0 that sum to one, multiples of 1/500; NaN without a case.
 
     Notes
     -----
     The CRPS of a mixture is a quadratic form of its weights, :math:`v^T S v` with
     :math:`S_{cd} = \frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` averaged over cases, so one
     pass over the cases, O(C² n Q), serves all mixtures. Components are added greedily [1]_ to
-    each of 20 bootstrap samples of blocks of cases, and the weights averaged: the best mixture of
+    each of 50 bootstrap samples of blocks of cases, and the weights averaged: the best mixture of
     few cases would fit their noise. Observations drawn from the raw forecast R add
     :math:`\frac12 (E|X_c - R| + E|X_d - R| - E|X_c - X_d|)` to S.
 
@@ -78,17 +83,18 @@ def _fill_weights(
 ) -> None:
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
+        usable = _usable(quantiles[cell], observations[cell])
         scores = np.zeros((n_passes * BLOCKS, n_components, n_components))
         used = 0
         for p in range(n_passes):
             counted = 0
             for i in range(n):
-                counted += _is_complete(quantiles[cell, p], observations[cell], i)
+                counted += _is_complete(quantiles[cell, p], observations[cell], i, usable)
             rank = 0
             for i in range(n):
-                if _is_complete(quantiles[cell, p], observations[cell], i):
+                if _is_complete(quantiles[cell, p], observations[cell], i, usable):
                     block = used + rank * min(BLOCKS, counted) // counted
-                    prior = prior_cases / counted if not np.isnan(raw[cell, i, 0]) else 0.0
+                    prior = (prior_cases / counted) ** 3 if not np.isnan(raw[cell, i, 0]) else 0.0
                     _add_scores(
                         quantiles[cell, p], observations[cell, i], i, raw[cell, i], prior,
                         scores[block],
@@ -107,16 +113,30 @@ def _fill_weights(
                 block = int((state >> np.uint64(33)) % np.uint64(used))
                 for c in range(n_components):
                     for d in range(n_components):
-                        total[c, d] += scores[block, c, d]
-            _greedy(total, out[cell])
+                        if usable[c] and usable[d]:
+                            total[c, d] += scores[block, c, d]
+            _greedy(total, usable, out[cell])
 
 
 @inner
-def _is_complete(quantiles: Any, observations: Any, i: int) -> bool:
-    """Whether all components (C, n, Q) forecast case i, and it was observed."""
+def _usable(quantiles: Any, observations: Any) -> Any:
+    """Whether each component (P, C, n, Q) forecasts most of the cases that any forecasts."""
+    n_passes, n_components, n = quantiles.shape[:3]
+    counts = np.zeros(n_components)
+    for p in range(n_passes):
+        for c in range(n_components):
+            for i in range(n):
+                if not (np.isnan(observations[i]) or np.isnan(quantiles[p, c, i, 0])):
+                    counts[c] += 1
+    return 2 * counts > np.max(counts)
+
+
+@inner
+def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool:
+    """Whether all usable components (C, n, Q) forecast case i, and it was observed."""
     complete = not np.isnan(observations[i])
     for c in range(quantiles.shape[0]):
-        complete = complete and not np.isnan(quantiles[c, i, 0])
+        complete = complete and (not np.isnan(quantiles[c, i, 0]) or not usable[c])
     return complete
 
 
@@ -159,7 +179,7 @@ def _mean_distance(x: Any, z: Any) -> float:
 
 
 @inner
-def _greedy(scores: Any, weights: Any) -> None:
+def _greedy(scores: Any, usable: Any, weights: Any) -> None:
     """Add the share of each component in the mixture that greedy steps build."""
     n = weights.size
     product = np.zeros(n)  # of the scores with the counts so far
@@ -168,7 +188,7 @@ def _greedy(scores: Any, weights: Any) -> None:
         best, smallest = 0, np.inf
         for c in range(n):
             loss = square + 2 * product[c] + scores[c, c]
-            if loss < smallest:
+            if usable[c] and loss < smallest:
                 best, smallest = c, loss
         square = smallest
         for c in range(n):

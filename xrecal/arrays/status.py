@@ -6,7 +6,7 @@ TOO_FEW = 1
 """Fewer complete cases than ``min_samples``: everything is NaN there."""
 
 IDENTICAL = 2
-"""All calibration forecasts are the same: the result is climatology."""
+"""All calibration forecasts are the same: the result is climatology, given covariates if any."""
 
 RIDGE_EDGE = 4
 """The best ridge lies on the edge of the search (1 means next to no skill in the forecast)."""

@@ -27,6 +27,9 @@ Bounds: TypeAlias = Literal["auto"] | tuple[float | None, float | None] | None
 SHORTEST_SEASON = 240
 """Days that the cases must span to learn the season from them."""
 
+WHOLE_YEAR = 350
+"""Days that leave no season out."""
+
 SEASON = "season"
 """The covariate that is read from dates: the fraction of the year, with period 1."""
 
@@ -192,8 +195,18 @@ def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
 
 def is_positive(value: object) -> bool:
     """Whether a setting is a positive, finite number."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float, np.number)) and not _is_no_number(value)
     return number and 0 < value < np.inf  # type: ignore[operator]
+
+
+def is_whole(value: object) -> bool:
+    """Whether a setting is a whole number."""
+    return isinstance(value, (int, np.integer)) and not _is_no_number(value)
+
+
+def _is_no_number(value: object) -> bool:
+    """Truth values and lengths of time count as integers in Python and NumPy."""
+    return isinstance(value, (bool, np.timedelta64))
 
 
 def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -206,7 +219,8 @@ def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
 def check_names(method: str, condition_on: object) -> None:
     """Raise ValueError unless a setting names covariates."""
     names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
-    if condition_on is not None and not (names and all(isinstance(n, str) for n in names)):
+    named = bool(names) and all(isinstance(n, str) and n for n in names)
+    if condition_on is not None and not named:
         raise ValueError(
             f"{method}: condition_on must be 'season', the name of a covariate or a tuple of "
             f"names, got {condition_on!r}"
@@ -246,7 +260,7 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
             f"{method}: condition_on='season' needs cases from {SHORTEST_SEASON} days or more, but "
             f"these span {span:.0f}: other seasons would be extrapolated; leave condition_on out"
         )
-    if span < 365:
+    if span < WHOLE_YEAR:
         return (
             f"season learned from {span:.0f} days: what is forecast for other dates is extrapolated"
         )

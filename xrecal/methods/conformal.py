@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals with guaranteed coverage."""
+"""Conformal prediction: intervals that cover as often as past ones did."""
 
 from __future__ import annotations
 
@@ -31,13 +31,19 @@ if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
 
+ABOVE = 1e-9
+"""Level added at the upper end of an interval."""
+
+
 @dataclass(frozen=True)
 class ConformalPrediction:
-    """Central intervals that hold the observation with probability ``1 - alpha`` or more.
+    """Central intervals that hold the observation with probability ``1 - alpha``.
 
     From the forecast's quantile at level ½ - Q to that at ½ + Q, with Q the quantile of
-    ``|PIT - ½|`` over the calibration cases [1]_: guaranteed for exchangeable cases, over all
-    forecasts together. The recalibrated forecast has the two ends of the interval as members of
+    ``|PIT - ½|`` over the calibration cases [1]_. For continuous forecasts (normal distributions)
+    and exchangeable cases that is guaranteed, over all forecasts together. An ensemble cannot
+    hold what lies outside its members: intervals end there, and cover less where that is common.
+    The recalibrated forecast has the two ends of the interval as members of
     equal weight: an interval says no more, so other methods have a better CRPS.
 
     Parameters
@@ -116,6 +122,8 @@ class ConformalPrediction:
             forecasts = Forecasts(*flat)  # type: ignore[arg-type]
         else:
             levels, forecasts = arrays.conformal_levels(pit, self.alpha), new.forecasts
+        # Just above the upper level: where the CDF of an ensemble stays at it, the next member.
+        levels = np.stack([levels[:, 0], np.minimum(levels[:, 1] + ABOVE, 1.0)], axis=-1)
         ends = arrays.recalibrated_members(forecasts, levels).reshape(n_locations, n_new, 2)
         dtype = new.forecasts.loc.dtype
         return Empirical(ends.astype(dtype), np.where(np.isnan(ends), np.nan, 0.5).astype(dtype))

@@ -10,7 +10,7 @@ import numpy as np
 from xrecal.dims import CaseAxis
 from xrecal.typing import IntArray
 
-from .base import is_positive
+from .base import is_positive, is_whole
 
 BLOCKS = 5
 YEARS_FOR_YEAR_FOLDS = 5
@@ -52,8 +52,7 @@ def check_folds(method: str, folds: str, axis: CaseAxis) -> None:
 
 def check_gap(method: str, gap: object) -> None:
     """Raise ValueError unless a gap is a number of cases."""
-    whole = isinstance(gap, (int, np.integer)) and not isinstance(gap, bool)
-    if not whole or gap < 0:  # type: ignore[operator]
+    if not is_whole(gap) or gap < 0:  # type: ignore[operator]
         raise ValueError(f"{method}: gap must be a number of cases, 0 or more, got {gap!r}")
 
 

@@ -36,9 +36,9 @@ class PITRecalibration:
     """Recalibrated CDF ``F_Z(F(y))``, with F_Z the law of the PIT of past observations.
 
     The forecast's quantiles at the levels that past observations had [1]_. That makes the PIT
-    flat over all forecasts together, which is less than calibrated given each of them. Where
-    observations fall on members or outside an ensemble, their PIT is drawn at random between the
-    two values of the CDF, the same for every fit.
+    flat over all forecasts together, which is less than calibrated given each of them. Where an
+    observation equals members, its PIT is drawn at random between the two values of the CDF, the
+    same for every fit; outside an ensemble it is 0 or 1.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,8 +64,8 @@ class LinearPool:
     No single method is right everywhere, and the one that looks best on few cases often is not.
     The pool mixes the distributions: weights come from the CRPS of mixtures of held-out
     forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
-    over bootstrap samples. A belief in the raw forecast worth twelve cases keeps them safe where
-    cases are few. The result is a weighted ensemble like any other: one block of past
+    over bootstrap samples. A belief in the raw forecast, worth as much as the cases if these are 30 and
+    fading with the cube of their number, keeps them safe where cases are few. The result is a weighted ensemble like any other: one block of past
     observations for all methods that weigh them, one of past errors for each kind of error, 200
     equal-mass quantiles for each other method, with the coordinate ``component``.
 
@@ -78,13 +78,13 @@ class LinearPool:
     bounds : "auto", (lower, upper) or None
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
-        Covariates of the methods mixed if none are given. By default the season, where the cases
-        have dates and cover a year; an empty tuple for none.
+        Covariates. By default the season, where the cases have dates and cover most of a year; an
+        empty tuple for none. Methods that are given take it where they leave theirs None.
 
     Notes
     -----
     The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
-    weighed, which flatters it a little against methods without one.
+    weighed, which flatters it a little against methods without one; so are its kernel and bounds.
     """
 
     methods: tuple[Method, ...] | None = None
@@ -101,28 +101,39 @@ class LinearPool:
             check_names("LinearPool", self.condition_on)
         if self.methods is None:
             return
+        if hasattr(self.methods, "fit_locations") or not isinstance(self.methods, Iterable):
+            raise TypeError(f"LinearPool: methods must be several; write ({self.methods!r}, ...)")
         object.__setattr__(self, "methods", tuple(self.methods))
-        assert self.methods is not None
+        classes = [m for m in self.methods if isinstance(m, type)]
         wrong = [m for m in self.methods if not hasattr(m, "fit_locations")]
+        if classes:
+            raise ValueError(f"LinearPool: write {classes[0].__name__}() for {classes[0].__name__}")
         if not self.methods or wrong or any(isinstance(m, LinearPool) for m in self.methods):
             raise ValueError(
                 "LinearPool: methods must be one or more settings such as (xrecal.CKME(), "
                 f"xrecal.EMOS()), none of them a pool, got {self.methods!r:.200}"
             )
-        if len({m.covariates for m in self.methods if m.covariates}) > 1:
+        if self.bounds != "auto":
+            raise ValueError("LinearPool: give bounds to the methods, which are named here")
+        if len({m.covariates for m in self.mixed if m.covariates}) > 1:
             raise ValueError(
                 "LinearPool: methods must condition on the same covariates or on none, got "
-                f"{[m.covariates for m in self.methods]}"
+                f"{[m.covariates for m in self.mixed]}"
             )
-        if len(set(self.methods)) < len(self.methods):
-            raise ValueError(f"LinearPool: methods must differ, got {self.methods!r}")
+        if len(set(self.mixed)) < len(self.mixed):
+            raise ValueError(f"LinearPool: methods must differ, got {self.mixed!r}")
 
     @property
     def mixed(self) -> tuple[Method, ...]:
         """The methods that are mixed."""
-        if self.methods is not None:
-            return self.methods
         names = names_of(self.condition_on) or None
+        if self.methods is not None:
+            return tuple(
+                replace(m, condition_on=names)  # type: ignore[type-var]
+                if names and m.condition_on is None and "condition_on" in vars(m)
+                else m
+                for m in self.methods
+            )
         plain: list[Method] = [EMOS(bounds=self.bounds), IDR()]
         given: list[Method] = []
         if names is not None:
@@ -177,9 +188,10 @@ class LinearPool:
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Settle on the covariates; without enough dates the season drops out, with a remark."""
         if self.methods is not None:
-            checked = [method.check(axis, n_cases) for method in self.methods]
+            checked = [method.check(axis, n_cases) for method in self.mixed]
             notes = dict.fromkeys(note for _, note in checked if note is not None)
-            return replace(self, methods=tuple(m for m, _ in checked)), "; ".join(notes) or None
+            methods = tuple(method for method, _ in checked)
+            return replace(self, methods=methods, condition_on=None), "; ".join(notes) or None
         if self.condition_on is not None:
             return self, period_of_cases(axis, names_of(self.condition_on), method="LinearPool")
         if axis.days is None:
@@ -206,6 +218,9 @@ class LinearPool:
         ]
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         found["pool_weight"][(found["status"] & TOO_FEW) > 0] = np.nan
+        found["status"] |= TOO_FEW * np.isnan(found["pool_weight"]).any(
+            -1
+        )  # none could be held out
         return found
 
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
