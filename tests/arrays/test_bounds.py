@@ -5,17 +5,20 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import find_bounds
-from xrecal.arrays.bounds import SHARE
+from xrecal.arrays.bounds import FEWEST, SHARE
 
 
 def reference(y):
-    """Ends of the range of one location that at least 5 % of the observations equal."""
+    """Ends of the range that 5 % equal, five or more, and over twice as many as the next value."""
     y = y[np.isfinite(y)]
-    low, high = -np.inf, np.inf
-    if y.size and y.min() < y.max():
-        low = y.min() if np.mean(y == y.min()) >= 0.05 else low
-        high = y.max() if np.mean(y == y.max()) >= 0.05 else high
-    return low, high
+    distinct, counts = np.unique(y, return_counts=True)
+    found = [-np.inf, np.inf]
+    for end, order in ((0, 1), (1, -1)):
+        if distinct.size > 1:
+            first, second = counts[::order][:2]
+            if first >= max(0.05 * y.size, 5) and first > 2 * second:
+                found[end] = distinct[::order][0]
+    return tuple(found)
 
 
 values = st.one_of(st.integers(0, 3).map(float), st.floats(0, 3), st.sampled_from([np.nan]))
@@ -39,6 +42,14 @@ def test_an_end_that_five_percent_equal_is_a_bound(zeros, bounded, rng):
         if zeros < 99:  # where the single other value is no bound either
             assert np.isinf(found[1 - end][0])
     assert SHARE == 0.05
+
+
+def test_few_or_rounded_values_have_no_bounds(rng):
+    assert np.isinf(find_bounds(rng.normal(280, 3, (50, 20)))).sum() == 100
+    whole = np.round(rng.normal(280, 2, (200, 60)))
+    assert np.isinf(find_bounds(whole)[:2]).mean() > 0.98
+    zeros = np.where(np.arange(20) < FEWEST, 0.0, rng.uniform(1, 2, (3, 20)))
+    np.testing.assert_array_equal(find_bounds(zeros)[0], 0)
 
 
 def test_constant_observations_and_none_have_no_bounds():
@@ -68,7 +79,7 @@ def test_none_switches_bounds_off(rng):
 
 
 def test_inputs_stay_unchanged_and_float32_works():
-    y = np.array([[0.1, 0.1, 0.4]], np.float32)
+    y = np.array([[0.1] * 5 + [0.4]], np.float32)
     y.flags.writeable = False
     lower, upper, _ = find_bounds(y)
     assert lower.dtype == upper.dtype == np.float64

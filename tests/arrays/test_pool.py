@@ -62,12 +62,20 @@ def test_the_mixture_is_about_as_good_as_the_best_found_by_brute_force(rng):
 def test_cases_where_a_component_or_the_observation_is_missing_do_not_count(rng):
     quantiles, y = normals(rng, 120, [0, 1], [1, 1])
     gaps_q, gaps_y = quantiles.copy(), y.copy()
-    gaps_q[0, 0, 1, ::3] = np.nan
-    gaps_y[0, 1::3] = np.nan
-    kept = np.arange(120) % 3 == 2
+    gaps_q[0, 0, 1, ::4] = np.nan
+    gaps_y[0, 1::4] = np.nan
+    kept = np.arange(120) % 4 >= 2
     np.testing.assert_array_equal(
         pool_weights(gaps_q, gaps_y), pool_weights(quantiles[:, :, :, kept], y[:, kept])
     )
+
+
+def test_a_component_that_is_mostly_missing_gets_no_weight(rng):
+    quantiles, y = normals(rng, 120, [0, 1, -0.5], [1, 1, 1])
+    without = pool_weights(quantiles[:, :, [0, 2]], y)
+    quantiles[0, 0, 1, 50:] = np.nan
+    np.testing.assert_array_equal(pool_weights(quantiles, y)[:, [0, 2]], without)
+    assert pool_weights(quantiles, y)[0, 1] == 0
 
 
 def test_no_complete_case_gives_nan(rng):
@@ -105,6 +113,7 @@ def test_the_raw_forecast_decides_where_cases_are_few(rng):
 def test_the_belief_in_the_raw_forecast_is_worth_cases_drawn_from_it(rng):
     from xrecal.arrays.pool import PRIOR_CASES
 
+    assert PRIOR_CASES == 30
     quantiles, y = normals(rng, PRIOR_CASES, [0.8, -0.2], [1, 1])
     y[:] = 10.0  # far beyond both: real cases prefer the first
     raw = np.broadcast_to(quantiles[0, 0, 1], (1, PRIOR_CASES, 40))
@@ -120,4 +129,15 @@ def test_the_belief_in_the_raw_forecast_is_worth_cases_drawn_from_it(rng):
                 )
     grid = np.linspace(0, 1, 21)
     losses = [np.array([v, 1 - v]) @ scores @ np.array([v, 1 - v]) for v in grid]
-    assert with_belief[0] == pytest.approx(grid[int(np.argmin(losses))], abs=0.051)
+    assert with_belief[0] == pytest.approx(grid[int(np.argmin(losses))], abs=0.11)
+
+
+def test_the_belief_counts_by_the_number_of_cases_that_are_complete(rng):
+    quantiles, y = normals(rng, 60, [0.5, 0.0], [1, 1])
+    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 60, 40))
+    half = y.copy()
+    half[0, 30:] = np.nan
+    np.testing.assert_array_equal(
+        pool_weights(quantiles, half, raw),
+        pool_weights(quantiles[:, :, :, :30], y[:, :30], raw[:, :30]),
+    )

@@ -5,7 +5,9 @@ import xrecal
 from xrecal import arrays
 from xrecal.arrays.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
-from xrecal.methods.base import Covariates
+from xrecal.dims import CaseAxis
+from xrecal.methods.base import Cases, Covariates, NewCases
+from xrecal.methods.conformal import ABOVE
 
 from .of_arrays import FORMS, as_cases, as_new, covariates_of, forms
 
@@ -31,6 +33,7 @@ def test_ends_are_quantiles_at_the_conformal_levels(kind, alpha, rng):
     fitted = method.fit_locations(cases, 20)
     found = method.predict_locations(as_new(new), cases, fitted)
     levels = arrays.conformal_levels(fitted["pit"], alpha)
+    levels[:, 1] = np.minimum(levels[:, 1] + ABOVE, 1)
     np.testing.assert_array_equal(found.members, arrays.recalibrated_members(new, levels))
     np.testing.assert_array_equal(found.weights, 0.5)
     np.testing.assert_array_equal(method.slots(50)[0], [-1, -1])
@@ -62,7 +65,9 @@ def test_similar_cases_count_more(alpha, rng):
                 continue
             q = weighted_reference(fitted["pit"][cell], weights[cell, t], alpha)
             one = Forecasts(new.loc[cell : cell + 1, t : t + 1])
-            expected = arrays.recalibrated_members(one, np.array([[0.5 - q, 0.5 + q]]))
+            expected = arrays.recalibrated_members(
+                one, np.array([[0.5 - q, min(0.5 + q + ABOVE, 1)]])
+            )
             np.testing.assert_allclose(found.members[cell, t], expected[0, 0])
 
 
@@ -106,3 +111,17 @@ def test_few_cases(rng):
     found = method.predict_locations(as_new(cases.forecasts), cases, fitted)
     for part in found:
         np.testing.assert_array_equal(np.isnan(part).all((1, 2)), [True, False])
+
+
+def test_intervals_of_a_calibrated_ensemble_cover_as_promised_within_its_range():
+    rng = np.random.default_rng(3)
+    loc = rng.normal(size=(1, 4000, 10))
+    observed = rng.normal(size=(1, 4000))
+    none = Covariates(np.zeros((1, 4000, 0)))
+    cases = Cases(Forecasts(loc), observed, none, CaseAxis())
+    method = xrecal.ConformalPrediction(0.5)
+    fitted = method.fit_locations(cases, 20)
+    low, high = (
+        method.predict_locations(NewCases(cases.forecasts, none), cases, fitted).members[0].T
+    )
+    assert np.mean((observed[0] >= low) & (observed[0] <= high)) >= 0.5

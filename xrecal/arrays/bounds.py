@@ -25,9 +25,9 @@ def find_bounds(
         NaN where unknown.
     bounds : "auto", (lower, upper) or None
         "auto": an end of the observed range is a bound if at least 5 % of the observations, and
-        five of them, equal it, and more than equal the value next to it (rounded values tie
-        everywhere). Numbers are bounds at every location where no observation lies beyond them,
-        None in place of one means that there is none there.
+        five of them, equal it, and more than twice as many as equal the value next to it (rounded
+        values tie everywhere). Numbers are bounds at every location where no observation lies
+        beyond them, None in place of one means that there is none there.
 
     Returns
     -------
@@ -62,4 +62,4 @@ def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.boo
     at_least = (observations == least[:, np.newaxis]).sum(-1)
     at_following = (observations == following[:, np.newaxis]).sum(-1)
     enough = np.maximum(SHARE * known.sum(-1), FEWEST)
-    return np.asarray(above.any(-1) & (at_least >= enough) & (at_least > at_following))
+    return np.asarray(above.any(-1) & (at_least >= enough) & (at_least > 2 * at_following))

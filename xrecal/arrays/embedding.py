@@ -57,7 +57,7 @@ class FittedCKME(NamedTuple):
     half_life: FloatArray
     """(L,) in days; infinite where all cases count alike."""
     loss: FloatArray
-    """(L,) mean held-out loss; NaN where nothing was chosen."""
+    """(L,) mean held-out loss at the best ridge of the grid; NaN where nothing was chosen."""
     n_cases: IntArray
     """(L,) cases used."""
     status: IntArray
@@ -135,7 +135,8 @@ def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> Floa
         return np.broadcast_to(0.0, (half_life.size, n))
     if days is None:
         raise ValueError("a half-life needs days, the dates of the cases")
-    return np.asarray(days, np.float64) / half_life[:, np.newaxis]
+    age = np.max(days) - np.asarray(days, np.float64)
+    return -age / half_life[:, np.newaxis]
 
 
 def roots_of(logarithm: FloatArray) -> FloatArray:

@@ -118,7 +118,7 @@ class Search:
                 high = exponent
             else:
                 low = exponent
-        best.exponent[s], best.loss[s] = middle, smallest
+        best.exponent[s] = middle
 
     def _recorder(self, g: int) -> Callable[[float, IntArray], FloatArray]:
         """Function from ridge (power of ten) and supports to what is recorded, (S, n, width)."""
