@@ -104,6 +104,14 @@ def test_the_pool_is_among_the_methods_if_none_are_named():
     assert list(result.method.to_numpy()) == labels
 
 
+def test_a_method_is_selected_by_its_label():
+    result = compare([xrecal.EMOS(), xrecal.CKME()])
+    assert result.sel(method="EMOS").crps.equals(result.sel({"method": "EMOS"}).crps)
+    assert list(result.sel(method=["raw", "CKME"]).method.to_numpy()) == ["raw", "CKME"]
+    with pytest.raises(KeyError, match="nonsense"):
+        result.sel(method="nonsense")
+
+
 def test_table():
     result = compare([xrecal.EMOS(), xrecal.CKME()])
     head, *rows, foot = repr(result).splitlines()

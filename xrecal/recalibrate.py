@@ -15,7 +15,7 @@ from .dims import CaseAxis, case_axis
 from .forms import Form, Labelled, require_distances
 from .labels import users_stacklevel
 from .methods import CKME, Method
-from .methods.base import is_whole, names_of
+from .methods.base import is_whole
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk
 from .pooling import DATE, PoolOver, read_pool
@@ -120,14 +120,7 @@ def checked(method: Method, condition_on: str | tuple[str, ...] | None, min_samp
 def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
     """The method with ``condition_on`` filled in where it is None."""
     has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
-    if condition_on is None or not has_field:
-        return method
-    if method.condition_on is not None:
-        if names_of(method.condition_on) != names_of(condition_on):
-            raise ValueError(
-                f"condition_on={condition_on!r} in the call differs from that of {method}; "
-                "give it once"
-            )
+    if condition_on is None or method.condition_on is not None or not has_field:
         return method
     return replace(method, condition_on=condition_on)  # type: ignore[type-var]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,15 @@ class Component:
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """What it chooses; covariates of the pool that it does not condition on do not count."""
         return self.method.parameters(n_features if self.method.covariates else 0)
+
+    def own(self, parameter: Parameter) -> Parameter:
+        """A parameter whose dimensions, other than the cases, bear the label of the component."""
+        dims = {d if d == CASES else f"{self.label}_{d}": n for d, n in parameter.dims.items()}
+        return replace(parameter, dims=dims)
+
+
+CASES = "calibration"
+"""Dimension of parameters of each case."""
 
 
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:

@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 COMPONENT = "component"
 """Dimension of the weights in the state."""
 
-CASES = "calibration"
-"""Dimension of parameters of each case."""
-
 OBSERVATIONS = "observations"
 """Name of the block of members that are past observations."""
 
@@ -179,9 +176,7 @@ class LinearPool:
         }
         for component in self.components:
             found |= {
-                f"{component.label}_{name}": replace(
-                    parameter, dims=_own_dims(component, parameter)
-                )
+                f"{component.label}_{name}": component.own(parameter)
                 for name, parameter in component.parameters(n_features).items()
             }
         return found
@@ -293,10 +288,3 @@ class LinearPool:
             return found.members, found.weights  # type: ignore[attr-defined]
         members = found.quantile(equal_mass_levels(N_QUANTILES))
         return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
-
-
-def _own_dims(component: Component, parameter: Parameter) -> dict[str, int]:
-    """Dimensions whose sizes differ between components, under the label of each."""
-    return {
-        d if d == CASES else f"{component.label}_{d}": size for d, size in parameter.dims.items()
-    }
