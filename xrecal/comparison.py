@@ -36,6 +36,10 @@ class Comparison(xr.Dataset):
     ) -> Any:
         """As :meth:`xarray.Dataset.sel`, with ``method`` the label of a method of recalibration."""
         if method is not None:
+            known = self.indexes["method"]
+            unknown = [label for label in np.atleast_1d(method) if label not in known]
+            if unknown:
+                raise KeyError(f"no method {unknown[0]!r}; there are {list(known)}")
             indexers = {**(indexers or {}), "method": method}
         return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
 
