@@ -110,16 +110,15 @@ def test_the_raw_forecast_decides_where_cases_are_few(rng):
     assert abs(many) < 0.05
 
 
-def test_the_belief_in_the_raw_forecast_is_worth_cases_drawn_from_it(rng):
-    from xrecal.arrays.pool import PRIOR_CASES
-
-    assert PRIOR_CASES == 30
-    quantiles, y = normals(rng, PRIOR_CASES, [0.8, -0.2], [1, 1])
+@pytest.mark.parametrize("n", [20, 60])
+def test_the_belief_in_the_raw_forecast_is_worth_cases_drawn_from_it(rng, n):
+    quantiles, y = normals(rng, n, [0.8, -0.2], [1, 1])
     y[:] = 10.0  # far beyond both: real cases prefer the first
-    raw = np.broadcast_to(quantiles[0, 0, 1], (1, PRIOR_CASES, 40))
+    raw = np.broadcast_to(quantiles[0, 0, 1], (1, n, 40))
     (with_belief,) = pool_weights(quantiles, y, raw)
     scores = np.zeros((2, 2))
-    for case, weight in ((10.0, 40), *((z, 1) for z in raw[0, 0])):
+    worth = min(20, 27000 / n**2) / 40
+    for case, weight in ((10.0, n), *((z, worth) for z in raw[0, 0])):
         for c in range(2):
             for d in range(2):
                 a, b = quantiles[0, 0, c, 0], quantiles[0, 0, d, 0]

@@ -16,11 +16,10 @@ STEPS = 10
 RESAMPLES = 50
 """Bootstrap samples of the cases over which the weights are averaged."""
 
-PRIOR_CASES = 30
-"""Number of cases with which the belief in the raw forecast counts as much as they do.
+PRIOR_CASES, FADING = 20.0, 30.0**3
+"""Cases that the belief in the raw forecast is worth: 20 at most, and ``30³ / n²`` beside n cases.
 
-Beside n cases it counts as (30 / n)³ of them: it decides below 30 cases, is worth 7 of 60, and
-less than half a case from 250 on.
+That is 7 beside 60, and less than half a case from 250 on.
 """
 
 BLOCKS = 30
@@ -43,7 +42,7 @@ def pool_weights(
         What verified; NaN where unknown.
     raw : array of float, shape (L, n, Q), optional
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
-        CRPS of n cases is added (30 / n)³ times that of n cases in which the raw forecast is right.
+        CRPS of n cases is added that of 30³/n² cases, 20 at most, in which the raw forecast is right.
 
     Returns
     -------
@@ -66,21 +65,19 @@ def pool_weights(
     """
     n_locations, n_components = quantiles.shape[0], quantiles.shape[2]
     weights = np.full((n_locations, n_components), np.nan)
-    prior_cases = 0.0 if raw is None else float(PRIOR_CASES)
+    most = 0.0 if raw is None else PRIOR_CASES
     _fill_weights(
         np.ascontiguousarray(quantiles, np.float64),
         np.ascontiguousarray(observations, np.float64),
         np.ascontiguousarray(quantiles[:, 0, 0] if raw is None else raw, np.float64),
-        prior_cases,
+        most,
         weights,
     )
     return weights
 
 
 @kernel
-def _fill_weights(
-    quantiles: Any, observations: Any, raw: Any, prior_cases: float, out: Any
-) -> None:
+def _fill_weights(quantiles: Any, observations: Any, raw: Any, most: float, out: Any) -> None:
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
@@ -94,7 +91,8 @@ def _fill_weights(
             for i in range(n):
                 if _is_complete(quantiles[cell, p], observations[cell], i, usable):
                     block = used + rank * min(BLOCKS, counted) // counted
-                    prior = (prior_cases / counted) ** 3 if not np.isnan(raw[cell, i, 0]) else 0.0
+                    prior = min(most, FADING / counted**2) / counted
+                    prior = 0.0 if np.isnan(raw[cell, i, 0]) else prior
                     _add_scores(
                         quantiles[cell, p], observations[cell, i], i, raw[cell, i], prior,
                         scores[block],
