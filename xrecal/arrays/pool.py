@@ -42,7 +42,8 @@ def pool_weights(
         What verified; NaN where unknown.
     raw : array of float, shape (L, n, Q), optional
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
-        CRPS of n cases is added that of 30³/n² cases, 20 at most, in which the raw forecast is right.
+        CRPS of n cases is added that of 30³/n² cases, 20 at most, in which the raw forecast is
+        right.
 
     Returns
     -------
