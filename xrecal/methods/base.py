@@ -186,6 +186,25 @@ class Updatable(Protocol):
         """
 
 
+class Conditioned:
+    """Part of methods that need the covariates they condition on, and no others."""
+
+    condition_on: str | tuple[str, ...] | None
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Those conditioned on."""
+        return names_of(self.condition_on)
+
+
+class MemberPerCase:
+    """Part of methods whose forecasts have one member for each calibration case."""
+
+    def slots(self, n: int) -> tuple[IntArray, None]:
+        """One member for each calibration case."""
+        return np.arange(n), None
+
+
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
     from xrecal.arrays.forms import VALID, verdicts

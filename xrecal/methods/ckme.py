@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.dims import CaseAxis
-from xrecal.typing import IntArray
 
 from .base import (
     Bounds,
     Cases,
+    Conditioned,
+    MemberPerCase,
     Method,
     NewCases,
     Output,
@@ -23,7 +24,6 @@ from .base import (
     check_bounds,
     check_names,
     is_positive,
-    names_of,
     period_of_cases,
 )
 from .embedding import complete_fit, kept_parameters
@@ -59,7 +59,7 @@ WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
 
 
 @dataclass(frozen=True)
-class CKME:
+class CKME(Conditioned, MemberPerCase):
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 
     The recalibrated forecast is a weighted ensemble of past observations, or of past errors around
@@ -150,18 +150,9 @@ class CKME:
         check_names("CKME", self.condition_on)
 
     @property
-    def covariates(self) -> tuple[str, ...]:
-        """Those conditioned on."""
-        return names_of(self.condition_on)
-
-    @property
     def shares_members(self) -> bool:
         """Whether the members are the past observations."""
         return self.support == "observations"
-
-    def slots(self, n: int) -> tuple[IntArray, None]:
-        """One member for each calibration case."""
-        return np.arange(n), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Bandwidth and ridge, and what the settings leave to choose."""

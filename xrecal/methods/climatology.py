@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.dims import CaseAxis
-from xrecal.typing import IntArray
 
 from .base import (
     SEASON,
     Cases,
+    MemberPerCase,
     Method,
     NewCases,
     Output,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Climatology:
+class Climatology(MemberPerCase):
     """Past observations, whatever the forecast says.
 
     Parameters
@@ -69,10 +69,6 @@ class Climatology:
     def shares_members(self) -> bool:
         """Members are the past observations."""
         return True
-
-    def slots(self, n: int) -> tuple[IntArray, None]:
-        """One member for each calibration case."""
-        return np.arange(n), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Nothing is chosen."""

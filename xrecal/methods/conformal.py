@@ -16,13 +16,13 @@ from xrecal.typing import FloatArray, IntArray
 
 from .base import (
     Cases,
+    Conditioned,
     Method,
     NewCases,
     Output,
     Parameter,
     check_names,
     is_positive,
-    names_of,
     period_of_cases,
 )
 from .pit import added_pit, past_pit, similar_cases
@@ -36,7 +36,7 @@ ABOVE = 1e-9
 
 
 @dataclass(frozen=True)
-class ConformalPrediction:
+class ConformalPrediction(Conditioned):
     """Central intervals that hold the observation with probability ``1 - alpha``.
 
     From the forecast's quantile at level ½ - Q to that at ½ + Q, with Q the quantile of
@@ -70,11 +70,6 @@ class ConformalPrediction:
         if not is_positive(self.alpha) or self.alpha >= 1:
             raise ValueError(f"ConformalPrediction: alpha must be in (0, 1), got {self.alpha!r}")
         check_names("ConformalPrediction", self.condition_on)
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Those conditioned on."""
-        return names_of(self.condition_on)
 
     @property
     def shares_members(self) -> bool:

@@ -16,13 +16,13 @@ from xrecal.typing import IntArray
 from .base import (
     Bounds,
     Cases,
+    Conditioned,
     Method,
     NewCases,
     Output,
     Parameter,
     check_bounds,
     check_names,
-    names_of,
     period_of_cases,
 )
 
@@ -33,7 +33,7 @@ COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
 
 @dataclass(frozen=True)
-class EMOS:
+class EMOS(Conditioned):
     """Nonhomogeneous Gaussian regression by minimum CRPS.
 
     ``N(a + b mean, c² + d² variance)`` of the ensemble's mean and variance [1]_. The recalibrated
@@ -72,11 +72,6 @@ class EMOS:
         check_names("EMOS", self.condition_on)
         if not isinstance(self.vary_spread, bool):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Those conditioned on."""
-        return names_of(self.condition_on)
 
     @property
     def shares_members(self) -> bool:

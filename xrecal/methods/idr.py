@@ -11,16 +11,17 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.dims import CaseAxis
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 from .base import (
     Cases,
+    Conditioned,
+    MemberPerCase,
     Method,
     NewCases,
     Output,
     Parameter,
     check_names,
-    names_of,
     period_of_cases,
 )
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IDR:
+class IDR(Conditioned, MemberPerCase):
     """Isotonic distributional regression on the ensemble mean.
 
     The larger the index, the larger, in distribution, the observation; nothing else is assumed,
@@ -59,18 +60,9 @@ class IDR:
         check_names("IDR", self.condition_on)
 
     @property
-    def covariates(self) -> tuple[str, ...]:
-        """Those conditioned on."""
-        return names_of(self.condition_on)
-
-    @property
     def shares_members(self) -> bool:
         """Members are the past observations."""
         return True
-
-    def slots(self, n: int) -> tuple[IntArray, None]:
-        """One member for each calibration case."""
-        return np.arange(n), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Coefficients of the index."""

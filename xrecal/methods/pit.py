@@ -11,16 +11,17 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.dims import CaseAxis
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 from .base import (
     Cases,
+    Conditioned,
+    MemberPerCase,
     Method,
     NewCases,
     Output,
     Parameter,
     check_names,
-    names_of,
     period_of_cases,
 )
 
@@ -32,7 +33,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class PITRecalibration:
+class PITRecalibration(Conditioned, MemberPerCase):
     """Recalibrated CDF ``F_Z(F(y))``, with F_Z the law of the PIT of past observations.
 
     The forecast's quantiles at the levels that past observations had [1]_. That makes the PIT
@@ -61,18 +62,9 @@ class PITRecalibration:
         check_names("PITRecalibration", self.condition_on)
 
     @property
-    def covariates(self) -> tuple[str, ...]:
-        """Those conditioned on."""
-        return names_of(self.condition_on)
-
-    @property
     def shares_members(self) -> bool:
         """Each forecast has its own quantiles as members."""
         return False
-
-    def slots(self, n: int) -> tuple[IntArray, None]:
-        """One member for each calibration case."""
-        return np.arange(n), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """PIT of the cases."""
