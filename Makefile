@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types docs bench skill clean
+.PHONY: demo test test-slow lint types docs bench skill pool-constants clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -44,6 +44,9 @@ bench: .venv/.dev ## measured ratios of the performance budgets
 skill: .venv/.dev ## CRPS of all methods on real forecasts, into benchmarks/results/skill.csv
 	$(BIN)/python -m benchmarks.skill
 	$(BIN)/python -m benchmarks.small_samples
+
+pool-constants: .venv/.dev ## constants of LinearPool, judged on training cases and other sets
+	$(BIN)/python -m benchmarks.pool_constants
 
 clean:
 	rm -rf .venv demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

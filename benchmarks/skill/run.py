@@ -20,7 +20,7 @@ BASELINES = ("raw", "climatology", "EMOS", "EMOS + season", "IDR")
 VARYING = "EMOS + season 2"
 """EMOS whose spread depends on the season too: harder to beat, and told beside the others."""
 LIMIT, WORST, GUARD = 0.98, 1.01, 1.02
-AGREEMENT = ("innsbruck", "frankfurt", "toulouse", "mjo")
+AGREEMENT = ("innsbruck", "frankfurt", "toulouse", "glofas", "mjo")
 """Sources on which cross-validated skill is held against that of later years."""
 
 

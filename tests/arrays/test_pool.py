@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import crps, pool_weights
-from xrecal.arrays.pool import RESAMPLES, STEPS
+from xrecal.arrays.pool import BELIEF, RESAMPLES, STEPS
 
 LEVELS = (np.arange(40) + 0.5) / 40
 
@@ -78,6 +78,29 @@ def test_a_component_that_is_mostly_missing_gets_no_weight(rng):
     assert pool_weights(quantiles, y)[0, 1] == 0
 
 
+@pytest.mark.parametrize("steps", [1, 7])
+def test_weights_are_shares_of_as_many_steps_as_wanted(rng, steps):
+    quantiles, y = normals(rng, 100, [0.5, 0, -1], [1, 1, 1])
+    (weights,) = pool_weights(quantiles, y, steps=steps)
+    shares = weights * steps * RESAMPLES
+    np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)
+    assert weights.sum() == pytest.approx(1)
+
+
+def test_one_block_leaves_the_bootstrap_nothing_to_vary(rng):
+    quantiles, y = normals(rng, 100, [0.5, 0, -1], [1, 1, 1])
+    (weights,) = pool_weights(quantiles, y, blocks=1)
+    np.testing.assert_allclose(weights * STEPS, np.round(weights * STEPS), atol=1e-9)
+
+
+def test_no_belief_is_as_no_raw_forecast(rng):
+    quantiles, y = normals(rng, 30, [0.5, 0.0], [1, 1])
+    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 30, 40))
+    np.testing.assert_array_equal(
+        pool_weights(quantiles, y, raw, belief=0.0), pool_weights(quantiles, y)
+    )
+
+
 def test_no_complete_case_gives_nan(rng):
     quantiles, y = normals(rng, 10, [0, 1], [1, 1])
     assert np.isnan(pool_weights(quantiles, np.full_like(y, np.nan))).all()
@@ -117,7 +140,7 @@ def test_the_belief_in_the_raw_forecast_is_worth_cases_drawn_from_it(rng, n):
     raw = np.broadcast_to(quantiles[0, 0, 1], (1, n, 40))
     (with_belief,) = pool_weights(quantiles, y, raw)
     scores = np.zeros((2, 2))
-    worth = min(20, 27000 / n**2) / 40
+    worth = BELIEF / 40
     for case, weight in ((10.0, n), *((z, worth) for z in raw[0, 0])):
         for c in range(2):
             for d in range(2):

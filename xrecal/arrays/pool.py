@@ -10,24 +10,27 @@ from xrecal.typing import FloatArray
 
 from ._compiled import inner, kernel
 
-STEPS = 10
+STEPS = 20
 """Components added to a mixture, one after the other, with replacement."""
 
 RESAMPLES = 50
 """Bootstrap samples of the cases over which the weights are averaged."""
 
-PRIOR_CASES, FADING = 20.0, 30.0**3
-"""Cases that the belief in the raw forecast is worth: 20 at most, and ``30³ / n²`` beside n cases.
+BELIEF = 20.0
+"""Cases that the belief in the raw forecast is worth."""
 
-That is 7 beside 60, and less than half a case from 250 on.
-"""
-
-BLOCKS = 30
+BLOCKS = 10
 """Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
 
 
 def pool_weights(
-    quantiles: FloatArray, observations: FloatArray, raw: FloatArray | None = None
+    quantiles: FloatArray,
+    observations: FloatArray,
+    raw: FloatArray | None = None,
+    *,
+    steps: int = STEPS,
+    blocks: int = BLOCKS,
+    belief: float = BELIEF,
 ) -> FloatArray:
     r"""Weights of a linear pool with a small held-out CRPS.
 
@@ -42,13 +45,18 @@ def pool_weights(
         What verified; NaN where unknown.
     raw : array of float, shape (L, n, Q), optional
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
-        CRPS of n cases is added that of 30³/n² cases, 20 at most, in which the raw forecast is
-        right.
+        CRPS of the n cases is added that of ``belief`` cases in which the raw forecast is right.
+    steps : int
+        Components added to the mixture of each bootstrap sample.
+    blocks : int
+        Parts that the cases are cut into for the bootstrap.
+    belief : float
+        Cases that the belief in the raw forecast is worth.
 
     Returns
     -------
     array of float64, shape (L, C)
-        Weights >= 0 that sum to one, multiples of 1/500; NaN without a case.
+        Weights >= 0 that sum to one, multiples of 1/(50 steps); NaN without a case.
 
     Notes
     -----
@@ -66,23 +74,32 @@ def pool_weights(
     """
     n_locations, n_components = quantiles.shape[0], quantiles.shape[2]
     weights = np.full((n_locations, n_components), np.nan)
-    most = 0.0 if raw is None else PRIOR_CASES
     _fill_weights(
         np.ascontiguousarray(quantiles, np.float64),
         np.ascontiguousarray(observations, np.float64),
         np.ascontiguousarray(quantiles[:, 0, 0] if raw is None else raw, np.float64),
-        most,
+        0.0 if raw is None else float(belief),
+        steps,
+        blocks,
         weights,
     )
     return weights
 
 
 @kernel
-def _fill_weights(quantiles: Any, observations: Any, raw: Any, most: float, out: Any) -> None:
+def _fill_weights(
+    quantiles: Any,
+    observations: Any,
+    raw: Any,
+    belief: float,
+    steps: int,
+    blocks: int,
+    out: Any,
+) -> None:
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
-        scores = np.zeros((n_passes * BLOCKS, n_components, n_components))
+        scores = np.zeros((n_passes * blocks, n_components, n_components))
         used = 0
         for p in range(n_passes):
             counted = 0
@@ -91,15 +108,14 @@ def _fill_weights(quantiles: Any, observations: Any, raw: Any, most: float, out:
             rank = 0
             for i in range(n):
                 if _is_complete(quantiles[cell, p], observations[cell], i, usable):
-                    block = used + rank * min(BLOCKS, counted) // counted
-                    prior = min(most, FADING / counted**2) / counted
-                    prior = 0.0 if np.isnan(raw[cell, i, 0]) else prior
+                    block = used + rank * min(blocks, counted) // counted
+                    prior = 0.0 if np.isnan(raw[cell, i, 0]) else belief / counted
                     _add_scores(
                         quantiles[cell, p], observations[cell, i], i, raw[cell, i], prior,
                         scores[block],
                     )  # fmt: skip
                     rank += 1
-            used += min(BLOCKS, counted)
+            used += min(blocks, counted)
         if used == 0:
             continue
         for c in range(n_components):
@@ -114,7 +130,7 @@ def _fill_weights(quantiles: Any, observations: Any, raw: Any, most: float, out:
                     for d in range(n_components):
                         if usable[c] and usable[d]:
                             total[c, d] += scores[block, c, d]
-            _greedy(total, usable, out[cell])
+            _greedy(total, usable, steps, out[cell])
 
 
 @inner
@@ -178,12 +194,12 @@ def _mean_distance(x: Any, z: Any) -> float:
 
 
 @inner
-def _greedy(scores: Any, usable: Any, weights: Any) -> None:
+def _greedy(scores: Any, usable: Any, steps: int, weights: Any) -> None:
     """Add the share of each component in the mixture that greedy steps build."""
     n = weights.size
     product = np.zeros(n)  # of the scores with the counts so far
     square = 0.0
-    for _ in range(STEPS):
+    for _ in range(steps):
         best, smallest = 0, np.inf
         for c in range(n):
             loss = square + 2 * product[c] + scores[c, c]
@@ -192,4 +208,4 @@ def _greedy(scores: Any, usable: Any, weights: Any) -> None:
         square = smallest
         for c in range(n):
             product[c] += scores[c, best]
-        weights[best] += 1.0 / (STEPS * RESAMPLES)
+        weights[best] += 1.0 / (steps * RESAMPLES)

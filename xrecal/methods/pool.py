@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,18 +61,18 @@ class LinearPool:
     No single method is right everywhere, and the one that looks best on few cases often is not.
     The pool mixes the distributions: weights come from the CRPS of mixtures of held-out
     forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
-    over bootstrap samples. A belief in the raw forecast, worth 20 cases beside less than 40 and
-    fading beyond, keeps them safe where cases are few. The result is a weighted ensemble like any
-    other: one block of past
-    observations for all methods that weigh them, one of past errors for each kind of error, 200
-    equal-mass quantiles for each other method, with the coordinate ``component``.
+    over bootstrap samples. A belief in the raw forecast, worth 20 cases, keeps them safe where
+    cases are few. The result is a weighted ensemble like any other: one block of past observations
+    for all methods that weigh them, one of past errors for each kind of error, 200 equal-mass
+    quantiles for each other method, with the coordinate ``component``.
 
     Parameters
     ----------
     methods : tuple of Method, optional
         What is mixed. A CKME with several supports to choose from enters with each of them. If not
-        given: CKME with ``support="auto"`` and ``bandwidth="cv"``, EMOS and IDR with and without
-        the covariates, climatology, and the raw forecast.
+        given: CKME with ``support="auto"`` (and ``bandwidth="cv"`` with covariates, beside which
+        wider kernels help), EMOS and IDR with and without the covariates, climatology, and the raw
+        forecast.
     bounds : "auto", (lower, upper) or None
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
@@ -137,7 +137,8 @@ class LinearPool:
         if names is not None:
             emos = EMOS(bounds=self.bounds, condition_on=names)
             given = [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
-        best = CKME(support="auto", bandwidth="cv", bounds=self.bounds, condition_on=names)
+        bandwidth: Literal["cv", "median"] = "median" if names is None else "cv"
+        best = CKME(support="auto", bandwidth=bandwidth, bounds=self.bounds, condition_on=names)
         return (best, *plain, *given, Climatology(), Raw())
 
     @property
