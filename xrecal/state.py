@@ -13,7 +13,7 @@ from .covariates import period_of
 from .dims import CaseAxis
 from .ensembles import task_parts
 from .methods import Method
-from .methods.base import Cases
+from .methods.base import Cases, Parameter
 from .pairing import Pairs
 from .pooling import DATE, across, pooled_covariate, position_coordinates, run_on_cases
 from .recalibrator import CASE, CASE_MEMBER
@@ -60,7 +60,7 @@ def fit_state(
     min_samples: int,
 ) -> xr.Dataset:
     """Lazy or computed state: one call for each chunk of locations."""
-    form, dim, pool = pairs.form, pairs.dim, pairs.pool
+    pool = pairs.pool
     parts, others = task_arguments(pairs, covariates)
     parameters = method.parameters(feature_count(covariates))
     periods = {name: period_of(value) for name, value in covariates.items()}
@@ -77,7 +77,7 @@ def fit_state(
     if pool is not None:
         known = {name: pooled_covariate(others[name], pool) for name in covariates}
         others = {name: across(value, pool) for name, value in others.items()}
-    n_dates = pairs.observations.sizes[dim]
+    n_dates = pairs.observations.sizes[pairs.dim]
     sizes: dict[Hashable, int] = {CASE: n_dates if pool is None else n_dates * len(pool.taken)}
     sizes[CASE_MEMBER] = parts["loc"].sizes[CASE_MEMBER]
     for parameter in parameters.values():
@@ -99,16 +99,24 @@ def fit_state(
     )
     names = [*kept, "observations", "n_cases", "status", *parameters]
     state = xr.Dataset(dict(zip(names, results, strict=True)))
-    state = state.assign_coords(
-        {d: list(p.labels) for p in parameters.values() for d in p.dims if p.labels}
-    )
     state = state.assign({COVARIATE + name: known[name] for name in covariates})
-    labelled = [part[dim] for part in form.parts.values() if dim in part.indexes]
-    if labelled:
-        index = labelled[0].to_index()
+    return _with_labels(state, pairs, parameters)
+
+
+def _with_labels(
+    state: xr.Dataset, pairs: Pairs, parameters: Mapping[str, Parameter]
+) -> xr.Dataset:
+    """Labels of the dimensions of parameters, of the cases, and positions of pooled ones."""
+    form, dim, pool = pairs.form, pairs.dim, pairs.pool
+    labels = {d: list(p.labels) for p in parameters.values() for d in p.dims if p.labels}
+    state = state.assign_coords(labels)
+    dated = [part[dim] for part in form.parts.values() if dim in part.indexes]
+    if dated:
+        index = dated[0].to_index()
         index = index if pool is None else index.repeat(len(pool.taken))
-        state = state.assign_coords({f"calibration_{dim}": (CASE, index, labelled[0].attrs)})
+        state = state.assign_coords({f"calibration_{dim}": (CASE, index, dated[0].attrs)})
     if pool is not None:
+        n_dates = pairs.observations.sizes[dim]
         state = state.assign_coords(position_coordinates(form, pool, n_dates))
     return state
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -144,28 +144,11 @@ def _added_state(
         .transpose(*[d for d in loops if d in value.dims], ADDED)
         for name, value in {"observations": pairs.observations, **covariates}.items()
     }
-    chosen = {
-        str(name): v.drop_vars(list(v.coords))
-        for name, v in fitted.state.items()
-        if CASE not in v.dims
-    }
+    chosen, own = _chosen_and_own(fitted.state)
     core = {name: tuple(d for d in v.dims if d not in loops) for name, v in chosen.items()}
-    own = [
-        str(name)
-        for name, v in fitted.state.items()
-        if CASE in v.dims
-        and name not in (*PARTS, "observations")
-        and not str(name).startswith(COVARIATE)
-    ]
     kept = tuple(parts) if method.keeps_cases else ()
     results = run_blockwise(
-        _UpdateTask(
-            fitted,
-            {name: len(dims) for name, dims in core.items()},
-            tuple(parts),
-            tuple(own),
-            axis,
-        ),
+        _UpdateTask(fitted, {k: len(dims) for k, dims in core.items()}, tuple(parts), own, axis),
         *chosen.values(),  # first, as they have all locations in their order
         *(part.drop_vars(list(part.coords)) for part in parts.values()),
         *others.values(),
@@ -189,6 +172,18 @@ def _added_state(
     return found | {COVARIATE + name: others[name] for name in covariates}
 
 
+def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.DataArray], list[str]]:
+    """What the fit chose, and the names of parameters that each case has its own of."""
+    chosen, own = {}, []
+    for label, value in state.items():
+        name = str(label)
+        if CASE not in value.dims:
+            chosen[name] = value.drop_vars(list(value.coords))
+        elif name not in (*PARTS, "observations") and not name.startswith(COVARIATE):
+            own.append(name)
+    return chosen, own
+
+
 class _UpdateTask:
     """State and new cases of a chunk of locations in, the new part of the state out."""
 
@@ -197,7 +192,7 @@ class _UpdateTask:
         fitted: FittedVariable,
         chosen: Mapping[str, int],
         parts: tuple[str, ...],
-        own: tuple[str, ...],
+        own: Sequence[str],
         axis: CaseAxis,
     ) -> None:
         self.method, self.periods = fitted.method, fitted.periods
