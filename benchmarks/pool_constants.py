@@ -188,7 +188,7 @@ VARIANTS = {
     "as it is": Variant(),
     **{f"steps {k}": Variant(steps=k) for k in (5, 10, 30, 50)},
     **{f"blocks {k}": Variant(blocks=k) for k in (20, 30, 60)},
-    **{f"belief {k}": Variant(belief=k) for k in (0, 5, 10, 30, 40)},
+    **{f"belief {k}": Variant(belief=k) for k in (0, 10, 20, 60, 80)},
     **{f"wider kernels {k}": Variant(wide=k) for k in ("always", "never")},
     **{f"without {k}": Variant(drop=k) for k in ("raw", "climatology", "emos", "idr")},
 }

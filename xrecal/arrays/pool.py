@@ -16,8 +16,8 @@ STEPS = 20
 RESAMPLES = 50
 """Bootstrap samples of the cases over which the weights are averaged."""
 
-BELIEF = 20.0
-"""Cases that the belief in the raw forecast is worth."""
+BELIEF = 40.0
+"""Cases that the belief in the raw forecast is worth, where no component forecasts better."""
 
 BLOCKS = 10
 """Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
@@ -45,13 +45,14 @@ def pool_weights(
         What verified; NaN where unknown.
     raw : array of float, shape (L, n, Q), optional
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
-        CRPS of the n cases is added that of ``belief`` cases in which the raw forecast is right.
+        CRPS of the n cases is added that of ``belief`` cases in which the raw forecast is right,
+        times the smallest mean CRPS of a component over that of the raw forecast (1 at most).
     steps : int
         Components added to the mixture of each bootstrap sample.
     blocks : int
         Parts that the cases are cut into for the bootstrap.
     belief : float
-        Cases that the belief in the raw forecast is worth.
+        Cases that the belief in the raw forecast is worth where no component is better.
 
     Returns
     -------
@@ -100,7 +101,8 @@ def _fill_weights(
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
         scores = np.zeros((n_passes * blocks, n_components, n_components))
-        used = 0
+        beliefs = np.zeros_like(scores)
+        used, of_raw = 0, 0.0
         for p in range(n_passes):
             counted = 0
             for i in range(n):
@@ -108,16 +110,19 @@ def _fill_weights(
             rank = 0
             for i in range(n):
                 if _is_complete(quantiles[cell, p], observations[cell], i, usable):
-                    block = used + rank * min(blocks, counted) // counted
-                    prior = 0.0 if np.isnan(raw[cell, i, 0]) else belief / counted
-                    _add_scores(
-                        quantiles[cell, p], observations[cell, i], i, raw[cell, i], prior,
-                        scores[block],
-                    )  # fmt: skip
+                    block, y = used + rank * min(blocks, counted) // counted, observations[cell, i]
+                    _add_scores(quantiles[cell, p], y, i, scores[block])
+                    if belief > 0 and not np.isnan(raw[cell, i, 0]):
+                        _add_beliefs(
+                            quantiles[cell, p], raw[cell, i], i, 1 / counted, beliefs[block]
+                        )
+                        of_raw += _crps(raw[cell, i], y)
                     rank += 1
             used += min(blocks, counted)
         if used == 0:
             continue
+        if of_raw > 0:
+            scores += belief * min(_smallest(scores, usable) / of_raw, 1.0) * beliefs
         for c in range(n_components):
             out[cell, c] = 0.0
         state = np.uint64(20261120)
@@ -131,6 +136,19 @@ def _fill_weights(
                         if usable[c] and usable[d]:
                             total[c, d] += scores[block, c, d]
             _greedy(total, usable, steps, out[cell])
+
+
+@inner
+def _smallest(scores: Any, usable: Any) -> float:
+    """Smallest total CRPS of a component, from scores (blocks, C, C)."""
+    smallest = np.inf
+    for c in range(usable.size):
+        total = 0.0
+        for block in range(scores.shape[0]):
+            total += scores[block, c, c]
+        if usable[c]:
+            smallest = min(smallest, total)
+    return smallest
 
 
 @inner
@@ -156,22 +174,44 @@ def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool
 
 
 @inner
-def _add_scores(quantiles: Any, y: float, i: int, raw: Any, prior: float, scores: Any) -> None:
-    """Add S of one case, and ``prior`` times that of the raw forecast being right."""
+def _add_scores(quantiles: Any, y: float, i: int, scores: Any) -> None:
+    """Add S of one case."""
     n_components, _, q = quantiles.shape
     miss = np.zeros(n_components)
     for c in range(n_components):
         for k in range(q):
             miss[c] += abs(quantiles[c, i, k] - y) / q
-        if prior > 0:
-            miss[c] += prior * _mean_distance(quantiles[c, i], raw)
-    for c in range(n_components):
+    _add_quadratic(quantiles, i, miss, 1.0, scores)
+
+
+@inner
+def _add_beliefs(quantiles: Any, raw: Any, i: int, share: float, beliefs: Any) -> None:
+    """Add ``share`` of S of one case if the raw forecast is right."""
+    miss = np.zeros(quantiles.shape[0])
+    for c in range(miss.size):
+        miss[c] = _mean_distance(quantiles[c, i], raw)
+    _add_quadratic(quantiles, i, miss, share, beliefs)
+
+
+@inner
+def _add_quadratic(quantiles: Any, i: int, miss: Any, share: float, scores: Any) -> None:
+    """Add ``share`` of S of one case, given the mean distance (C,) to what verifies."""
+    for c in range(miss.size):
         for d in range(c + 1):
-            apart = (1.0 + prior) * _mean_distance(quantiles[c, i], quantiles[d, i])
-            s = 0.5 * (miss[c] + miss[d] - apart)
+            apart = _mean_distance(quantiles[c, i], quantiles[d, i])
+            s = share * 0.5 * (miss[c] + miss[d] - apart)
             scores[c, d] += s
             if d < c:
                 scores[d, c] += s
+
+
+@inner
+def _crps(x: Any, y: float) -> float:
+    """CRPS of one forecast by its quantiles (Q,)."""
+    miss = 0.0
+    for k in range(x.size):
+        miss += abs(x[k] - y) / x.size
+    return miss - 0.5 * _mean_distance(x, x)  # type: ignore[no-any-return]
 
 
 @inner
