@@ -1,7 +1,8 @@
 """Constants of the linear pool, judged without the cases that make skill scores.
 
 The first 60 % of the training cases of each set, and of further sets, are fitted, the others
-scored: python -m benchmarks.pool_constants.
+scored; and so are 300 cases of each large one, and the 150 that follow, at three places:
+python -m benchmarks.pool_constants.
 """
 
 import warnings
@@ -15,7 +16,7 @@ import xrecal
 from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
 from examples.real_data import open_data
 from xrecal import arrays
-from xrecal.arrays.pool import BELIEF, BLOCKS, STEPS
+from xrecal.arrays.pool import BELIEF, BLOCKS, PASSES, STEPS
 
 BASELINES = ("raw", "climatology", "emos", "emos_season", "idr")
 LEVELS = (np.arange(100) + 0.5) / 100
@@ -28,6 +29,7 @@ class Variant(NamedTuple):
     steps: int = STEPS
     blocks: int = BLOCKS
     belief: float = BELIEF
+    passes: tuple[float, float] = PASSES
     wide: str = "conditioned"
     """Whether wider kernels are tried: always, never, or beside covariates"""
     drop: str = "none"
@@ -61,6 +63,22 @@ def training_cases():
             name = one.name if source in ("innsbruck", "glofas") else source
             name = name[:12] if source == "glofas" else name
             yield name, by_share(one.name, one.hindcast, observed, dim, season=one.season)
+
+
+def windows():
+    """Source and set of 300 cases to fit on and 150 to score, at three places of training cases."""
+    n, n_later = 300, 150
+    for source in ("innsbruck", "frankfurt", "glofas"):
+        for one in SOURCES[source]():
+            dim = "time" if "time" in one.hindcast.dims else "init"
+            observed = one.observations.sel({dim: one.hindcast[dim]})
+            known = (observed.notnull() & one.hindcast.notnull().any("member")).values
+            forecast, observed = one.hindcast[{dim: known}], observed[{dim: known}]
+            name = f"{one.name[:12] if source == 'glofas' else one.name}, {n} cases"
+            for start in np.linspace(0, forecast.sizes[dim] - n - n_later, 3).astype(int):
+                parts = (slice(start, start + n), slice(start + n, start + n + n_later))
+                early, late = (forecast.isel({dim: part}) for part in parts)
+                yield name, Set(name, early, late, observed, one.season)
 
 
 def further_cases(quick):
@@ -161,6 +179,7 @@ def score(fitted: Fitted, variant: Variant) -> float:
         steps=variant.steps,
         blocks=variant.blocks,
         belief=variant.belief,
+        passes=variant.passes,
     )
     return mixture_score(fitted, mixed, weights)
 
@@ -189,6 +208,7 @@ VARIANTS = {
     **{f"steps {k}": Variant(steps=k) for k in (5, 10, 30, 50)},
     **{f"blocks {k}": Variant(blocks=k) for k in (20, 30, 60)},
     **{f"belief {k}": Variant(belief=k) for k in (0, 10, 20, 60, 80)},
+    **{f"earlier cases {k}": Variant(passes=(1.0, k)) for k in (0.0, 0.1, 0.5, 1.0)},
     **{f"wider kernels {k}": Variant(wide=k) for k in ("always", "never")},
     **{f"without {k}": Variant(drop=k) for k in ("raw", "climatology", "emos", "idr")},
 }
@@ -197,7 +217,7 @@ VARIANTS = {
 def main(quick=False):
     """Print the table."""
     warnings.filterwarnings("ignore")  # cases held out that leave few, short seasons
-    sets = list(further_cases(quick)) + ([] if quick else list(training_cases()))
+    sets = list(further_cases(quick)) + ([] if quick else [*training_cases(), *windows()])
     fits = [fit(source, one) for source, one in sets]
     baseline = np.array([best_baseline(one) for one in fits])
     sources = np.array([one.source for one in fits])

@@ -106,11 +106,28 @@ def test_no_complete_case_gives_nan(rng):
     assert np.isnan(pool_weights(quantiles, np.full_like(y, np.nan))).all()
 
 
-def test_both_ways_of_holding_out_count(rng):
+@pytest.mark.parametrize(("passes", "expected"), [((1, 1), 0.5), ((1, 0), 0.9), ((0, 1), 0.1)])
+def test_ways_of_holding_out_count_as_told(rng, passes, expected):
     quantiles, y = normals(rng, 400, [0, 0.8], [1, 1], passes=2)
     quantiles[:, 1] = quantiles[:, 1, ::-1]  # the other component is the better one there
+    (weights,) = pool_weights(quantiles, y, passes=passes)
+    np.testing.assert_allclose(weights, [expected, 1 - expected], atol=0.1)
+
+
+def test_the_belief_counts_in_each_way_of_holding_out_as_told(rng):
+    quantiles, y = normals(rng, 60, [0, 0.8], [1, 1], passes=2)
+    raw = np.broadcast_to(quantiles[0, 0, 1], (1, 60, 40))
+    quantiles[:, 1] = quantiles[:, 1, ::-1]
+    first, second = (pool_weights(quantiles, y, raw, passes=p)[0] for p in ((1, 0), (0, 1)))
+    np.testing.assert_allclose(first, pool_weights(quantiles[:, :1], y, raw)[0], atol=0.02)
+    np.testing.assert_allclose(second, first[::-1], atol=0.02)
+
+
+def test_earlier_cases_alone_count_less(rng):
+    quantiles, y = normals(rng, 400, [0, 0.8], [1, 1], passes=2)
+    quantiles[:, 1] = quantiles[:, 1, ::-1]
     (weights,) = pool_weights(quantiles, y)
-    np.testing.assert_allclose(weights, 0.5, atol=0.1)
+    assert 0.5 < weights[0] < 0.9
 
 
 def test_locations_and_units_do_not_matter(rng):

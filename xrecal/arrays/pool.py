@@ -23,6 +23,13 @@ BLOCKS = 10
 """Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
 
 
+PASSES = (1.0, 0.25)
+"""How much a case counts that is forecast without its fold, and from earlier cases alone.
+
+The second shows drift, but learns from half of the cases on average, which favours what needs few.
+"""
+
+
 def pool_weights(
     quantiles: FloatArray,
     observations: FloatArray,
@@ -31,6 +38,7 @@ def pool_weights(
     steps: int = STEPS,
     blocks: int = BLOCKS,
     belief: float = BELIEF,
+    passes: tuple[float, ...] = PASSES,
 ) -> FloatArray:
     r"""Weights of a linear pool with a small held-out CRPS.
 
@@ -53,6 +61,8 @@ def pool_weights(
         Parts that the cases are cut into for the bootstrap.
     belief : float
         Cases that the belief in the raw forecast is worth where no component is better.
+    passes : tuple of float
+        How much a case counts in each of the P ways of holding out; there may be more than P.
 
     Returns
     -------
@@ -82,6 +92,7 @@ def pool_weights(
         0.0 if raw is None else float(belief),
         steps,
         blocks,
+        np.array(passes[: quantiles.shape[1]]),
         weights,
     )
     return weights
@@ -95,6 +106,7 @@ def _fill_weights(
     belief: float,
     steps: int,
     blocks: int,
+    passes: Any,
     out: Any,
 ) -> None:
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
@@ -111,12 +123,12 @@ def _fill_weights(
             for i in range(n):
                 if _is_complete(quantiles[cell, p], observations[cell], i, usable):
                     block, y = used + rank * min(blocks, counted) // counted, observations[cell, i]
-                    _add_scores(quantiles[cell, p], y, i, scores[block])
+                    _add_scores(quantiles[cell, p], y, i, passes[p], scores[block])
                     if belief > 0 and not np.isnan(raw[cell, i, 0]):
                         _add_beliefs(
-                            quantiles[cell, p], raw[cell, i], i, 1 / counted, beliefs[block]
+                            quantiles[cell, p], raw[cell, i], i, passes[p] / counted, beliefs[block]
                         )
-                        of_raw += _crps(raw[cell, i], y)
+                        of_raw += passes[p] * _crps(raw[cell, i], y)
                     rank += 1
             used += min(blocks, counted)
         if used == 0:
@@ -174,14 +186,14 @@ def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool
 
 
 @inner
-def _add_scores(quantiles: Any, y: float, i: int, scores: Any) -> None:
-    """Add S of one case."""
+def _add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> None:
+    """Add ``share`` of S of one case."""
     n_components, _, q = quantiles.shape
     miss = np.zeros(n_components)
     for c in range(n_components):
         for k in range(q):
             miss[c] += abs(quantiles[c, i, k] - y) / q
-    _add_quadratic(quantiles, i, miss, 1.0, scores)
+    _add_quadratic(quantiles, i, miss, share, scores)
 
 
 @inner
