@@ -24,6 +24,9 @@ class Distribution(Protocol):
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles at levels (k,), on a new last axis."""
 
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """Probability of more than thresholds (..., k), on their last axis."""
+
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS of each forecast."""
 
@@ -48,6 +51,10 @@ class Empirical(NamedTuple):
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
         return weighted.weighted_quantile(self.members, q, self.weights)
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.weighted_exceedance`."""
+        return weighted.weighted_exceedance(self.members, thresholds, self.weights)
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.crps`."""
@@ -83,6 +90,10 @@ class Normal(NamedTuple):
         """Quantiles; see :func:`~xrecal.arrays.normal_quantile`."""
         return normal.normal_quantile(q, *self._mixture())
 
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.normal_exceedance`."""
+        return normal.normal_exceedance(thresholds, *self._mixture())
+
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
         return normal.normal_crps(observations, *self._mixture())
@@ -114,6 +125,10 @@ class Censored(NamedTuple):
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.censored_normal_quantile`."""
         return censored.censored_normal_quantile(q, *self._parts())
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.censored_normal_exceedance`."""
+        return censored.censored_normal_exceedance(thresholds, *self._parts())
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
