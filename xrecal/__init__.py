@@ -12,7 +12,7 @@ kernel    distances -> similarities                                    arrays.ke
 ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.tuning
 simplex   signed weights -> probabilities                              arrays.simplex
 ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
-product   weighted ensembles, quantiles                                predict, ensembles
+product   weighted ensembles, quantiles, probabilities, members        predict, ensembles, products
 evidence  CRPS, comparison of methods                                  diagnostics, compare
 ========  ==========================================================  =============================
 """

@@ -160,7 +160,7 @@ def _raw(form: Form, observed: xr.DataArray, dim: Hashable) -> Timed:
     """CRPS of the forecast as it is."""
     start = perf_counter()
     pairs = pair_cases(form, observed, dim, name="forecast")
-    found = reduce_form(form, crps_of, extra=pairs.observations).compute()
+    found = reduce_form(form, crps_of, extras=[pairs.observations]).compute()
     return Timed(found, 0.0, perf_counter() - start)
 
 

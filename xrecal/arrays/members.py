@@ -24,17 +24,17 @@ def shuffled_members(
 
     Parameters
     ----------
-    members : array of float, shape (L, T, n)
+    members : array of float, shape (..., n)
         In any unit and order, such as :func:`xrecal.arrays.equal_members`.
     seed : int
         Any integer; it counts modulo 2^64.
-    locations, cases : array of int, shape (L, T)
+    locations, cases : array of int, shape (...)
         Number of the location and of the case of each forecast in the whole data set, so that
         chunks make no difference.
 
     Returns
     -------
-    array of float64, shape (L, T, n)
+    array of float64, shape (..., n)
         The same values. Every order is equally likely, independent of those of other locations,
         cases and seeds: member k of two locations has no more in common than any two members.
 
@@ -54,13 +54,11 @@ def shuffled_members(
        https://doi.org/10.1145/364520.364540
     """
     shuffled = np.array(members, dtype=np.float64, order="C")
-    if shuffled.ndim != 3:
-        raise ValueError(f"members must have shape (L, T, n), got {shuffled.shape}")
     for name, numbers in {"locations": locations, "cases": cases}.items():
         found = np.asarray(numbers)
-        if found.shape != shuffled.shape[:2] or not np.issubdtype(found.dtype, np.integer):
+        if found.shape != shuffled.shape[:-1] or not np.issubdtype(found.dtype, np.integer):
             raise ValueError(
-                f"{name} must be integers of shape {shuffled.shape[:2]}, "
+                f"{name} must be integers of shape {shuffled.shape[:-1]}, "
                 f"got {found.dtype} of shape {found.shape}"
             )
     start = splitmix64(np.array([int(seed) % 2**64], np.uint64), np.zeros(1, np.uint64))
