@@ -12,7 +12,7 @@ from .attributes import describing, history_line
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms
 from .labels import require_equal_labels
-from .parallel import require_one_chunk, run_blockwise
+from .parallel import require_one_chunk, run_blockwise, work_on
 from .tasks import NEW_MEMBER, Reduction, StatisticTask, mean_of, quantiles_of, std_of
 
 
@@ -266,5 +266,6 @@ def reduce_form(
         out=[tuple(new or ())],
         dtypes=[form.loc.dtype],
         sizes=new or {},
+        what=work_on("a statistic", form.name),
     )
     return result.transpose(*form.order(tuple(new or ())))

@@ -21,7 +21,7 @@ from .matching import (
     shared_dims,
 )
 from .pairing import Observations, pair_cases
-from .parallel import run_blockwise
+from .parallel import run_blockwise, work_on
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .tasks import (
     COVARIATE,
@@ -231,6 +231,7 @@ def run_on_forecasts(
         out=out,
         dtypes=[form.loc.dtype] * len(out),
         sizes={CASE: fitted.state.sizes[CASE], **(sizes or {})},
+        what=work_on("the recalibration", form.name),
     )
     return tuple(_in_user_order(result, form, fitted) for result in results)
 
