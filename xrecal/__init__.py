@@ -33,6 +33,9 @@ from .methods import (
     PITRecalibration,
     Raw,
 )
+from .parallel import TaskError
+from .planning import plan
+from .plans import MemoryPlanError, Plan, check_plan
 from .recalibrator import Recalibrator
 
 try:
@@ -47,11 +50,16 @@ __all__ = [
     "Climatology",
     "ConformalPrediction",
     "LinearPool",
+    "MemoryPlanError",
     "PITRecalibration",
+    "Plan",
     "Raw",
     "Recalibrator",
+    "TaskError",
+    "check_plan",
     "compare",
     "datasets",
     "gaussian",
+    "plan",
     "weighted",
 ]

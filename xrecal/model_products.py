@@ -8,6 +8,7 @@ from .covariates import Given
 from .forms import Labelled
 
 if TYPE_CHECKING:
+    from .plans import Plan
     from .products import Threshold
     from .recalibrator import Recalibrator
 
@@ -86,6 +87,42 @@ class Products:
         from .predict_products import std
 
         return std(_model(self), forecast, covariates)
+
+    def plan(
+        self,
+        forecast: Labelled,
+        *,
+        values: int | None = 1,
+        covariates: Given = None,
+        probe: bool = True,
+    ) -> Plan:
+        """What a product of forecasts will take: tasks, memory, time, told before any work.
+
+        Parameters
+        ----------
+        forecast : DataArray or Dataset
+            As for :meth:`apply`. Its values are never read.
+        values : int, optional
+            Numbers wanted of each forecast, such as quantiles, thresholds or members; None for
+            all the weights that :meth:`apply` returns.
+        covariates
+            As for :meth:`apply`.
+        probe : bool
+            Whether to time the method on synthetic cases; see :func:`xrecal.plan`.
+
+        Returns
+        -------
+        Plan
+            Prints as a table.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`apply`.
+        """
+        from .planning import plan_forecast
+
+        return plan_forecast(_model(self), forecast, values, covariates, probe)
 
 
 def _model(self: Products) -> Recalibrator:

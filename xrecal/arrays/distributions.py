@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 from . import censored, normal, scores, weighted
+from .cases import location_blocks
 from .forms import Forecasts, without_invalid
 
 
@@ -174,6 +176,13 @@ def distribution_of(forecasts: Forecasts) -> Distribution:
 
 
 def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (..., n) of forecasts (..., n, m); NaN where missing or invalid."""
-    forecast = distribution_of(forecasts)
-    return forecast.mean(), forecast.std() ** 2
+    """Mean and variance (L, n) of forecasts (L, n, m); NaN where missing or invalid.
+
+    Copies, several times the forecasts, exist for a block of locations at a time.
+    """
+    shape = forecasts.loc.shape
+    mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
+    for block in location_blocks(shape[0], 64 * math.prod(shape[1:])):
+        forecast = distribution_of(forecasts.take(block))
+        mean[block], variance[block] = forecast.mean(), forecast.std() ** 2
+    return mean, variance
