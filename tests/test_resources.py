@@ -28,7 +28,7 @@ def test_a_machine_without_a_client_shares_its_memory_among_threads():
 def test_a_client_tells_the_limits_of_its_workers():
     from distributed import Client, LocalCluster
 
-    options = {"processes": False, "dashboard_address": None, "memory_limit": "1GB"}
+    options = {"processes": False, "dashboard_address": ":0", "memory_limit": "1GB"}
     with LocalCluster(n_workers=2, threads_per_worker=2, **options) as cluster, Client(cluster):
         assert find_resources() == Resources(int((0.8e9 - PROCESS) // 2), 4)
     options["memory_limit"] = 0
