@@ -1,12 +1,13 @@
 """Law: results do not depend on how Dask cuts the work, nor on who does it."""
 
 from contextlib import contextmanager
+from itertools import pairwise
 
 import dask
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import xrecal
@@ -17,7 +18,6 @@ from .test_clusters import distributed, products
 HINDCAST, TRUTH = ensemble_and_truth(n=26, m=4, n_lat=3, n_lon=4)
 NEW, VERIFIED = new_cases(n=5, m=4, n_lat=3, n_lon=4)
 LOCATIONS = {"lat": 3, "lon": 4}
-QUICK = {"ckme": METHODS["ckme"], "emos": METHODS["emos"]}
 EXPECTED = {}
 
 
@@ -36,7 +36,7 @@ def pieces(draw, sizes):
     for dim, n in sizes.items():
         cuts = draw(st.sets(st.integers(1, n - 1)))
         edges = [0, *sorted(cuts), n]
-        found[dim] = tuple(b - a for a, b in zip(edges, edges[1:], strict=False))
+        found[dim] = tuple(b - a for a, b in pairwise(edges))
     return found
 
 
@@ -48,10 +48,9 @@ def on(scheduler):
             yield
         return
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    options["processes"] = scheduler == "cluster of processes"
     with (
-        distributed.LocalCluster(
-            processes=scheduler == "cluster of processes", **options
-        ) as cluster,
+        distributed.LocalCluster(**options) as cluster,
         distributed.Client(cluster),
     ):
         yield
@@ -64,7 +63,9 @@ def check(method, cut, along, dims, persisted):
     hindcast = HINDCAST.transpose(*dims).chunk({**of_hindcast, "time": -1, "member": -1})
     model = hindcast.recal.fit(TRUTH.chunk({**of_observations, "time": -1}), METHODS[method])
     model = model.persist() if persisted else model
-    xr.testing.assert_identical(model.state.compute(), state.transpose(*model.state.dims))
+    fitted = model.state.compute()
+    for name, values in state.items():
+        np.testing.assert_array_equal(fitted[name].transpose(*values.dims), values, err_msg=name)
     forecast = NEW.transpose(*dims).chunk({**of_forecast, **along, "member": -1})
     found = products(model, forecast, VERIFIED.chunk(of_observations)).compute()
     for name, values in wanted.items():
@@ -81,12 +82,14 @@ ALONG = st.one_of(st.just({}), pieces({"time": 5}))
 DIMS = st.permutations(HINDCAST.dims)
 
 
-@pytest.mark.parametrize("method", QUICK)
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "cluster of threads"])
+@pytest.mark.parametrize(
+    ("scheduler", "method"),
+    [("synchronous", "ckme"), ("threads", "emos"), ("threads", "ckme"), ("cluster", "emos")],
+)
 def test_any_cut_gives_the_same(scheduler, method):
     with on(scheduler):
 
-        @settings(max_examples=4)
+        @settings(max_examples=3, phases=[Phase.generate])
         @given(LOCATION_CHUNKS, ALONG, DIMS, st.booleans())
         def law(cut, along, dims, persisted):
             check(method, cut, along, dims, persisted)
@@ -100,7 +103,7 @@ def test_any_cut_gives_the_same(scheduler, method):
 def test_any_cut_gives_the_same_for_every_method(scheduler, method):
     with on(scheduler):
 
-        @settings(max_examples=15)
+        @settings(max_examples=10, phases=[Phase.generate])
         @given(LOCATION_CHUNKS, ALONG, DIMS, st.booleans())
         def law(cut, along, dims, persisted):
             check(method, cut, along, dims, persisted)
@@ -109,7 +112,7 @@ def test_any_cut_gives_the_same_for_every_method(scheduler, method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [*QUICK, "pool"])
+@pytest.mark.parametrize("method", ["ckme", "emos", "pool"])
 def test_a_pool_of_processes_gives_the_same(method):
     with on("processes"):
         for along in ({}, {"time": 2}):
