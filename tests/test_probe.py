@@ -1,5 +1,4 @@
 import math
-from time import sleep
 
 import numpy as np
 import pytest
@@ -9,14 +8,25 @@ from xrecal import probe
 from xrecal.dims import CaseAxis
 from xrecal.probe import Setup, probe_of
 
+CLOCK = [0.0]
+
 
 class Slow(xrecal.Climatology):
-    """Takes a time that grows with the square of the cases."""
+    """Takes a time, on a clock of its own, that grows with the square of the cases."""
 
     def fit_locations(self, cases, min_samples):
-        found = super().fit_locations(cases, min_samples)
-        sleep(len(cases.observations) * 2e-7 * cases.observations.shape[1] ** 2)
-        return found
+        n_locations, n = cases.observations.shape
+        CLOCK[0] += n_locations * 1e-6 * n**2
+        return super().fit_locations(cases, min_samples)
+
+    def predict_locations(self, new, cases, fitted):
+        CLOCK[0] += 0.5 + 0.001 * new.forecasts.loc.shape[1]
+        return super().predict_locations(new, cases, fitted)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setattr(probe, "perf_counter", lambda: CLOCK[0])
 
 
 def setup(method, n=400, **changes):
@@ -26,26 +36,29 @@ def setup(method, n=400, **changes):
     return Setup(method=method, n_cases=n, axis=axis, **(given | changes))
 
 
-def test_time_is_that_of_one_location():
-    found = probe_of(setup(Slow(), n=200))
-    assert found.n_tried == 200
-    assert found.fit == pytest.approx(2e-7 * 200**2, rel=0.6)
-    assert found.rebuild > 0
+def test_time_is_that_of_one_location(clock):
+    found = probe_of(setup(Slow(), n=800))
+    assert found.n_tried == 800
+    assert found.fit == pytest.approx(0.64)
+    assert found.rebuild == pytest.approx(0.501)
+    assert found.each == pytest.approx(0.001)
+    quick = probe_of(setup(Slow(), n=90))  # several locations together
+    assert quick.fit == pytest.approx(0.0081)
+    assert quick.rebuild == pytest.approx(0.501 / probe.SEVERAL_LOCATIONS)
 
 
-def test_long_fits_are_extrapolated(monkeypatch):
-    """By the power that the last two trials show."""
-    monkeypatch.setattr(probe, "LONG_ENOUGH", 0.006)
-    found = probe_of(setup(Slow(), n=1600))
-    assert found.n_tried < 1600
-    assert found.fit == pytest.approx(2e-7 * 1600**2, rel=0.6)
+def test_long_fits_are_extrapolated_by_the_power_that_trials_show(clock):
+    found = probe_of(setup(Slow(), n=4000))
+    assert found.n_tried == 1600
+    assert found.fit == pytest.approx(16.0)
+    assert found.rebuild == pytest.approx(0.501 * 2.5)  # at least in proportion
 
 
-def test_a_single_trial_is_extrapolated_by_the_cube(monkeypatch):
+def test_a_single_trial_is_extrapolated_by_the_cube(clock, monkeypatch):
     monkeypatch.setattr(probe, "LONG_ENOUGH", 1e-9)
     found = probe_of(setup(Slow(), n=200))
     assert found.n_tried == 100
-    assert found.fit == pytest.approx(8 * 2e-7 * 100**2, rel=0.6)
+    assert found.fit == pytest.approx(8 * 0.01)
 
 
 @pytest.mark.parametrize("kind", ["ensemble", "weighted", "quantile", "normal"])
