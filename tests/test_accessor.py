@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal import diagnostics, ensembles, recalibrate
+from xrecal import diagnostics, ensembles, products, recalibrate
 
 from .strategies import ensemble_and_truth, new_cases
 
@@ -17,6 +17,8 @@ DOORS = {
     "mean": ensembles.mean,
     "std": ensembles.std,
     "quantile": ensembles.quantile,
+    "exceedance": products.exceedance,
+    "members": products.members,
     "crps": diagnostics.crps,
 }
 

@@ -137,7 +137,7 @@ def test_a_cluster_agrees():
     from distributed import Client, LocalCluster
 
     lazy = products(HINDCAST.chunk(lat=1, lon=1).recal.fit(TRUTH), NEW.chunk(lon=1))
-    options = {"processes": False, "dashboard_address": None}
+    options = {"processes": False, "dashboard_address": ":0"}
     with LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster, Client(cluster):
         found = lazy.compute()
     xr.testing.assert_identical(found, products(HINDCAST.recal.fit(TRUTH), NEW))

@@ -12,7 +12,7 @@ kernel    distances -> similarities                                    arrays.ke
 ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.tuning
 simplex   signed weights -> probabilities                              arrays.simplex
 ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
-product   weighted ensembles, quantiles                                predict, ensembles
+product   weighted ensembles, quantiles, probabilities, members        predict, ensembles, products
 evidence  CRPS, comparison of methods                                  diagnostics, compare
 ========  ==========================================================  =============================
 """
@@ -33,6 +33,9 @@ from .methods import (
     PITRecalibration,
     Raw,
 )
+from .parallel import TaskError
+from .planning import plan
+from .plans import MemoryPlanError, Plan, check_plan
 from .recalibrator import Recalibrator
 
 try:
@@ -47,11 +50,16 @@ __all__ = [
     "Climatology",
     "ConformalPrediction",
     "LinearPool",
+    "MemoryPlanError",
     "PITRecalibration",
+    "Plan",
     "Raw",
     "Recalibrator",
+    "TaskError",
+    "check_plan",
     "compare",
     "datasets",
     "gaussian",
+    "plan",
     "weighted",
 ]

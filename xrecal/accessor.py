@@ -8,12 +8,13 @@ from typing import Generic, TypeVar
 import numpy as np
 import xarray as xr
 
-from . import cross_validation, diagnostics, ensembles, recalibrate
+from . import cross_validation, diagnostics, ensembles, products, recalibrate
 from .covariates import Given
 from .forms import Labelled
 from .methods import Method
 from .pairing import Observations
 from .pooling import PoolOver
+from .products import Threshold
 from .recalibrator import Recalibrator
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
@@ -109,6 +110,14 @@ class _Recal(Generic[T]):
     ) -> Labelled:
         """Quantiles of each forecast; see :func:`xrecal.ensembles.quantile`."""
         return ensembles.quantile(self._obj, q, member_dim=member_dim)
+
+    def exceedance(self, threshold: Threshold, *, member_dim: Hashable | None = None) -> Labelled:
+        """P(Y > threshold) of each forecast; see :func:`xrecal.products.exceedance`."""
+        return products.exceedance(self._obj, threshold, member_dim=member_dim)
+
+    def members(self, n: int, *, seed: int = 0, member_dim: Hashable | None = None) -> Labelled:
+        """Equally likely members of each forecast; see :func:`xrecal.products.members`."""
+        return products.members(self._obj, n, seed=seed, member_dim=member_dim)
 
     def crps(
         self,

@@ -20,6 +20,7 @@ from .forms import Form, Labelled, read_forms
 from .labels import users_stacklevel
 from .methods import CKME, EMOS, Climatology, LinearPool, Method
 from .pairing import pair_cases
+from .parallel import require_one_chunk
 from .recalibrate import checked, fit
 from .tasks import crps_of
 
@@ -103,6 +104,7 @@ def compare(
     }
     _check_covariates(covariates, labelled)
     case = _case_dim(form, dim)
+    _require_whole(form, observed, case)
     options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
     splits = {"by": by, "gap": gap, "blocks": blocks, "window": window, "every": every}
     if forecast is None:
@@ -160,7 +162,7 @@ def _raw(form: Form, observed: xr.DataArray, dim: Hashable) -> Timed:
     """CRPS of the forecast as it is."""
     start = perf_counter()
     pairs = pair_cases(form, observed, dim, name="forecast")
-    found = reduce_form(form, crps_of, extra=pairs.observations).compute()
+    found = reduce_form(form, crps_of, extras=[pairs.observations]).compute()
     return Timed(found, 0.0, perf_counter() - start)
 
 
@@ -174,6 +176,13 @@ def _case_dim(form: Form, dim: Hashable | None) -> Hashable:
             f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
         )
     return found
+
+
+def _require_whole(form: Form, observed: xr.DataArray, case: Hashable) -> None:
+    """Raise ValueError for chunks that no fit can take, before any score is computed."""
+    for part in form.parts.values():
+        require_one_chunk(part, (case, form.member_dim), name="hindcast")
+    require_one_chunk(observed, (case,), name="observations")
 
 
 def _check_unseen(past: Form, new: Form, dim: Hashable, splits: dict[str, Any]) -> None:

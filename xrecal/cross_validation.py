@@ -18,7 +18,7 @@ from .forms import Form, Labelled
 from .labels import users_stacklevel
 from .methods import Method
 from .pairing import Observations, pair_variables
-from .parallel import run_blockwise
+from .parallel import run_blockwise, work_on
 from .recalibrate import DEFAULT, Prepared, checked, prepare
 from .recalibrator import CASE, CASE_MEMBER
 from .state import task_arguments
@@ -228,6 +228,7 @@ def _run(
         out=[(CASE,) if size is None else (CASE, "quantile")],
         dtypes=[parts["loc"].dtype],
         sizes={CASE: others["observations"].sizes[CASE], "quantile": size or 1},
+        what=work_on("the cross-validation", prepared.pairs.form.name),
     )
     return result.rename({CASE: prepared.pairs.dim})
 

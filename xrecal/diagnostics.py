@@ -53,7 +53,7 @@ def crps(
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-        return reduce_form(form, crps_of, extra=pairs.observations)
+        return reduce_form(form, crps_of, extras=[pairs.observations])
 
     return score_variables(forecast, observations, one, dim, member_dim)
 

@@ -12,7 +12,7 @@ from .attributes import describing, history_line
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms
 from .labels import require_equal_labels
-from .parallel import require_one_chunk, run_blockwise
+from .parallel import require_one_chunk, run_blockwise, work_on
 from .tasks import NEW_MEMBER, Reduction, StatisticTask, mean_of, quantiles_of, std_of
 
 
@@ -239,11 +239,12 @@ def reduce_form(
     form: Form,
     reduction: Reduction,
     new: Mapping[Hashable, int] | None = None,
-    extra: xr.DataArray | None = None,
+    extras: Sequence[xr.DataArray] = (),
 ) -> xr.DataArray:
     """Reduce each forecast distribution; ``new`` are dimensions in place of the members.
 
-    Members that many forecasts share (past observations) are not repeated for each of them.
+    Further arrays ``extras`` may have those besides dimensions of the forecast. Members that many
+    forecasts share (past observations) are not repeated for each of them.
     """
     shared = [d for d in form.dims if d not in form.loc.dims]
     if form.kind != "weighted" or not set(form.loc.dims) < set(form.parts["weights"].dims):
@@ -254,15 +255,17 @@ def reduce_form(
     parts = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
     args = list(parts.values())
     core: list[tuple[Hashable, ...]] = [(NEW_MEMBER,)] * len(args)
-    if extra is not None:
-        args.append(extra.transpose(*[d for d in loops if d in extra.dims]))
-        core.append(())
+    own = [tuple(d for d in extra.dims if d not in loops) for extra in extras]
+    for extra, dims in zip(extras, own, strict=True):
+        args.append(extra.transpose(*[d for d in loops if d in extra.dims], *dims))
+        core.append(dims)
     (result,) = run_blockwise(
-        StatisticTask(reduction, tuple(parts), len(shared)),
+        StatisticTask(reduction, tuple(parts), len(shared), tuple(map(len, own))),
         *args,
         core=core,
         out=[tuple(new or ())],
         dtypes=[form.loc.dtype],
         sizes=new or {},
+        what=work_on("a statistic", form.name),
     )
     return result.transpose(*form.order(tuple(new or ())))

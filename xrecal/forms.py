@@ -49,6 +49,11 @@ class Form:
         rest = [d for part in self.parts.values() for d in part.dims]
         return tuple(d for d in dict.fromkeys([*widest.dims, *rest]) if d != self.member_dim)
 
+    @property
+    def member_dim_of_results(self) -> Hashable:
+        """The user's member dimension; members are neither quantiles nor components."""
+        return self.member_dim if self.kind in ("ensemble", "weighted") else "member"
+
     def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
         """Dimensions of a result in the user's order, ``new`` ones in place of the members."""
         every = {*self.dims, self.member_dim}

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from multiprocessing import parent_process
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 _lock = threading.Lock()
 _tasks_running = 0
 _limiter: Any = None
+
+
+class TaskError(RuntimeError):
+    """A Dask task that failed, told by what it did, for which variable and at which locations.
+
+    ``__cause__`` is the error itself. Both survive the way from a worker in another process.
+    """
+
+    def __init__(self, message: str, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
+        """Pickle with the cause, which errors lose otherwise, or with its text if it cannot be."""
+        cause = self.__cause__
+        try:
+            pickle.loads(pickle.dumps(cause))
+        except Exception:  # whatever its class does when it is copied
+            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
+        return type(self), (str(self), cause)
 
 
 def run_blockwise(
@@ -22,17 +45,21 @@ def run_blockwise(
     out: Sequence[Sequence[Hashable]],
     dtypes: Sequence[Any],
     sizes: Mapping[Hashable, int],
+    what: str = "the work",
 ) -> tuple[xr.DataArray, ...]:
     """Apply an array function once a chunk of locations; one result for each entry of ``out``.
 
     ``core`` and ``out`` name the last axes that the function takes and returns; all others are
-    looped over inside it, in compiled code. Labels must be equal, nothing is joined.
+    looped over inside it, in compiled code. Labels must be equal, nothing is joined. A task of
+    Dask that fails raises :class:`TaskError`, which says where ``what`` failed.
     """
     new = {d for dims in out for d in dims}
+    places = _places(args, core) if any(arg.chunks is not None for arg in args) else {}
     result = xr.apply_ufunc(
-        _OneThread(function),
+        _Task(function, what, tuple(places)),
         *args,
-        input_core_dims=core,
+        *places.values(),
+        input_core_dims=[*core, *[()] * len(places)],
         output_core_dims=out,
         join="exact",
         dask="parallelized",
@@ -41,6 +68,35 @@ def run_blockwise(
         keep_attrs=False,
     )
     return result if isinstance(result, tuple) else (result,)
+
+
+def work_on(what: str, variable: Hashable | None) -> str:
+    """What a task does, for messages; variables may have no name."""
+    return what if variable is None else f"{what} of {variable!r}"
+
+
+def _places(
+    args: Sequence[xr.DataArray], core: Sequence[Sequence[Hashable]]
+) -> dict[Hashable, xr.DataArray]:
+    """Labels along each dimension that tasks are cut along, positions where there are none.
+
+    Each task gets those of its chunk, so that an error can name it without the graph holding the
+    labels of all locations in every task.
+    """
+    sizes = {
+        d: size
+        for arg, dims in zip(args, core, strict=True)
+        for d, size in arg.sizes.items()
+        if d not in dims
+    }
+    places = {}
+    for d, size in sizes.items():
+        index = next((arg.indexes[d] for arg in args if d in arg.indexes), None)
+        labels = np.arange(size) if index is None else index.to_numpy()
+        if labels.dtype == object:  # dates of other calendars, strings, several levels
+            labels = np.array([str(label) for label in labels], dtype=str)
+        places[d] = xr.DataArray(labels, dims=[d])
+    return places
 
 
 def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
@@ -56,22 +112,39 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
         )
 
 
-class _OneThread:
-    """A function that runs with one BLAS thread.
+class _Task:
+    """A function that runs with one BLAS thread and says where it fails.
 
     Dask brings the parallelism: a second layer of threads below it slows a fit many times over.
     One thread also makes results independent of the machine's number of cores.
+
+    The last arguments of the call are the labels along ``dims`` of the chunk; none without Dask.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], what: str, dims: tuple[Hashable, ...]) -> None:
+        self.function, self.what, self.dims = function, what, dims
         # Dask names its tasks by this; by default they would carry the address of the object, so
         # that equal calls had different names.
         self.__name__ = getattr(function, "__name__", type(function).__name__.strip("_"))
 
     def __call__(self, *args: Any) -> Any:
+        n_given = len(args) - len(self.dims)
         with one_blas_thread():
-            return self.function(*args)
+            if not self.dims:
+                return self.function(*args)
+            try:
+                return self.function(*args[:n_given])
+            except Exception as error:
+                where = ", ".join(map(_range, self.dims, args[n_given:]))
+                message = f"{self.what} failed at {where}: {type(error).__name__}: {error}"
+                raise TaskError(message, error) from error
+
+
+def _range(dim: Hashable, labels: Any) -> str:
+    """A dimension with the first and the last label along it."""
+    flat = np.ravel(labels)
+    ends = [str(label).removesuffix("T00:00:00.000000000") for label in (flat[0], flat[-1])]
+    return f"{dim} {ends[0]}" if flat.size == 1 else f"{dim} {ends[0]} to {ends[1]}"
 
 
 @contextmanager
@@ -79,9 +152,14 @@ def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread while any task runs, and restore the limit after the last one.
 
     The limit belongs to the process and threadpoolctl's own context manager restores what it
-    found, so overlapping tasks would leave a wrong one behind; a counter keeps it right.
+    found, so overlapping tasks would leave a wrong one behind; a counter keeps it right. In a
+    process that was started to work for another, as Dask's are, the first task limits it for good.
     """
     global _tasks_running, _limiter
+    if parent_process() is not None:
+        _limit_for_good()
+        yield
+        return
     with _lock:
         if _tasks_running == 0:
             _take_control()
@@ -96,6 +174,14 @@ def one_blas_thread() -> Iterator[None]:
                 _take_control()
                 _limiter.restore_original_limits()
                 _take_control()
+
+
+@cache
+def _limit_for_good() -> None:
+    """Limit BLAS to one thread as long as this process lives."""
+    with _lock:
+        _take_control()
+        _controller().limit(limits=1, user_api="blas")
 
 
 def _take_control() -> None:

@@ -15,6 +15,7 @@ from .dims import CaseAxis
 from .forms import Form
 from .parallel import run_blockwise
 from .recalibrator import CASE, CASE_MEMBER
+from .tasks_pool import Arrays, PooledTask
 from .typing import IntArray
 
 PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | None
@@ -25,8 +26,6 @@ DATE = "calibration_date"
 
 MAX_POOLED = 1500
 """Cases at most: the exact solver needs their cube in time, and a square in memory."""
-
-Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -162,6 +161,7 @@ def run_on_cases(
     out: Sequence[Sequence[Hashable]],
     dtypes: Sequence[Any],
     sizes: Mapping[Hashable, int],
+    what: str,
 ) -> tuple[xr.DataArray, ...]:
     """Run a task on calibration cases, pooled or not; one call for each block of locations.
 
@@ -171,7 +171,14 @@ def run_on_cases(
     if pool is None:
         core = [(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)] * len(others)
         return run_blockwise(
-            task, *parts.values(), *others.values(), core=core, out=out, dtypes=dtypes, sizes=sizes
+            task,
+            *parts.values(),
+            *others.values(),
+            core=core,
+            out=out,
+            dtypes=dtypes,
+            sizes=sizes,
+            what=what,
         )
     return run_blockwise(
         PooledTask(task, pool, (2,) * len(parts) + (1,) * len(others)),
@@ -181,75 +188,8 @@ def run_on_cases(
         out=[(*pool.own_fits, *dims) for dims in out],
         dtypes=dtypes,
         sizes={**sizes, **dict(zip(pool.dims, pool.sizes, strict=True))},
+        what=what,
     )
-
-
-class PooledTask:
-    """Gives a task the pooled cases of a block of fits at a time, and joins its results.
-
-    Arguments are arrays (..., pooled dimensions, date, ...), results (..., pooled dimensions with
-    fits of their own, ...). The task gets (B, n k, ...), so that the neighbours of all locations,
-    many times the input, are never in memory at once.
-
-    With ``served`` the task gets the same arrays once more, (B, t, n, ...), at the t positions
-    that each fit is for, and returns arrays (B, t, ...): results have all pooled dimensions.
-    """
-
-    def __init__(
-        self,
-        task: Callable[..., Arrays],
-        pool: Pool,
-        n_core: tuple[int, ...],
-        served: bool = False,
-    ) -> None:
-        self.task, self.pool, self.n_core, self.served = task, pool, n_core, served
-
-    def __call__(self, *args: npt.NDArray[Any]) -> Arrays:
-        """Run the task on one chunk."""
-        from .arrays.cases import location_blocks
-
-        n_pooled = len(self.pool.dims)
-        split = [a.ndim - n_pooled - n for a, n in zip(args, self.n_core, strict=True)]
-        lead = np.broadcast_shapes(*(a.shape[:s] for a, s in zip(args, split, strict=True)))
-        whole = [
-            np.broadcast_to(a, (*lead, *a.shape[s:])) for a, s in zip(args, split, strict=True)
-        ]
-        places = self.pool.places()
-        positions = np.arange(math.prod(self.pool.sizes)).reshape(len(places), -1)
-        n_fits = math.prod(lead) * len(places)
-        each = sum(a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole)
-        shape = (*lead, *(self.pool.sizes if self.pool.own_fits or self.served else ()))
-        found: list[npt.NDArray[Any]] = []
-        for block in location_blocks(n_fits, 4 * each * places.shape[1]):
-            fits = np.arange(n_fits)[block]
-            given = [_as_cases(self._at(a, lead, places, fits)) for a in whole]
-            if self.served:
-                given += [self._at(a, lead, positions, fits) for a in whole]
-            result = self.task(*given)
-            results = result if isinstance(result, tuple) else (result,)
-            found = found or [np.empty((n_fits, *r.shape[1:]), r.dtype) for r in results]
-            for array, part in zip(found, results, strict=True):
-                array[block] = part
-        skip = 2 if self.served else 1
-        joined = tuple(array.reshape((*shape, *array.shape[skip:])) for array in found)
-        return joined if len(joined) > 1 else joined[0]
-
-    def _at(
-        self, array: npt.NDArray[Any], lead: tuple[int, ...], places: IntArray, fits: IntArray
-    ) -> npt.NDArray[Any]:
-        """Array (B, k, n, ...) at the k places of some fits, NaN beyond the edges."""
-        of_fit = places[fits % len(places)]
-        outer = np.unravel_index(fits // len(places), lead) if lead else ()
-        inner = np.unravel_index(np.maximum(of_fit, 0), self.pool.sizes)
-        taken = np.array(array[(*(i[:, np.newaxis] for i in outer), *inner)])
-        taken[of_fit < 0] = np.nan
-        return taken
-
-
-def _as_cases(at_places: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Arrays (B, k, n, ...) as cases (B, n k, ...), by date and then by position."""
-    by_date = np.swapaxes(at_places, 1, 2)
-    return by_date.reshape(len(at_places), -1, *by_date.shape[3:])
 
 
 def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
@@ -264,6 +204,7 @@ def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
         out=[(*pool.own_fits, CASE)],
         dtypes=[value.dtype],
         sizes={CASE: n * len(pool.taken), **dict(zip(pool.dims, pool.sizes, strict=True))},
+        what="the pooling of a covariate",
     )
     return found
 

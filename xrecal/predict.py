@@ -21,9 +21,10 @@ from .matching import (
     shared_dims,
 )
 from .pairing import Observations, pair_cases
-from .parallel import run_blockwise
+from .parallel import run_blockwise, work_on
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .tasks import (
+    COVARIATE,
     NEW_MEMBER,
     PredictTask,
     Reduction,
@@ -43,7 +44,7 @@ def apply(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> 
     variables: dict[Hashable, xr.DataArray] = {}
     for name, (form, fitted) in match_variables(model, forecast).items():
         base = "forecast" if name is None else name
-        attrs = _attributes(form, fitted)
+        attrs = issued_attributes(form, fitted)
         make = _normal if fitted.method.output == "normal" else _weighted
         variables |= make(form, fitted, base, attrs, covariates)
     attrs = forecast.attrs
@@ -57,7 +58,7 @@ def _normal(
     form: Form, fitted: FittedVariable, base: Hashable, attrs: dict[str, Any], covariates: Given
 ) -> dict[Hashable, xr.DataArray]:
     """Normal distributions, and where they may be censored."""
-    loc, scale = _run(form, fitted, normal_parameters, [(), ()], covariates=covariates)
+    loc, scale = run_on_forecasts(form, fitted, normal_parameters, [(), ()], covariates=covariates)
     units = {k: v for k, v in attrs.items() if k == "units"}
     described = units | {"long_name": "standard deviation of the recalibrated forecast"}
     found: dict[Hashable, xr.DataArray] = {
@@ -80,9 +81,9 @@ def _weighted(
     form: Form, fitted: FittedVariable, base: Hashable, attrs: dict[str, Any], covariates: Given
 ) -> dict[Hashable, xr.DataArray]:
     """Members and their weights."""
-    member = _result_member_dim(form)
+    member = form.member_dim_of_results
     if fitted.method.shares_members:
-        (weights,) = _run(form, fitted, weights_of, [(CASE,)], covariates=covariates)
+        (weights,) = run_on_forecasts(form, fitted, weights_of, [(CASE,)], covariates=covariates)
         members = fitted.state["observations"]
         members = members.drop_vars(
             [  # may differ between hindcast and forecast: the latter's count
@@ -95,7 +96,7 @@ def _weighted(
         members = members.transpose(*dims)
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(fitted.state.sizes[CASE])[0].size}
-        members, weights = _run(
+        members, weights = run_on_forecasts(
             form, fitted, members_and_weights, [(SLOT,)] * 2, slots, covariates=covariates
         )
     return {
@@ -118,7 +119,7 @@ def quantile(
     levels = check_levels(q)
 
     def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
-        (values,) = _run(
+        (values,) = run_on_forecasts(
             form,
             fitted,
             partial(quantiles_of, levels=levels),
@@ -126,11 +127,11 @@ def quantile(
             {"quantile": levels.size},
             covariates=covariates,
         )
-        values = values.assign_coords(quantile=levels).assign_attrs(_attributes(form, fitted))
+        values = values.assign_coords(quantile=levels).assign_attrs(issued_attributes(form, fitted))
         return values.isel(quantile=0) if np.ndim(q) == 0 else values
 
     note = f"quantiles after recalibration by {model.method}"
-    result = _map_variables(model, forecast, one)
+    result = map_variables(model, forecast, one)
     return result.assign_attrs(history_line(result.attrs, note))
 
 
@@ -148,21 +149,21 @@ def crps(
         fitted = matched[form.name][1]
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
-        (scores,) = _run(
-            form, fitted, crps_of, [()], extra=pairs.observations, covariates=covariates
+        (scores,) = run_on_forecasts(
+            form, fitted, crps_of, [()], extras=[pairs.observations], covariates=covariates
         )
         return scores
 
     return score_variables(forecast, observations, one, dim, explicit_member_dim(model, forecast))
 
 
-def _attributes(form: Form, fitted: FittedVariable) -> dict[str, Any]:
+def issued_attributes(form: Form, fitted: FittedVariable) -> dict[str, Any]:
     """Attributes of the forecast, with the units of the observations that the fit has learned."""
     units = {k: v for k, v in fitted.attrs.items() if k == "units"}
     return describing({**fitted.attrs, **form.loc.attrs, **units})
 
 
-def _map_variables(
+def map_variables(
     model: Recalibrator,
     forecast: Labelled,
     function: Callable[[Form, FittedVariable], xr.DataArray],
@@ -177,16 +178,18 @@ def _map_variables(
     return xr.Dataset(results, attrs=forecast.attrs)
 
 
-def _run(
+def run_on_forecasts(
     form: Form,
     fitted: FittedVariable,
     reduction: Reduction,
     out: list[tuple[Hashable, ...]],
     sizes: Mapping[Hashable, int] | None = None,
-    extra: xr.DataArray | None = None,
+    extras: Sequence[xr.DataArray] = (),
     covariates: Given = None,
 ) -> tuple[xr.DataArray, ...]:
     """Predict and reduce in each chunk; ``out`` has the new dimensions of each result.
+
+    The reduction gets ``extras``, which may have those besides dimensions of the forecast.
 
     The cases of the forecast, and positions that were pooled, come last among the dimensions
     looped over, so that a task sees for each fit the state once and all forecasts.
@@ -194,15 +197,16 @@ def _run(
     shared = [d for d in shared_dims(fitted) if d in form.dims]
     loops = [*fitted.locations, *shared]
     new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
-    others = read_covariates(
+    given = read_covariates(
         tuple(fitted.periods), form, fitted.dim, covariates, name="forecast", fitting=False
     )
-    check_periods(others, fitted, names=("forecast", "hindcast"))
-    if extra is not None:
-        others["extra"] = extra
+    check_periods(given, fitted, names=("forecast", "hindcast"))
+    others = {COVARIATE + name: value for name, value in given.items()}
+    others |= {f"extra_{i}": value for i, value in enumerate(extras)}
+    own = {name: tuple(d for d in v.dims if d not in loops) for name, v in others.items()}
     others = {
         name: value.drop_vars([c for c in value.coords if c not in value.dims]).transpose(
-            *[d for d in loops if d in value.dims]
+            *[d for d in loops if d in value.dims], *own[name]
         )
         for name, value in others.items()
     }
@@ -216,31 +220,27 @@ def _run(
             fitted.periods,
             reduction,
             tuple(new),
-            tuple(others),
+            {name: len(dims) for name, dims in own.items()},
             {name: len(dims) for name, dims in core.items()},
             len(shared),
         ),
         *state.values(),  # first, as they have all locations: these then lead, and cases follow
         *new.values(),
         *others.values(),
-        core=[*core.values(), *[(NEW_MEMBER,)] * len(new), *[()] * len(others)],
+        core=[*core.values(), *[(NEW_MEMBER,)] * len(new), *own.values()],
         out=out,
         dtypes=[form.loc.dtype] * len(out),
         sizes={CASE: fitted.state.sizes[CASE], **(sizes or {})},
+        what=work_on("the recalibration", form.name),
     )
     return tuple(_in_user_order(result, form, fitted) for result in results)
-
-
-def _result_member_dim(form: Form) -> Hashable:
-    """The user's member dimension; past observations are neither quantiles nor components."""
-    return form.member_dim if form.kind in ("ensemble", "weighted") else "member"
 
 
 def _in_user_order(result: xr.DataArray, form: Form, fitted: FittedVariable) -> xr.DataArray:
     """Dimensions as in the forecast, the new one in place of the members; their coordinates."""
     new = [d for d in result.dims if d not in form.dims]
     if new in ([CASE], [SLOT]):
-        member = _result_member_dim(form)
+        member = form.member_dim_of_results
         result = result.rename({new[0]: member})
         result = result.assign_coords(_slot_coordinates(fitted, member))
         new = [member]

@@ -14,6 +14,7 @@ from .covariates import Given
 from .dims import CaseAxis
 from .forms import Kind, Labelled
 from .methods import Method
+from .model_products import Products
 from .pairing import Observations
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class FittedVariable:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recalibrator:
+class Recalibrator(Products):
     """A fitted method, for one variable or several. Made by ``hindcast.recal.fit``.
 
     Attributes

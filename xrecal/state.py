@@ -15,6 +15,7 @@ from .ensembles import task_parts
 from .methods import Method
 from .methods.base import Cases, Parameter
 from .pairing import Pairs
+from .parallel import work_on
 from .pooling import DATE, across, pooled_covariate, position_coordinates, run_on_cases
 from .recalibrator import CASE, CASE_MEMBER
 from .tasks import COVARIATE, covariates_of
@@ -96,6 +97,7 @@ def fit_state(
         ],
         dtypes=dtypes,
         sizes=sizes,
+        what=work_on("the fit", pairs.form.name),
     )
     names = [*kept, "observations", "n_cases", "status", *parameters]
     state = xr.Dataset(dict(zip(names, results, strict=True)))

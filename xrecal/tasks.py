@@ -11,13 +11,13 @@ import numpy as np
 from .dims import CaseAxis
 from .methods import Method
 from .methods.base import Cases, Covariates, NewCases
-from .typing import FloatArray
+from .typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from .arrays.distributions import Distribution, Empirical, Normal
 
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
-"""Distributions (L, T) and, where given, an array (L, T), to arrays (L, T, ...)."""
+"""Distributions (L, T) and, where given, arrays (L, T, ...), to arrays (L, T, ...)."""
 
 COVARIATE = "covariate_"
 """Prefix of covariates among the variables of the state."""
@@ -30,9 +30,11 @@ class PredictTask:
     """New forecasts and state of a chunk of locations in, arrays of a product out.
 
     Arguments of the call are the state arrays, with the number of their last axes that are not
-    locations, the parts of the forecasts (..., T, p), and further arrays (..., T), in the order of
-    the names given here; parts broadcast against each other. There may be any number of axes T,
-    ``n_axes``, all of whose forecasts share a fit; without one there is one forecast a location.
+    locations, the parts of the forecasts (..., T, p), and further arrays (..., T), with the number
+    of their axes after T, in the order of the names given here; parts broadcast against each other.
+    Covariates are those further arrays whose name begins so, the reduction gets the rest. There may
+    be any number of axes T, ``n_axes``, all of whose forecasts share a fit; without one there is
+    one forecast a location.
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class PredictTask:
         periods: Mapping[str, float | None],
         reduction: Reduction,
         parts: tuple[str, ...],
-        others: tuple[str, ...],
+        others: Mapping[str, int],
         state: Mapping[str, int],
         n_axes: int,
     ) -> None:
@@ -55,7 +57,8 @@ class PredictTask:
         fitted, args = args[: len(self.state)], args[len(self.state) :]
         given, rest = args[: len(self.parts)], args[len(self.parts) :]
         lead = np.broadcast_shapes(
-            *(part.shape[:-1] for part in given), *(other.shape for other in rest)
+            *(part.shape[:-1] for part in given),
+            *(a.shape[: a.ndim - n] for a, n in zip(rest, self.others.values(), strict=True)),
         )
         places = lead[: len(lead) - self.n_axes]
         n_new = math.prod(lead[len(places) :])
@@ -66,8 +69,8 @@ class PredictTask:
             for name, a in zip(self.parts, given, strict=True)
         }
         others = {
-            name: np.broadcast_to(a, lead).reshape(shape)
-            for name, a in zip(self.others, rest, strict=True)
+            name: _spread(a, n_core, lead, shape)
+            for (name, n_core), a in zip(self.others.items(), rest, strict=True)
         }
         state = {}
         for (name, n_core), a in zip(self.state.items(), fitted, strict=True):
@@ -106,7 +109,8 @@ class PredictTask:
                     forecasts, {name: a[block] for name, a in state.items()}, extra
                 )
                 products = self.reduction(
-                    distribution, *([extra["extra"]] if "extra" in extra else [])
+                    distribution,
+                    *(a for name, a in extra.items() if not name.startswith(COVARIATE)),
                 )
                 pieces.append([p.astype(new["loc"].dtype, copy=False) for p in products])
             blocks.append([np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)])
@@ -129,7 +133,7 @@ class PredictTask:
             covariates_of(known, self.periods, observed.shape),
             self.axis,
         )
-        values = [others[name] for name in self.periods]
+        values = [others[COVARIATE + name] for name in self.periods]
         forecasts = Forecasts(**new)
         covariates = covariates_of(values, self.periods, forecasts.loc.shape[:2])
         return self.method.predict_locations(NewCases(forecasts, covariates), cases, state)
@@ -151,6 +155,14 @@ def together(parts: Sequence[FloatArray]) -> tuple[list[FloatArray], tuple[int, 
     """
     lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
     return [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], lead
+
+
+def _spread(
+    array: FloatArray, n_core: int, lead: tuple[int, ...], shape: tuple[int, ...]
+) -> FloatArray:
+    """An array with ``n_core`` last axes, over all the axes before them, as ``shape``."""
+    core = array.shape[array.ndim - n_core :]
+    return np.broadcast_to(array, (*lead, *core)).reshape(*shape, *core)
 
 
 def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
@@ -180,6 +192,24 @@ def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[Float
     return (distribution.crps(observations),)
 
 
+def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
+    return (distribution.exceedance(thresholds),)
+
+
+def members_of(
+    distribution: Distribution, cases: IntArray, *places: IntArray, levels: FloatArray, seed: int
+) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, n) in an order drawn by the numbers of the case and of the location.
+
+    ``places`` (L, T) sum up to the number of the location.
+    """
+    from .arrays.members import shuffled_members
+
+    members = distribution.quantile(levels)
+    return (shuffled_members(members, seed, sum(places, np.zeros_like(cases)), cases),)
+
+
 def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
     """Means (L, T)."""
     return (distribution.mean(),)
@@ -191,14 +221,22 @@ def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
 
 
 class StatisticTask:
-    """Parts of forecasts (..., m) and perhaps an array (...) in, a reduction of them out.
+    """Parts of forecasts (..., m) and perhaps further arrays (...) in, a reduction of them out.
 
     Parts broadcast against each other. The last ``n_shared`` axes before that of the members are
-    those of forecasts that share members: there the values have length one.
+    those of forecasts that share members: there the values have length one. Further arrays have
+    ``n_core`` axes more, none by default.
     """
 
-    def __init__(self, reduction: Reduction, parts: tuple[str, ...], n_shared: int) -> None:
+    def __init__(
+        self,
+        reduction: Reduction,
+        parts: tuple[str, ...],
+        n_shared: int,
+        n_core: tuple[int, ...] = (),
+    ) -> None:
         self.reduction, self.parts, self.n_shared = reduction, parts, n_shared
+        self.n_core = n_core
 
     def __call__(self, *args: FloatArray) -> FloatArray:
         """Run the task on one chunk."""
@@ -220,8 +258,10 @@ class StatisticTask:
         if lower is not None or upper is not None:
             distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
         extra = args[len(self.parts) :]
+        n_core = self.n_core or (0,) * len(extra)
         (result,) = self.reduction(
-            distribution, *(np.broadcast_to(a, lead).reshape(shape) for a in extra)
+            distribution,
+            *(_spread(a, k, lead, shape) for a, k in zip(extra, n_core, strict=True)),
         )
         return result.reshape((*lead, *result.shape[len(shape) :])).astype(dtype, copy=False)
 

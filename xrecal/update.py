@@ -17,7 +17,7 @@ from .forms import Form, Labelled
 from .matching import check_forecast, check_periods, explicit_member_dim
 from .methods.base import Updatable
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
-from .parallel import require_one_chunk, run_blockwise
+from .parallel import require_one_chunk, run_blockwise, work_on
 from .recalibrate import dates_of
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
 from .state import cases_of
@@ -166,6 +166,7 @@ def _added_state(
             *(fitted.state[name].dtype for name in own),
         ],
         sizes={},
+        what=work_on("the update", form.name),
     )
     names = [*kept, "observations", "n_cases", "status", *own]
     found = dict(zip(names, results, strict=True))
@@ -264,6 +265,7 @@ def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataAr
         out=[out],
         dtypes=[kept.dtype],
         sizes=sizes,
+        what="the update",
     )
     return joined
 

@@ -128,3 +128,44 @@ def test_pit_of_missing_values_is_nan():
         np.testing.assert_array_equal(np.isnan(known.pit(y, u)), [False, True, True])
     bound = np.array([np.nan, 0.0, 0.0])[:, np.newaxis]
     assert np.isnan(Censored(ones, ones, bound, np.array(9.0)).pit(u * 0, u)[0])
+
+
+def test_exceedance_of_each_form_is_what_its_quantiles_say(rng):
+    """As large a share of many quantiles lies above, and the bounds of a censored one are kept."""
+    loc, scale = rng.normal(size=(4, 2)), rng.random((4, 2)) + 0.5
+    lower, upper = np.array(-0.5), np.array(1.0)
+    for forecast in (
+        Empirical(rng.normal(size=(4, 30)), rng.random((4, 30))),
+        Normal(loc, scale, np.array([0.3, 0.7])),
+        Censored(loc[:, :1], scale[:, :1], lower, upper),
+    ):
+        thresholds = rng.normal(size=(4, 5))
+        many = forecast.quantile((np.arange(4000) + 0.5) / 4000)
+        expected = (many[..., np.newaxis] > thresholds[:, np.newaxis]).mean(1)
+        np.testing.assert_allclose(forecast.exceedance(thresholds), expected, atol=3e-4)
+        assert (np.diff(forecast.exceedance(np.linspace(-2, 2, 30))) <= 0).all()
+        assert np.isnan(forecast.exceedance(np.array([np.nan]))).all()
+    points = Normal(loc, 0 * loc, np.array([0.3, 0.7])).exceedance(np.linspace(-2, 2, 30))
+    mass = np.broadcast_to([0.3, 0.7], loc.shape)
+    np.testing.assert_allclose(points, Empirical(loc, mass).exceedance(np.linspace(-2, 2, 30)))
+
+
+def test_exceedance_of_normals_is_their_survival_function():
+    """Far in the tail too, where one minus the CDF has no digits left."""
+    t = np.array([-40.0, -1.0, 0.5, 12.0])
+    found = Normal(np.zeros((2, 1)), np.array([[1.0], [2.0]])).exceedance(t)
+    np.testing.assert_allclose(found[0], scipy.stats.norm.sf(t), rtol=1e-12)
+    np.testing.assert_allclose(found[1], scipy.stats.norm.sf(t / 2), rtol=1e-12)
+    assert np.isnan(Normal(np.full((1, 1), np.nan), np.ones((1, 1))).exceedance(t)).all()
+
+
+def test_exceedance_of_censored_normals_at_their_bounds():
+    """Rain: strictly above zero is less than at least zero."""
+    t = np.array([-1e-9, 0.0, 1.0, 2.0, np.inf])
+    bounded = Censored(np.zeros((1, 1)), np.ones((1, 1)), np.array(0.0), np.array(2.0))
+    expected = [1, 0.5, scipy.stats.norm.sf(1.0), 0, 0]
+    np.testing.assert_allclose(bounded.exceedance(t)[0], expected, rtol=1e-12)
+    open_end = Censored(np.zeros((1, 1)), np.zeros((1, 1)), np.array(0.0), np.array(np.inf))
+    np.testing.assert_array_equal(open_end.exceedance(t)[0], [1, 0, 0, 0, 0])
+    unknown = Censored(np.zeros((1, 1)), np.ones((1, 1)), np.array(np.nan), np.array(2.0))
+    assert np.isnan(unknown.exceedance(t)).all()

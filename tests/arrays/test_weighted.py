@@ -7,6 +7,7 @@ from hypothesis.extra.numpy import arrays
 from xrecal.arrays import (
     equal_members,
     weighted_cdf,
+    weighted_exceedance,
     weighted_mean,
     weighted_quantile,
     weighted_std,
@@ -236,3 +237,53 @@ def test_levels_on_a_step_of_the_cdf_are_not_pushed_over_it_by_rounding():
     members, weights = np.arange(10.0), np.full(10, 0.1)
     levels = np.array([0.1, 0.2, 0.3, 0.6, 0.7, 0.8])
     np.testing.assert_array_equal(weighted_quantile(members, levels, weights), [0, 1, 2, 5, 6, 7])
+
+
+# exceedance --------------------------------------------------------------------------------------
+
+
+@given(forecasts())
+def test_exceedance_is_the_formula_and_one_minus_the_cdf(forecast):
+    members, weights = in_use(*forecast)
+    thresholds = np.arange(-12, 13) / 2
+    found = weighted_exceedance(forecast[0], thresholds, forecast[1])
+    expected = [sum(w for z, w in zip(members, weights, strict=True) if z > t) for t in thresholds]
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+    cdf = weighted_cdf(forecast[0], thresholds, forecast[1])
+    np.testing.assert_allclose(found, 1 - cdf, atol=1e-15)
+    assert (np.diff(found) <= 0).all()
+    assert found[0] == 1
+    assert found[-1] == 0
+
+
+@given(forecasts(), st.lists(st.floats(0, 1), min_size=1, max_size=5))
+def test_exceedance_of_a_quantile_is_at_most_the_rest(forecast, q):
+    members, weights = forecast
+    z = weighted_quantile(members, q, weights)
+    assert (weighted_exceedance(members, z, weights) <= 1 - np.array(q) + 2e-12).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exceedance_of_thresholds_of_their_own(rng, dtype):
+    members, weights = rng.normal(size=(3, 8)).astype(dtype), rng.random((3, 4, 8)).astype(dtype)
+    thresholds = rng.normal(size=(3, 4, 2))
+    found = weighted_exceedance(members, thresholds, weights)
+    assert found.shape == (3, 4, 2)
+    for i, t, k in np.ndindex(3, 4, 2):
+        mass = weights[i, t].astype(float)
+        expected = mass[members[i] > thresholds[i, t, k]].sum() / mass.sum()
+        assert found[i, t, k] == pytest.approx(expected, abs=1e-14)
+    own = weighted_exceedance(members, thresholds[:, 0])
+    np.testing.assert_allclose(
+        own, (members[..., np.newaxis] > thresholds[:, :1]).mean(1), atol=1e-15
+    )
+
+
+def test_exceedance_where_something_is_missing():
+    members, weights = np.array([1.0, np.nan, 2.0]), np.array([1.0, 2.0, 3.0])
+    thresholds = [0.0, 1.0, np.nan, np.inf, -np.inf]
+    expected = [1, 0.75, np.nan, 0, 1]
+    np.testing.assert_array_equal(weighted_exceedance(members, thresholds, weights), expected)
+    for bad in (np.zeros(3), np.array([1.0, 1.0, np.nan])):
+        assert np.isnan(weighted_exceedance(members, [0.0], bad)).all()
+    assert weighted_exceedance(members, []).shape == (0,)

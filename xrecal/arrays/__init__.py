@@ -17,6 +17,7 @@ weights       fitted embedding + new forecasts -> weighted ensembles
 simplex       signed weights -> probabilities
 pool          held-out forecasts of several methods -> weights of their mixture
 weighted      probabilities + members -> statistics of a weighted ensemble
+members       equally likely members in a random order
 scores        forecasts + observations -> CRPS
 significance  differences of scores -> standard errors, p-values
 splitting     cases -> training and test, for honest evaluation
@@ -43,6 +44,7 @@ _HOME = {
     "pairwise_distances": "pairwise",
     "normal_squared_energy_distance": "normal",
     "normal_crps": "normal",
+    "normal_exceedance": "normal",
     "normal_mean_std": "normal",
     "normal_quantile": "normal",
     "median_bandwidth": "kernel",
@@ -55,12 +57,15 @@ _HOME = {
     "project_energy": "simplex",
     "project_simplex": "simplex",
     "equal_members": "weighted",
+    "shuffled_members": "members",
     "weighted_cdf": "weighted",
+    "weighted_exceedance": "weighted",
     "weighted_mean": "weighted",
     "weighted_quantile": "weighted",
     "weighted_std": "weighted",
     "crps": "scores",
     "censored_normal_crps": "censored",
+    "censored_normal_exceedance": "censored",
     "censored_normal_mean_std": "censored",
     "censored_normal_quantile": "censored",
     "climatology_weights": "climatology",

@@ -150,6 +150,46 @@ def censored_normal_quantile(
     return np.asarray(np.clip(mu + sigma * deviation, below, above))
 
 
+def censored_normal_exceedance(
+    thresholds: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+) -> FloatArray:
+    """``P(Y > threshold)``, strictly, of normal forecasts censored to [lower, upper].
+
+    Parameters
+    ----------
+    thresholds : array_like, shape (k,) or (..., k)
+        In the unit of the variable; broadcast to the forecasts.
+    loc, scale : array_like, shape (...)
+        Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
+        variable.
+    lower, upper : array_like, shape (...)
+        Bounds, in that unit; -inf and inf are none.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., k)
+        Probabilities in [0, 1]: 1 below the lower bound, 0 from the upper one on, and between them
+        that of the normal distribution. NaN where an argument is NaN, or a location or scale
+        infinite.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, a negative scale, or bounds that leave no values.
+    """
+    mu, sigma, below, above = (a[..., np.newaxis] for a in _broadcast(loc, scale, lower, upper))
+    given = np.asarray(thresholds, np.float64)
+    given = np.broadcast_to(given, (*mu.shape[:-1], given.shape[-1]))
+    standard = _standardised(mu, given, sigma)  # of the distance from the threshold up to it
+    smooth = np.where(sigma > 0, ndtr(standard), np.where(mu > given, 1.0, 0.0))
+    inside = np.where(given < below, 1.0, np.where(given >= above, 0.0, smooth))
+    return np.where(np.isnan(given + mu + sigma), np.nan, inside)
+
+
 def _broadcast(
     loc: npt.ArrayLike,
     scale: npt.ArrayLike,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 from . import censored, normal, scores, weighted
+from .cases import location_blocks
 from .forms import Forecasts, without_invalid
 
 
@@ -23,6 +25,9 @@ class Distribution(Protocol):
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles at levels (k,), on a new last axis."""
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """Probability of more than thresholds (..., k), on their last axis."""
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS of each forecast."""
@@ -48,6 +53,10 @@ class Empirical(NamedTuple):
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
         return weighted.weighted_quantile(self.members, q, self.weights)
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.weighted_exceedance`."""
+        return weighted.weighted_exceedance(self.members, thresholds, self.weights)
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.crps`."""
@@ -83,6 +92,10 @@ class Normal(NamedTuple):
         """Quantiles; see :func:`~xrecal.arrays.normal_quantile`."""
         return normal.normal_quantile(q, *self._mixture())
 
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.normal_exceedance`."""
+        return normal.normal_exceedance(thresholds, *self._mixture())
+
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
         return normal.normal_crps(observations, *self._mixture())
@@ -114,6 +127,10 @@ class Censored(NamedTuple):
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.censored_normal_quantile`."""
         return censored.censored_normal_quantile(q, *self._parts())
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.censored_normal_exceedance`."""
+        return censored.censored_normal_exceedance(thresholds, *self._parts())
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
@@ -159,6 +176,13 @@ def distribution_of(forecasts: Forecasts) -> Distribution:
 
 
 def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (..., n) of forecasts (..., n, m); NaN where missing or invalid."""
-    forecast = distribution_of(forecasts)
-    return forecast.mean(), forecast.std() ** 2
+    """Mean and variance (L, n) of forecasts (L, n, m); NaN where missing or invalid.
+
+    Copies, several times the forecasts, exist for a block of locations at a time.
+    """
+    shape = forecasts.loc.shape
+    mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
+    for block in location_blocks(shape[0], 64 * math.prod(shape[1:])):
+        forecast = distribution_of(forecasts.take(block))
+        mean[block], variance[block] = forecast.mean(), forecast.std() ** 2
+    return mean, variance

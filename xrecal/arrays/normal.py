@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from xrecal.typing import FloatArray
 
@@ -206,6 +206,46 @@ def normal_quantile(
     )
     out[..., ascending] = flat.reshape(out.shape)
     return out
+
+
+def normal_exceedance(
+    thresholds: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+) -> FloatArray:
+    """``P(Y > threshold)``, strictly, of Gaussian forecasts or of mixtures of Gaussians.
+
+    Parameters
+    ----------
+    thresholds : array_like, shape (Q,) or (..., Q)
+        In the unit of the variable; broadcast to the forecasts.
+    loc, scale : array_like, shape (...), with weights (..., k)
+        Locations and standard deviations (>= 0), in the unit of the variable.
+    weights : array_like, shape (..., k), optional
+        Weights of the components (>= 0); given: the last axis of loc holds components.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., Q)
+        Probabilities in [0, 1], with all digits of a small one; a component without width is a
+        point. NaN where an input is missing.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, or a negative scale or weight.
+    """
+    mu, sigma, w = _as_forecasts(loc, scale, weights, weights is not None)
+    given = np.asarray(thresholds, np.float64)
+    given = np.broadcast_to(given, (*mu.shape[:-1], given.shape[-1]))
+    above = np.zeros(given.shape)
+    for k in range(mu.shape[-1]):
+        centre, width, mass = (a[..., k, np.newaxis] for a in (mu, sigma, w))
+        with np.errstate(over="ignore"):  # infinitely many deviations away
+            standard = (centre - given) / np.where(width > 0, width, 1.0)
+        above += mass * np.where(width > 0, ndtr(standard), np.where(centre > given, 1.0, 0.0))
+    return np.where(np.isnan(given), np.nan, np.minimum(above, 1.0))
 
 
 def normal_mean_std(

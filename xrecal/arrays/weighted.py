@@ -71,6 +71,37 @@ def weighted_cdf(
     return np.asarray(np.minimum(np.stack(below, axis=-1), 1.0))
 
 
+def weighted_exceedance(
+    members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """``P(Y > threshold)``, strictly; thresholds may differ from forecast to forecast.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`weighted_mean`.
+    thresholds : array of float, shape (k,), or (..., k) or (..., T, k) as the result
+        In the unit of the members; broadcast to the forecasts.
+
+    Returns
+    -------
+    array of float64, shape (..., k) or (..., T, k)
+        Probabilities in [0, 1], not increasing in the threshold: one minus :func:`weighted_cdf`
+        up to rounding, with all digits of a small one. NaN without members, where a weight or the
+        threshold is NaN.
+
+    Notes
+    -----
+    O(n k) a forecast.
+    """
+    support, mass, shape = by_support(members, weights)
+    given = np.asarray(thresholds, dtype=np.float64)
+    wanted = np.broadcast_to(given, (*shape, given.shape[-1])).reshape(*mass.shape[:2], -1)
+    out = np.empty(wanted.shape)
+    _fill_exceedance(support, mass, np.ascontiguousarray(wanted), out)
+    return out.reshape(*shape, given.shape[-1])
+
+
 def weighted_quantile(
     members: FloatArray, q: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
@@ -218,3 +249,22 @@ def _fill_quantiles(support: Any, mass: Any, levels: Any, out: Any) -> None:
                     level += 1
             for k in range(level if total > 0 else 0, levels.size):
                 out[cell, t, k] = last if total > 0 else np.nan
+
+
+@kernel
+def _fill_exceedance(support: Any, mass: Any, thresholds: Any, out: Any) -> None:
+    """Share of supports (L, n) with weights (L, T, n) above thresholds (L, T, k), into (L, T, k).
+
+    Sums run over the members in one order, so that a higher threshold never has the larger one.
+    """
+    for cell in range(mass.shape[0]):
+        for t in range(mass.shape[1]):
+            for k in range(thresholds.shape[2]):
+                threshold, above, total = thresholds[cell, t, k], 0.0, 0.0
+                for i in range(support.shape[1]):
+                    value, weight = np.float64(support[cell, i]), np.float64(mass[cell, t, i])
+                    if not np.isnan(value) and weight != 0.0:
+                        total += weight
+                        above += weight if value > threshold else 0.0
+                known = total > 0.0 and not np.isnan(threshold)
+                out[cell, t, k] = above / total if known else np.nan

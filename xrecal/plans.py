@@ -1,0 +1,240 @@
+"""Plans: what work will take, before any of it is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import xarray as xr
+
+from .resources import Resources
+
+
+class MemoryPlanError(ValueError):
+    """A plan whose tasks need more memory than one may use."""
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """The tasks of one variable. All bytes are those of the largest task."""
+
+    variable: Hashable | None
+    work: Literal["fit", "apply"]
+    cases: int
+    """Calibration cases of a location, pooled ones together."""
+    members: int
+    forecasts: int
+    """New forecasts of a location; 0 in a fit."""
+    locations: int
+    tasks: int
+    locations_per_task: int
+    input_bytes: int
+    output_bytes: int
+    workspace_bytes: int
+    """Beside input and output, about."""
+    seconds_per_location: float | None
+    """Of one core, an estimate; None without a probe."""
+    cases_tried: int
+    """Cases of the synthetic location that was timed."""
+    chunks: Mapping[Hashable, int]
+    """Suggested chunks of the hindcast or forecast, -1 for a whole dimension."""
+    sizes: Mapping[Hashable, int]
+    """Of the dimensions that tasks may be cut along."""
+    bytes_of_smallest: int
+    """Of a task with a single location: chunks cannot lead below."""
+
+    def chunks_within(self, limit: int) -> dict[Hashable, int]:
+        """The suggested chunks, cut further where a task may use less memory than was known."""
+        taken = {d: n if self.chunks[d] == -1 else self.chunks[d] for d, n in self.sizes.items()}
+        most = min(math.prod(taken.values()), limit // max(self.bytes_of_smallest, 1))
+        found = split(max(most, 1), taken)
+        fewer = {d: -1 if k == self.sizes[d] else k for d, k in found.items()}
+        return {**self.chunks, **fewer}
+
+    @property
+    def task_bytes(self) -> int:
+        """Bytes that the largest task needs."""
+        return self.input_bytes + self.output_bytes + self.workspace_bytes
+
+    @property
+    def seconds(self) -> float | None:
+        """Of one core, for all locations."""
+        each = self.seconds_per_location
+        return None if each is None else each * self.locations
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit or a product will take; prints as a table.
+
+    Attributes
+    ----------
+    variables : tuple of TaskPlan
+        One for each variable.
+    resources : Resources
+        Memory in bytes that one task may use, and tasks that run at a time.
+    notes : tuple of str
+        What is worth knowing.
+    """
+
+    variables: tuple[TaskPlan, ...]
+    resources: Resources
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks of all variables."""
+        return sum(part.tasks for part in self.variables)
+
+    @property
+    def largest(self) -> TaskPlan:
+        """The variable whose tasks need most memory."""
+        return max(self.variables, key=lambda part: part.task_bytes)
+
+    @property
+    def task_bytes(self) -> int:
+        """Bytes that the largest task needs."""
+        return self.largest.task_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether every task finds the memory it needs, as far as is known."""
+        memory = self.resources.memory
+        return memory is None or self.task_bytes <= memory
+
+    @property
+    def seconds(self) -> float | None:
+        """Estimated wall clock of all tasks, with as many at a time as can run; None if unknown."""
+        total = 0.0
+        for part in self.variables:
+            if part.seconds_per_location is None:
+                return None
+            rounds = -(-part.tasks // self.resources.at_once)
+            slowest = part.seconds_per_location * part.locations_per_task
+            total += min(rounds * slowest, part.seconds_per_location * part.locations)
+        return total
+
+    def to_dataset(self) -> xr.Dataset:
+        """The numbers over ``variable``."""
+        rows = [asdict(part) for part in self.variables]
+        labels = [str(row.pop("variable")) for row in rows]
+        for row in rows:
+            del row["sizes"]
+        for row, part in zip(rows, self.variables, strict=True):
+            row |= {"chunks": str(dict(part.chunks)), "task_bytes": part.task_bytes}
+            row["seconds_per_location"] = (
+                float("nan") if part.seconds_per_location is None else part.seconds_per_location
+            )
+        data = {name: ("variable", [row[name] for row in rows]) for name in rows[0]}
+        found = xr.Dataset(data, coords={"variable": labels})
+        for name in found:
+            if str(name).endswith("bytes") or name == "bytes_of_smallest":
+                found[name].attrs["units"] = "byte"
+        found["seconds_per_location"].attrs["units"] = "s"
+        return found
+
+    def __str__(self) -> str:
+        lines = [f"<xrecal plan: {self.variables[0].work}>"]
+        for part in self.variables:
+            lines += _lines(part)
+        return "\n".join([*lines, *_total(self), *(f"  note           {n}" for n in self.notes)])
+
+    __repr__ = __str__
+
+
+def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> None:
+    """Refuse a plan whose tasks need more memory than they may use.
+
+    Parameters
+    ----------
+    plan : Plan
+        From :func:`xrecal.plan` or :meth:`xrecal.Recalibrator.plan`.
+    limit : int, optional
+        Bytes that one task may use: those of a worker over its threads. As the plan has found if
+        not given.
+    force : bool
+        Whether to go on nevertheless.
+
+    Raises
+    ------
+    MemoryPlanError
+        A ValueError that says which chunks to type.
+    """
+    limit = plan.resources.memory if limit is None else limit
+    if force or limit is None or plan.task_bytes <= limit:
+        return
+    part = plan.largest
+    chunks = part.chunks_within(limit)
+    needs = f"each task needs {size(part.task_bytes)}, but may use {size(limit)}"
+    if part.bytes_of_smallest > limit:
+        raise MemoryPlanError(
+            f"{needs}, and one location alone needs {size(part.bytes_of_smallest)}; use workers "
+            "with more memory or fewer threads, fewer cases, or force=True to try nevertheless"
+        )
+    name = "hindcast" if part.work == "fit" else "forecast"
+    raise MemoryPlanError(f"{needs}; use {name}.chunk({chunks}), or force=True to try nevertheless")
+
+
+def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
+    """Sizes of chunks with at most so many labels together, whole along the last dimensions."""
+    found: dict[Hashable, int] = {}
+    for d, n in reversed(list(sizes.items())):
+        pieces = -(-n // max(min(most, n), 1))
+        found[d] = -(-n // max(pieces, 1))
+        most = max(most // max(found[d], 1), 1)
+    return {d: found[d] for d in sizes}
+
+
+def size(n_bytes: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kiB", "MiB", "GiB"):
+        if n_bytes < 1024:
+            return f"{n_bytes:.0f} {unit}" if n_bytes >= 100 else f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.3g} TiB"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds for people, to two digits."""
+    units = (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 0.001))
+    unit, length = next((u for u in units if seconds >= u[1]), units[-1])
+    count = seconds / length
+    return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
+
+
+def _lines(part: TaskPlan) -> list[str]:
+    """The table of one variable."""
+    what = f"{part.cases} cases of {part.members} members"
+    if part.work == "apply":
+        what = f"{part.forecasts} forecasts of {part.members} members, from {part.cases} cases"
+    rows = {
+        "variable": "unnamed" if part.variable is None else str(part.variable),
+        "each location": what,
+        "locations": f"{part.locations}, at most {part.locations_per_task} a task",
+        "tasks": str(part.tasks),
+        "memory a task": (
+            f"{size(part.task_bytes)} (input {size(part.input_bytes)}, output "
+            f"{size(part.output_bytes)}, workspace {size(part.workspace_bytes)})"
+        ),
+    }
+    if part.seconds is not None and part.seconds_per_location is not None:
+        rows["time, one core"] = (
+            f"about {_duration(part.seconds)} ({_duration(part.seconds_per_location)} a location; "
+            f"estimated from {part.cases_tried} synthetic cases)"
+        )
+    rows["suggested"] = f".chunk({dict(part.chunks)})"
+    return [f"  {label:<15}{text}" for label, text in rows.items()]
+
+
+def _total(plan: Plan) -> list[str]:
+    """What all variables take with the resources there are."""
+    memory, at_once = plan.resources.memory, plan.resources.at_once
+    lines = []
+    if plan.seconds is not None:
+        lines.append(f"  time           about {_duration(plan.seconds)} with {at_once} at a time")
+    if memory is not None:
+        verdict = "fits" if plan.fits else "too large: take the suggested chunks"
+        lines.append(f"  memory         {size(memory)} a task with {at_once} at a time: {verdict}")
+    return lines
