@@ -34,6 +34,7 @@ from .methods import (
     Raw,
 )
 from .recalibrator import Recalibrator
+from .storage import open_recalibrator
 
 try:
     __version__ = version("xrecal")
@@ -53,5 +54,6 @@ __all__ = [
     "compare",
     "datasets",
     "gaussian",
+    "open_recalibrator",
     "weighted",
 ]
