@@ -1,0 +1,270 @@
+"""Results written block by block, so that an interrupted run can be taken up where it stopped.
+
+Beside the target stands a folder, ``NAME.partial``: a Zarr store, the request as JSON, and an empty
+file for each block whose data are written. The store is moved to the target at the very end, and
+bears a mark until then.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+import xarray as xr
+
+from .paths import format_to_write, partial_of, put_in_place, remove, require_free
+from .storage import consolidate, read_plain, write_zarr
+from .stored import UNFINISHED
+
+REQUEST = "xrecal_request"
+"""Attribute of a result: what was asked for, as JSON."""
+
+Request = Mapping[str, Any]
+"""What a run is asked for, as JSON has it: two runs with equal ones make the same result."""
+
+RESTART = "repeat the same command with --resume, or start again with --overwrite"
+
+
+class Written(NamedTuple):
+    """How much of a result was computed by this run, and by an earlier one."""
+
+    n_blocks: int
+    n_skipped: int
+
+
+class RunError(RuntimeError):
+    """Computing stopped halfway; what is finished is kept."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Chunks of several arrays that are computed and written together."""
+
+    chunks: dict[str, tuple[int, ...]]
+    """Position of the chunk of each array among its chunks."""
+    regions: dict[str, tuple[slice, ...]]
+    """Where that chunk lies."""
+
+
+def blocks_of(dataset: xr.Dataset) -> list[Block]:
+    """Blocks of the lazy arrays of a Dataset: those cut along the same dimensions go together.
+
+    What is not lazy is in no block. The order depends on names and chunks alone.
+    """
+    families: dict[tuple[str, ...], list[str]] = {}
+    for name, array in dataset.variables.items():
+        if array.chunks is not None:
+            cut = tuple(str(d) for d, sizes in array.chunksizes.items() if len(sizes) > 1)
+            families.setdefault(tuple(sorted(cut)), []).append(str(name))
+    return [
+        _block(dataset, names, dict(zip(cut, position, strict=True)))
+        for cut, names in sorted(families.items())
+        for position in product(*(range(len(dataset.chunksizes[d])) for d in cut))
+    ]
+
+
+def _block(dataset: xr.Dataset, names: Sequence[str], position: Mapping[str, int]) -> Block:
+    chunks, regions = {}, {}
+    for name in names:
+        array = dataset.variables[name]
+        at = tuple(position.get(str(d), 0) for d in array.dims)
+        starts = (sum(array.chunksizes[d][:i]) for d, i in zip(array.dims, at, strict=True))
+        chunks[name] = at
+        regions[name] = tuple(
+            slice(start, start + array.chunksizes[d][i])
+            for start, d, i in zip(starts, array.dims, at, strict=True)
+        )
+    return Block(chunks, regions)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A result in the making."""
+
+    target: Path
+    request: Request
+
+    @property
+    def folder(self) -> Path:
+        """Where all of it stands until it is complete."""
+        return partial_of(self.target)
+
+    @property
+    def store(self) -> Path:
+        """The data."""
+        return self.folder / "store.zarr"
+
+    @property
+    def _request(self) -> Path:
+        return self.folder / "request.json"
+
+    def marker(self, number: int) -> Path:
+        """The file that says that a block is written."""
+        return self.folder / "done" / str(number)
+
+    def is_complete(self, *, overwrite: bool, resume: bool) -> bool:
+        """Whether the target is there and all that is asked for; clears the way if not.
+
+        Raises
+        ------
+        FileExistsError
+            If something is there, complete or not, and neither resume nor overwrite is asked for.
+        ValueError
+            If what is there, complete or not, was made by another request.
+        FileNotFoundError
+            If there is no folder to write to.
+        """
+        format_to_write(self.target)
+        self.check(overwrite=overwrite, resume=resume)
+        if overwrite or not self._request.exists():  # it died before there was anything to keep
+            remove(self.folder)
+        if resume and self._request.exists() and not self.store.exists():
+            remove(self.folder)  # it died after the result was moved to the target
+        return resume and self.target.exists() and not self.folder.exists()
+
+    def check(self, *, overwrite: bool, resume: bool) -> None:
+        """The errors of :meth:`is_complete`, without changing anything."""
+        require_free(
+            self.target, overwrite or resume, "use --overwrite to replace it, or another path"
+        )
+        if overwrite:
+            return
+        if self._request.exists():
+            if not resume:
+                raise FileExistsError(f"an interrupted run left {self.folder}; {RESTART}")
+            self._require_same(json.loads(self._request.read_text()), "the interrupted run")
+        elif self.target.exists():
+            with read_plain(self.target, str(self.target)) as made:
+                self._require_same(json.loads(made.attrs.get(REQUEST, "{}")), str(self.target))
+
+    def _require_same(self, other: Request, who: str) -> None:
+        if not other:
+            raise ValueError(f"{who} was not made by this command; {RESTART}")
+        differ = [key for key in {**other, **self.request} if other.get(key) != self._asked(key)]
+        if differ:
+            key = differ[0]
+            raise ValueError(
+                f"{who} belongs to another request: {key} was {other.get(key)!r}, now it is "
+                f"{self._asked(key)!r}; {RESTART}"
+            )
+
+    def _asked(self, key: str) -> Any:
+        return json.loads(json.dumps(self.request.get(key)))
+
+    def begin(self, dataset: xr.Dataset) -> None:
+        """Lay out the store, unless an earlier run has: all but the values of lazy arrays."""
+        if self._request.exists():
+            return
+        self.marker(0).parent.mkdir(parents=True)
+        attrs = {
+            REQUEST: json.dumps(self.request),
+            UNFINISHED: f"xrecal {self.request['command']}",
+        }
+        write_zarr(dataset.assign_attrs(attrs), self.store, compute=False)
+        aside = self._request.with_suffix(".new")
+        aside.write_text(json.dumps(self.request, indent=1))
+        aside.replace(self._request)
+
+    def finish(self) -> None:
+        """Take off the mark and move the result to the target."""
+        import zarr
+
+        group = zarr.open_group(self.store, mode="r+")
+        group.attrs.put({k: v for k, v in group.attrs.items() if k != UNFINISHED})
+        consolidate(self.store)
+        result = self.store
+        if format_to_write(self.target) == "netcdf":
+            result = self.folder / "store.nc"
+            _to_netcdf(self.store, result)
+        put_in_place(result, self.target)
+        shutil.rmtree(self.folder)
+
+
+def write_in_blocks(
+    dataset: xr.Dataset, run: Run, compute: Callable[[list[Any]], object]
+) -> Written:
+    """Compute the blocks that are not written yet, and put the result in place.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Lazy, with equal chunks; its names and types such as files take them.
+    run : Run
+        Where to; see :meth:`Run.is_complete`, which comes first.
+    compute : callable
+        Computes a list of Dask's delayed objects.
+
+    Raises
+    ------
+    RunError
+        If a block cannot be computed or written.
+    """
+    run.begin(dataset)
+    blocks = blocks_of(dataset)
+    open_ = [n for n in range(len(blocks)) if not run.marker(n).exists()]
+    try:
+        compute(_tasks(dataset, run, {n: blocks[n] for n in open_}))
+    except Exception as error:
+        done = sum(run.marker(n).exists() for n in range(len(blocks)))
+        raise RunError(
+            f"{type(error).__name__}: {error} ({done} of {len(blocks)} blocks are finished and "
+            "kept; repeat the command with --resume)"
+        ) from error
+    run.finish()
+    return Written(len(blocks), len(blocks) - len(open_))
+
+
+def _tasks(dataset: xr.Dataset, run: Run, blocks: Mapping[int, Block]) -> list[Any]:
+    from dask.delayed import delayed
+
+    names = {name for block in blocks.values() for name in block.chunks}
+    # Without optimisation the arrays of a block still share the task that makes all of them.
+    lazy = {name: dataset.variables[name].data.to_delayed(optimize_graph=False) for name in names}
+    write = delayed(write_block, pure=False)
+    return [
+        write(
+            {name: lazy[name][at] for name, at in block.chunks.items()},
+            block.regions,
+            str(run.store.absolute()),
+            str(run.marker(number).absolute()),
+        )
+        for number, block in blocks.items()
+    ]
+
+
+def write_block(
+    values: Mapping[str, npt.NDArray[Any]],
+    regions: Mapping[str, tuple[slice, ...]],
+    store: str,
+    marker: str,
+) -> None:
+    """Write arrays into their regions of a store, then the file that says so."""
+    import zarr
+
+    group = zarr.open_group(store, mode="r+")
+    for name, value in values.items():
+        array: Any = group[name]
+        if hasattr(array, "with_config"):  # zarr 3 leaves out chunks of the fill value
+            array = array.with_config({"write_empty_chunks": True})
+        array[regions[name]] = value
+    Path(marker).touch()
+
+
+def _to_netcdf(store: Path, path: Path) -> None:
+    """Copy a store, a chunk at a time."""
+    import dask
+
+    with (
+        read_plain(store, str(store), chunks={}) as plain,
+        dask.config.set(scheduler="threads"),
+    ):
+        text = [name for name, array in plain.variables.items() if array.dtype.kind not in "iuf"]
+        plain.assign({name: plain.variables[name].load() for name in text}).to_netcdf(
+            path, engine="netcdf4"
+        )
