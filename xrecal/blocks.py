@@ -11,7 +11,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,25 +62,25 @@ def blocks_of(dataset: xr.Dataset) -> list[Block]:
         if array.chunks is not None:
             cut = tuple(str(d) for d, sizes in array.chunksizes.items() if len(sizes) > 1)
             families.setdefault(tuple(sorted(cut)), []).append(str(name))
-    return [
-        _block(dataset, names, dict(zip(cut, position, strict=True)))
-        for cut, names in sorted(families.items())
-        for position in product(*(range(len(dataset.chunksizes[d])) for d in cut))
-    ]
+    slices = {str(d): _slices(sizes) for d, sizes in dataset.chunksizes.items()}
+    dims = {str(name): [str(d) for d in v.dims] for name, v in dataset.variables.items()}
+    found = []
+    for cut, names in sorted(families.items()):
+        for position in product(*(range(len(slices[d])) for d in cut)):
+            at = dict(zip(cut, position, strict=True))
+            chunks = {name: tuple(at.get(d, 0) for d in dims[name]) for name in names}
+            regions = {
+                name: tuple(slices[d][i] for d, i in zip(dims[name], chunks[name], strict=True))
+                for name in names
+            }
+            found.append(Block(chunks, regions))
+    return found
 
 
-def _block(dataset: xr.Dataset, names: Sequence[str], position: Mapping[str, int]) -> Block:
-    chunks, regions = {}, {}
-    for name in names:
-        array = dataset.variables[name]
-        at = tuple(position.get(str(d), 0) for d in array.dims)
-        starts = (sum(array.chunksizes[d][:i]) for d, i in zip(array.dims, at, strict=True))
-        chunks[name] = at
-        regions[name] = tuple(
-            slice(start, start + array.chunksizes[d][i])
-            for start, d, i in zip(starts, array.dims, at, strict=True)
-        )
-    return Block(chunks, regions)
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    """Where chunks of these sizes lie."""
+    ends = list(accumulate(sizes))
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
 @dataclass(frozen=True)

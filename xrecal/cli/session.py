@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from importlib.util import find_spec
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -74,8 +75,6 @@ class Session:
 
 def connect(address: str) -> Any:
     """A client of a scheduler of ``dask.distributed``; UnreachableError if none answers in time."""
-    from importlib.util import find_spec
-
     if find_spec("distributed") is None:
         raise ImportError("--scheduler needs distributed; use pip install distributed")
     import socket
