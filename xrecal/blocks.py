@@ -146,16 +146,13 @@ class Run:
     def _require_same(self, other: Request, who: str) -> None:
         if not other:
             raise ValueError(f"{who} was not made by this command; {RESTART}")
-        differ = [key for key in {**other, **self.request} if other.get(key) != self._asked(key)]
-        if differ:
-            key = differ[0]
+        was, now = _differing(other, json.loads(json.dumps(self.request)))
+        if now:
+            key = next(iter(now))
             raise ValueError(
-                f"{who} belongs to another request: {key} was {other.get(key)!r}, now it is "
-                f"{self._asked(key)!r}; {RESTART}"
+                f"{who} belongs to another request: {key} was {was[key]!r}, now it is "
+                f"{now[key]!r}; {RESTART}"
             )
-
-    def _asked(self, key: str) -> Any:
-        return json.loads(json.dumps(self.request.get(key)))
 
     def begin(self, dataset: xr.Dataset) -> None:
         """Lay out the store, unless an earlier run has: all but the values of lazy arrays."""
@@ -184,6 +181,18 @@ class Run:
             _to_netcdf(self.store, result)
         put_in_place(result, self.target)
         shutil.rmtree(self.folder)
+
+
+def _differing(a: Request, b: Request) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The entries of two requests that differ, as they are in each."""
+    was, now = {}, {}
+    for key in {**a, **b}:
+        one, two = a.get(key), b.get(key)
+        if one != two and isinstance(one, dict) and isinstance(two, dict):
+            one, two = _differing(one, two)
+        if one != two:
+            was[key], now[key] = one, two
+    return was, now
 
 
 def write_in_blocks(
