@@ -120,7 +120,6 @@ class Run:
         FileNotFoundError
             If there is no folder to write to.
         """
-        format_to_write(self.target)
         self.check(overwrite=overwrite, resume=resume)
         if overwrite or not self._request.exists():  # it died before there was anything to keep
             remove(self.folder)
@@ -130,6 +129,7 @@ class Run:
 
     def check(self, *, overwrite: bool, resume: bool) -> None:
         """The errors of :meth:`is_complete`, without changing anything."""
+        format_to_write(self.target)
         require_free(
             self.target, overwrite or resume, "use --overwrite to replace it, or another path"
         )

@@ -92,8 +92,9 @@ def test_wrong_settings(files):
     assert "fewer than min_samples=100" in refused(*args, "--min-samples", "100")
 
 
-def test_wrong_outputs(files):
-    args = ["fit", files.hindcast, files.truth]
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_wrong_outputs(files, more):
+    args = ["fit", *more, files.hindcast, files.truth]
     assert "'m.txt' must end in .zarr (a Zarr store) or .nc" in refused(
         *args, files.folder / "m.txt"
     )
