@@ -212,20 +212,20 @@ def write_in_blocks(
     Raises
     ------
     RunError
-        If a block cannot be computed or written.
+        If a block cannot be computed or written, or the result cannot be moved.
     """
     run.begin(dataset)
     blocks = blocks_of(dataset)
     open_ = [n for n in range(len(blocks)) if not run.marker(n).exists()]
     try:
         compute(_tasks(dataset, run, {n: blocks[n] for n in open_}))
+        run.finish()
     except Exception as error:
         done = sum(run.marker(n).exists() for n in range(len(blocks)))
         raise RunError(
             f"{type(error).__name__}: {error} ({done} of {len(blocks)} blocks are finished and "
             "kept; repeat the command with --resume)"
         ) from error
-    run.finish()
     return Written(len(blocks), len(blocks) - len(open_))
 
 

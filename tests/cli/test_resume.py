@@ -177,6 +177,17 @@ def test_a_failure_keeps_what_is_finished(files):
     assert succeed(*args, "--resume", "--json").data["blocks_skipped"] == 2
 
 
+def test_a_failure_at_the_end_keeps_all(files):
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.nc", *CHUNKS, "--quiet"]
+    args += ["--method", "climatology"]
+    before = "def full(*_):\n    raise OSError('no space left')\nb._to_netcdf = full"
+    done = run_apart(*args, before=KILL + before)
+    assert done.code == 5
+    assert "OSError: no space left (4 of 4 blocks are finished and kept; repeat the" in done.err
+    assert not args[3].exists()
+    assert succeed(*args, "--resume", "--json").data["blocks_skipped"] == 4
+
+
 def test_an_interrupt_keeps_what_is_finished(files):
     before = MOMENTS["between blocks"].replace("kill()", "os.kill(os.getpid(), signal.SIGINT)")
     args = ["fit", files.hindcast, files.truth, files.folder / "m.zarr", *CHUNKS, "--quiet"]
