@@ -19,7 +19,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from .paths import format_to_write, partial_of, put_in_place, remove, require_free
-from .storage import consolidate, read_plain, write_zarr
+from .storage import CHUNKS, read_plain, seal
 from .stored import UNFINISHED
 
 REQUEST = "xrecal_request"
@@ -163,18 +163,15 @@ class Run:
             REQUEST: json.dumps(self.request),
             UNFINISHED: f"xrecal {self.request['command']}",
         }
-        write_zarr(dataset.assign_attrs(attrs), self.store, compute=False)
+        dataset = dataset.assign_attrs(attrs)
+        dataset.to_zarr(self.store, mode="w-", consolidated=False, compute=False)
         aside = self._request.with_suffix(".new")
         aside.write_text(json.dumps(self.request, indent=1))
         aside.replace(self._request)
 
     def finish(self) -> None:
         """Take off the mark and move the result to the target."""
-        import zarr
-
-        group = zarr.open_group(self.store, mode="r+")
-        group.attrs.put({k: v for k, v in group.attrs.items() if k != UNFINISHED})
-        consolidate(self.store)
+        seal(self.store, without=UNFINISHED)
         result = self.store
         if format_to_write(self.target) == "netcdf":
             result = self.folder / "store.nc"
@@ -259,8 +256,6 @@ def write_block(
     group = zarr.open_group(store, mode="r+")
     for name, value in values.items():
         array: Any = group[name]
-        if hasattr(array, "with_config"):  # zarr 3 leaves out chunks of the fill value
-            array = array.with_config({"write_empty_chunks": True})
         array[regions[name]] = value
     Path(marker).touch()
 
@@ -270,10 +265,10 @@ def _to_netcdf(store: Path, path: Path) -> None:
     import dask
 
     with (
-        read_plain(store, str(store), chunks={}) as plain,
+        read_plain(store, str(store), chunks={}) as opened,
         dask.config.set(scheduler="threads"),
     ):
-        text = [name for name, array in plain.variables.items() if array.dtype.kind not in "iuf"]
-        plain.assign({name: plain.variables[name].load() for name in text}).to_netcdf(
-            path, engine="netcdf4"
-        )
+        text = [name for name, array in opened.variables.items() if array.dtype.kind not in "iuf"]
+        plain = opened.assign({name: opened.variables[name].load() for name in text})
+        plain.attrs.pop(CHUNKS)
+        plain.to_netcdf(path, engine="netcdf4")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Hashable, Mapping
@@ -23,6 +24,9 @@ from .paths import (
 )
 from .recalibrator import Recalibrator
 from .stored import damaged, from_dataset, prefix_of, read_header, to_dataset
+
+CHUNKS = "xrecal_chunks"
+"""Attribute of a complete store: the number of chunks of each array."""
 
 BLOCK_BYTES = 2**24
 """Of the state of a block of locations, as it is stored and computed."""
@@ -73,9 +77,9 @@ def save(
         if kind == "netcdf":
             dataset.to_netcdf(aside, engine="netcdf4")
         else:
-            options = {} if zarr_format is None else {"zarr_format": zarr_format}
-            write_zarr(in_blocks(dataset, model), aside, **options)
-            consolidate(aside)
+            options: dict[str, Any] = {} if zarr_format is None else {"zarr_format": zarr_format}
+            in_blocks(dataset, model).to_zarr(aside, mode="w-", consolidated=False, **options)
+            seal(aside)
 
 
 def in_blocks(dataset: xr.Dataset, model: Recalibrator) -> xr.Dataset:
@@ -107,21 +111,28 @@ def block_sizes(
     return blocks
 
 
-def write_zarr(dataset: xr.Dataset, path: Path, **options: Any) -> None:
-    """Write a store in which every chunk is a file, so that a missing one is noticed.
+def seal(path: Path, *, without: str | None = None) -> None:
+    """Note in a complete store how many chunks it has, and gather its metadata.
 
-    ``options`` are those of :meth:`xarray.Dataset.to_zarr`.
+    Chunks of nothing but the fill value are no files, and a lost one would be read as such. The
+    attribute ``without``, the mark of an incomplete store, is taken off.
     """
-    dataset.to_zarr(path, mode="w-", consolidated=False, write_empty_chunks=True, **options)
-
-
-def consolidate(path: Path) -> None:
-    """Gather the metadata of a complete store, as others expect to find it."""
     import zarr
 
-    with warnings.catch_warnings():
+    group = zarr.open_group(path, mode="r+")
+    attrs = {name: value for name, value in group.attrs.items() if name != without}
+    group.attrs.put({**attrs, CHUNKS: json.dumps(_count_chunks(path))})
+    with warnings.catch_warnings():  # which others expect to find gathered
         warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
         zarr.consolidate_metadata(path)
+
+
+def _count_chunks(path: Path) -> dict[str, int]:
+    """Chunks that there are of each array of a store."""
+    import zarr
+
+    arrays = dict(zarr.open_group(path, mode="r").arrays())
+    return {name: arrays[name].nchunks_initialized for name in sorted(arrays)}
 
 
 def open_recalibrator(
@@ -160,7 +171,7 @@ def open_recalibrator(
     if in_memory:
         return model
     if file_format == "zarr":
-        _require_whole(source, what)
+        _require_whole(source, plain, what)
     lazy = read_plain(source, what, chunks=_stored_chunks(model, chunks or {})).variables
     state = {
         name: array.variable.copy(data=lazy[name].data)
@@ -208,16 +219,13 @@ def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
     return dataset
 
 
-def _require_whole(path: Path, what: str) -> None:
+def _require_whole(path: Path, plain: xr.Dataset, what: str) -> None:
     """Raise ValueError if chunks are missing, which would be read as if they were zero."""
-    import zarr
-
-    for name, array in zarr.open_group(path, mode="r").arrays():
-        missing = array.nchunks - array.nchunks_initialized
-        if missing:
-            raise damaged(
-                what, ValueError(f"{missing} of {array.nchunks} chunks of {name!r} are missing")
-            )
+    found = _count_chunks(path)
+    for name, n in json.loads(plain.attrs.get(CHUNKS, "{}")).items():
+        if found[name] != n:
+            lost = ValueError(f"{n - found[name]} of {n} chunks of {name!r} are missing")
+            raise damaged(what, lost)
 
 
 def _stored_chunks(model: Recalibrator, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:

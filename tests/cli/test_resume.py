@@ -17,10 +17,11 @@ def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 MOMENTS = {
-    "laying out": "b.write_zarr = kill",
+    "laying out": "b.xr.Dataset.to_zarr = kill",
     "before the request": (
-        "write = b.write_zarr\ndef then(*args, **options): write(*args, **options); kill()\n"
-        "b.write_zarr = then"
+        "write = b.xr.Dataset.to_zarr\n"
+        "def then(*args, **options): write(*args, **options); kill()\n"
+        "b.xr.Dataset.to_zarr = then"
     ),
     "between blocks": (
         "write = b.write_block; n = []\ndef some(*args):\n"
