@@ -37,6 +37,7 @@ from .parallel import TaskError
 from .planning import plan
 from .plans import MemoryPlanError, Plan, check_plan
 from .recalibrator import Recalibrator
+from .storage import open_recalibrator
 
 try:
     __version__ = version("xrecal")
@@ -60,6 +61,7 @@ __all__ = [
     "compare",
     "datasets",
     "gaussian",
+    "open_recalibrator",
     "plan",
     "weighted",
 ]

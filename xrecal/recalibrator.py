@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -123,6 +124,28 @@ class Recalibrator(Products):
             for (name, fitted), state in zip(self.variables.items(), states, strict=True)
         }
         return replace(self, variables=variables)
+
+    def to_dataset(self) -> xr.Dataset:
+        """State and settings as one Dataset, lazy if the model is.
+
+        Settings are JSON in attributes. Several variables have their name, and a dot, before the
+        names of their arrays and dimensions.
+        """
+        from .stored import to_dataset
+
+        return to_dataset(self)
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        overwrite: bool = False,
+        zarr_format: Literal[2, 3] | None = None,
+    ) -> None:
+        """Write the model to a netCDF file or Zarr store; see :func:`xrecal.storage.save`."""
+        from .storage import save
+
+        save(self, path, overwrite=overwrite, zarr_format=zarr_format)
 
     def apply(self, forecast: Labelled, *, covariates: Given = None) -> xr.Dataset:
         """Recalibrated forecasts as distributions.

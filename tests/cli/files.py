@@ -1,0 +1,78 @@
+"""Small hindcasts, observations and forecasts in files, and the command run on them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from click.testing import CliRunner
+
+from tests.strategies import ensemble_and_truth, new_cases
+from xrecal.cli.commands import xrecal as command
+
+SIZES = {"n_lat": 4, "n_lon": 3}
+HINDCAST, TRUTH = ensemble_and_truth(**SIZES)
+NEW, VERIFIED = new_cases(**SIZES)
+TRUTH = TRUTH.rename("t2m")
+VERIFIED = VERIFIED.rename("t2m")
+DATA = {"hindcast": HINDCAST, "truth": TRUTH, "new": NEW, "verified": VERIFIED}
+KINDS = ["nc", "zarr"]
+
+
+class Files(NamedTuple):
+    hindcast: str
+    truth: str
+    new: str
+    verified: str
+    folder: Path
+
+
+def write(folder, kind="nc"):
+    """The data sets in a folder, as netCDF files or Zarr stores."""
+    paths = {name: folder / f"{name}.{kind}" for name in DATA}
+    for name, path in paths.items():
+        dataset = DATA[name].to_dataset(name="t2m")
+        dataset.to_netcdf(path) if kind == "nc" else dataset.to_zarr(path, consolidated=False)
+    return Files(**{name: str(path) for name, path in paths.items()}, folder=folder)
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self):
+        (line,) = self.out.splitlines()
+        return json.loads(line)
+
+
+def run(*args):
+    """The command in this process; faults of the code are raised."""
+    result = CliRunner().invoke(command, [str(a) for a in args])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Done(result.exit_code, result.stdout, result.stderr)
+
+
+def succeed(*args):
+    """The command, quiet, which must go well."""
+    done = run(*args, "--quiet")
+    assert done.code == 0, done.err
+    return done
+
+
+def run_apart(*args, before=""):
+    """The command in a process of its own, after some lines of Python, one task at a time."""
+    code = f"{before}\nfrom xrecal.cli import main\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "DASK_SCHEDULER": "synchronous"},
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,267 @@
+"""What the command refuses, with which code, and what it prints."""
+
+import subprocess
+import sys
+
+import distributed
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from xrecal.cli import main
+
+from .files import HINDCAST, NEW, TRUTH, VERIFIED, run, run_apart, succeed
+
+Q = ["--quantiles", "0.5"]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["fit", "a", "b"], "Missing argument 'MODEL'"),
+        (
+            ["fit", "a", "b", "c", "--method", "magic"],
+            "'magic' is not one of 'ckme', 'linear-pool'",
+        ),
+        (["fit", "a", "b", "c", "--option", "ridge"], "'ridge' is not of the form KEY=VALUE"),
+        (["fit", "a", "b", "c.nc", "--chunks", "lat"], "'lat' is not of the form DIM=N, as in"),
+        (["fit", "a", "b", "c.nc", "--chunks", "lat=0"], "'lat=0' is not of the form DIM=N"),
+        (["fit", "a", "b", "c.nc", "--resume", "--overwrite"], "--resume goes on and --overwrite"),
+        (["apply", "m", "f", "o"], "say what to write: --quantiles 0.1,0.5,0.9 or --members 50"),
+        (["apply", "m", "f", "o", *Q, "--members", "3"], "say what to write"),
+        (["apply", "m", "f", "o", "--members", "0"], "0 is not in the range x>=1"),
+        (["apply", "m", "f", "o", "--quantiles", "0.5,0.1"], "must be ascending numbers from 0"),
+        (["apply", "m", "f", "o", "--quantiles", "1,2"], "must be ascending numbers from 0 to 1"),
+        (["apply", "m", "f", "o", "--quantiles", "many"], "must be ascending numbers from 0 to 1"),
+        (["compare", "a", "b", "--option", "gap=1"], "--option belongs to one method"),
+    ],
+)
+def test_wrong_command_lines(args, told):
+    done = run(*args)
+    assert done.code == 2
+    assert told in " ".join(done.err.split())
+
+
+def refused(*args):
+    """The message of a command whose inputs or request are refused."""
+    done = run(*args, "--json")
+    assert done.code == 3
+    assert done.data["status"] == "refused"
+    assert done.data["exit_code"] == 3
+    assert done.err == f"xrecal {args[0]}: {done.data['error']}\n"
+    return done.data["error"]
+
+
+def test_missing_and_unreadable_inputs(files):
+    folder = files.folder
+    assert refused("fit", folder / "no.nc", files.truth, folder / "m.nc") == (
+        f"there is no {folder}/no.nc"
+    )
+    (folder / "text.nc").write_text("text")
+    message = refused("fit", folder / "text.nc", files.truth, folder / "m.nc")
+    assert f"hindcast {folder}/text.nc cannot be read: " in message
+    (folder / "empty.zarr").mkdir()
+    message = refused("score", folder / "empty.zarr", files.truth)
+    assert f"forecast {folder}/empty.zarr cannot be read: " in message
+    message = refused("fit", files.hindcast, "s3://b/o.zarr", folder / "m.nc")
+    assert "observations must be a path on this machine, got 's3://b/o.zarr'" in message
+    succeed("fit", files.hindcast, files.truth, folder / "m.nc", "--method", "raw")
+    message = refused("score", folder / "m.nc", files.truth)
+    assert "is a fitted model; give a file of data" in message
+    message = refused("apply", files.new, files.new, folder / "o.nc", *Q)
+    assert "is no model of xrecal: it holds t2m; open what model.save(path) wrote" in message
+
+
+def test_wrong_settings(files):
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.nc"]
+    assert refused(*args, "--option", "rigde=1").endswith("did you mean 'ridge'?")
+    assert refused(*args, "--option", "condition_on=a").endswith("use --condition-on")
+    assert "CKME: ridge must be 'cv' or a positive number, got -1" in refused(
+        *args, "--option", "ridge=-1"
+    )
+    assert "the method raw has no setting 'gap', it has none" in refused(
+        *args, "--method", "raw", "--option", "gap=1"
+    )
+    assert "the covariate 'wind' is not known for hindcast" in refused(
+        *args, "--condition-on", "wind"
+    )
+    assert "--chunks names 'time', which is no dimension of locations" in refused(
+        *args, "--chunks", "time=3"
+    )
+    assert "fewer than min_samples=100" in refused(*args, "--min-samples", "100")
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_wrong_outputs(files, more):
+    args = ["fit", *more, files.hindcast, files.truth]
+    assert "'m.txt' must end in .zarr (a Zarr store) or .nc" in refused(
+        *args, files.folder / "m.txt"
+    )
+    assert "there is no folder" in refused(*args, files.folder / "no" / "m.nc")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda a: a.isel(lat=slice(2)), "model.state and forecast differ along 'lat': 4 against"),
+        (lambda a: a.assign_coords(lat=a.lat + 1), "labels along 'lat' differ"),
+        (lambda a: a.assign_attrs(units="m"), "units"),
+        (lambda a: a.expand_dims(lead=2), "unknown are ['lead'], select or rename"),
+    ],
+)
+def test_forecasts_that_do_not_fit_the_model(files, change, told):
+    model, new = files.folder / "m.zarr", files.folder / "other.nc"
+    succeed("fit", files.hindcast, files.truth, model, "--method", "raw")
+    change(NEW).to_dataset(name="t2m").to_netcdf(new)
+    assert told in refused("apply", model, new, files.folder / "o.nc", *Q)
+
+
+def test_dry_runs_write_and_compute_nothing(files, monkeypatch):
+    model = files.folder / "m.zarr"
+    with monkeypatch.context() as patch:
+        patch.setattr(xrecal.CKME, "fit_locations", None)
+        args = "fit", files.hindcast, files.truth, model, "--chunks", "lat=2", "--dry-run"
+        done = run(*args, "--json")
+    assert done.code == 0
+    found = done.data
+    n_in = HINDCAST.nbytes + TRUTH.nbytes
+    assert (found["status"], found["cases"], found["locations"]) == ("planned", 48, 12)
+    assert (found["blocks"], found["blocks_finished"]) == (2, 0)
+    assert found["block_locations"] == {"lat": 2, "lon": 3}
+    assert found["block_bytes_in"] == n_in / 2
+    assert found["bytes_out"] > found["block_bytes_out"] > HINDCAST.nbytes / 2
+    text = run(*args).out.splitlines()
+    assert text[0] == f"fit -> {model}"
+    assert text[1:4] == ["  cases      48", "  locations  12 (lat 4 x lon 3)", "  blocks     2"]
+    assert not list(files.folder.glob("m.zarr*"))
+    succeed("fit", files.hindcast, files.truth, model, "--method", "raw")
+    out = files.folder / "o.nc"
+    found = run("apply", model, files.new, out, *Q, "--dry-run", "--json").data
+    assert (found["cases"], found["locations"], found["blocks"]) == (7, 12, 1)
+    assert found["block_bytes_out"] == 7 * 12 * 8
+    assert not out.exists()
+    assert "exists; use --overwrite" in refused(
+        "fit", files.hindcast, files.truth, model, "--dry-run"
+    )
+
+
+def test_scores(files):
+    expected = float(NEW.recal.crps(VERIFIED, ...))
+    done = run("score", files.new, files.verified, "--json", "--quiet")
+    assert done.data["scores"] == {"t2m": {"crps": expected, "units": "K", "n_cases": 84}}
+    done = run("score", files.new, files.verified, "--quiet", "--chunks", "lat=1")
+    assert done.out == f"t2m: CRPS {expected:.4g} K, 84 cases\n"
+    model, out = files.folder / "m.zarr", files.folder / "o.zarr"
+    succeed("fit", files.hindcast, files.truth, model, "--method", "climatology")
+    succeed("apply", model, files.new, out, "--quantiles", "0.1,0.5,0.9")
+    fitted = HINDCAST.recal.fit(TRUTH, xrecal.Climatology())
+    expected = fitted.quantile(NEW, [0.1, 0.5, 0.9]).recal.crps(VERIFIED, ...)
+    found = run("score", out, files.verified, "--json", "--quiet").data["scores"]["t2m"]
+    np.testing.assert_allclose(found["crps"], float(expected), rtol=1e-12)
+
+
+def test_nothing_to_score_is_null(files):
+    (VERIFIED * np.nan).to_dataset(name="t2m").to_netcdf(files.folder / "none.nc")
+    done = run("score", files.new, files.folder / "none.nc", "--json", "--quiet")
+    assert done.data["scores"]["t2m"] == {"crps": None, "units": "K", "n_cases": 0}
+
+
+def test_comparisons(files):
+    args = "compare", files.hindcast, files.truth, "--quiet"
+    done = run(*args, "--method", "climatology", "--option", "window=120", "--method", "raw")
+    assert done.code == 2
+    done = run(*args, "--method", "climatology", "--option", "window=120", "--json")
+    assert done.code == 0, done.err
+    table = xrecal.compare(HINDCAST, TRUTH, [xrecal.Climatology(window=120)])
+    found = done.data
+    assert (found["n_cases"], found["units"]) == (576, "K")
+    assert list(found["methods"]) == table.method.to_numpy().tolist()
+    (label,) = set(found["methods"]) - {"raw", "climatology"}
+    one = found["methods"][label]
+    np.testing.assert_allclose(one["crps"], float(table.crps.sel({"method": label}).mean()))
+    raw = found["methods"]["raw"]["crps"]
+    np.testing.assert_allclose(one["skill_raw"], 1 - one["crps"] / raw)
+    assert set(one) == {"crps", "crps_error", "skill_climatology", "skill_raw", "p_climatology",
+                        "p_raw", "fit_seconds", "apply_seconds"}  # fmt: skip
+    text = run(*args, "--method", "climatology", "--option", "window=120").out
+    assert "skill v climatology" in text
+    assert "576 cases, CRPS in K" in text
+
+
+def test_warnings_are_one_line_each(files):
+    TRUTH.isel(time=slice(22)).to_dataset(name="t2m").to_netcdf(files.folder / "few.nc")
+    args = files.hindcast, files.folder / "few.nc", files.folder / "m.nc", "--method", "raw"
+    done = run_apart("fit", *args, "--quiet")
+    assert done.code == 0
+    assert done.err == "warning: only 22 of 48 forecasts along 'time' have an observation\n"
+
+
+# the entry, and clusters --------------------------------------------------------------------------
+
+
+def test_what_to_install_without_click(monkeypatch):
+    monkeypatch.setattr("xrecal.cli.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"needs click; use pip install 'xrecal\[cli,io\]'"):
+        main()
+
+
+def test_the_package_loads_nothing_of_the_command_line():
+    code = (
+        "import sys, xrecal; print([m for m in ('click', 'zarr', 'netCDF4') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_help_and_version(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["xrecal", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused" in text
+    for command in ("fit", "apply", "score", "compare"):
+        assert run(command, "--help").code == 0
+    assert run("--version").out.startswith("xrecal, version ")
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nonsense"])
+def test_schedulers_that_do_not_answer(files, address):
+    args = "fit", files.hindcast, files.truth, files.folder / "m.nc", "--scheduler", address
+    done = run(*args, "--json")
+    assert done.code == 4
+    assert done.data["status"] == "unreachable"
+    assert f"no scheduler can be reached at {address!r}" in done.data["error"]
+    assert "such as tcp://127.0.0.1:8786" in done.data["error"]
+    assert not list(files.folder.glob("m.nc*"))
+
+
+def test_schedulers_need_distributed(files, monkeypatch):
+    monkeypatch.setattr("xrecal.cli.session.find_spec", lambda name: None)
+    args = "fit", files.hindcast, files.truth, files.folder / "m.nc", "--scheduler", "a:1"
+    assert "--scheduler needs distributed; use pip install distributed" in refused(*args)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as running:
+        yield running.scheduler_address
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_a_cluster_makes_the_same(files, suffix, cluster):
+    model, out = files.folder / f"m.{suffix}", files.folder / f"o.{suffix}"
+    where = ["--scheduler", cluster]
+    args = "fit", files.hindcast, files.truth, model, "--method", "climatology"
+    done = run(*args, "--chunks", "lat=1", "--json", *where)
+    assert done.code == 0, done.err
+    assert done.data["blocks"] == 4
+    succeed("apply", model, files.new, out, *Q, *where)
+    score = succeed("score", out, files.verified, "--json", *where).data["scores"]
+    expected = HINDCAST.recal.fit(TRUTH, xrecal.Climatology())
+    found = xrecal.open_recalibrator(model).compute()
+    xr.testing.assert_identical(found.state, expected.state)
+    with xr.open_dataset(out, engine="zarr" if suffix == "zarr" else None) as written:
+        np.testing.assert_array_equal(written.t2m, expected.quantile(NEW, [0.5]))
+    assert score["t2m"]["n_cases"] == 84

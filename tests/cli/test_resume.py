@@ -1,0 +1,199 @@
+"""Runs that are killed at any moment, and taken up again."""
+
+import os
+
+import pytest
+import xarray as xr
+
+import xrecal
+from xrecal.blocks import REQUEST
+
+from .files import run, run_apart, succeed, write
+
+CHUNKS = ["--chunks", "lat=1"]
+KILL = """
+import os, signal, xrecal.blocks as b
+def kill(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+MOMENTS = {
+    "laying out": "b.xr.Dataset.to_zarr = kill",
+    "before the request": (
+        "write = b.xr.Dataset.to_zarr\n"
+        "def then(*args, **options): write(*args, **options); kill()\n"
+        "b.xr.Dataset.to_zarr = then"
+    ),
+    "between blocks": (
+        "write = b.write_block; n = []\ndef some(*args):\n"
+        "    n.append(1)\n    kill() if len(n) == 3 else write(*args)\nb.write_block = some"
+    ),
+    "before the marker": (
+        "touch = b.Path.touch; n = []\ndef some(path):\n"
+        "    n.append(1)\n    kill() if len(n) == 2 else touch(path)\nb.Path.touch = some"
+    ),
+    "before the move": "b.put_in_place = kill",
+    "after the move": "b.shutil.rmtree = kill",
+}
+FINISHED = {"laying out": 0, "before the request": 0, "between blocks": 2, "before the marker": 1,
+            "before the move": 4, "after the move": 4}  # fmt: skip
+
+
+def contents(path):
+    """Bytes of all chunks of a store, or of the values of a file; without the request."""
+    with xr.open_dataset(path, engine="zarr" if path.suffix == ".zarr" else None) as dataset:
+        dataset.load()
+    return dataset.assign_attrs({REQUEST: None})
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_a_killed_fit_goes_on(files, suffix, moment):
+    target, whole = files.folder / f"m.{suffix}", files.folder / f"whole.{suffix}"
+    args = ["fit", files.hindcast, files.truth, target, "--method", "climatology", *CHUNKS]
+    killed = run_apart(*args, before=KILL + MOMENTS[moment])
+    assert killed.code == -9, killed.err
+    partial = files.folder / f"{target.name}.partial"
+    assert partial.exists()
+    if moment == "after the move":
+        assert target.exists()
+    else:
+        assert not target.exists()
+        with pytest.raises(FileNotFoundError, match="of an interrupted run; run it again with"):
+            xrecal.open_recalibrator(target)
+        if moment not in ("laying out", "before the move"):
+            with pytest.raises(ValueError, match=r"is unfinished: xrecal fit was interrupted"):
+                xrecal.open_recalibrator(partial / "store.zarr")
+    done = succeed(*args, "--resume", "--json").data
+    assert (done["blocks"], done["blocks_skipped"]) == (4, FINISHED[moment])
+    args[3] = whole
+    succeed(*args)
+    xr.testing.assert_identical(contents(target), contents(whole))
+    assert not partial.exists()
+    assert repr(xrecal.open_recalibrator(target).compute()) == repr(
+        xrecal.open_recalibrator(whole).compute()
+    )
+
+
+def test_a_killed_apply_goes_on(files):
+    model, out, whole = (files.folder / f"{name}.zarr" for name in ("m", "out", "whole"))
+    succeed("fit", files.hindcast, files.truth, model, *CHUNKS)
+    args = ["apply", model, files.new, out, "--members", 3]
+    assert run_apart(*args, before=KILL + MOMENTS["between blocks"]).code == -9
+    done = run("score", out, files.verified)
+    assert (done.code, "only" in done.err) == (3, True)
+    done = run("score", files.folder / "out.zarr.partial" / "store.zarr", files.verified)
+    assert done.code == 3
+    assert "is unfinished: xrecal apply was interrupted; run it again with --resume" in done.err
+    assert succeed(*args, "--resume", "--json").data["blocks_skipped"] == 2
+    args[3] = whole
+    succeed(*args)
+    xr.testing.assert_identical(contents(out), contents(whole))
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """Arguments of a fit that was killed after two of four blocks."""
+    files = write(tmp_path)
+    args = ["fit", files.hindcast, files.truth, tmp_path / "m.zarr", "--method", "climatology"]
+    assert run_apart(*args, *CHUNKS, before=KILL + MOMENTS["between blocks"]).code == -9
+    return args
+
+
+def test_an_interrupted_run_is_not_begun_anew_by_accident(killed):
+    done = run(*killed, *CHUNKS)
+    assert done.code == 3
+    assert "an interrupted run left" in done.err
+    assert "repeat the same command with --resume, or start again with --overwrite" in done.err
+    done = succeed(*killed, *CHUNKS, "--overwrite", "--json")
+    assert done.data["blocks_skipped"] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--chunks", "lat=2"], "chunks was {'lat': 1}, now it is {'lat': 2}"),
+        ([*CHUNKS, "--option", "window=30"], "method was "),
+        ([*CHUNKS, "--min-samples", 30], "min_samples was 20, now it is 30"),
+        ([*CHUNKS, "--dim", "time"], "dim was None, now it is 'time'"),
+    ],
+)
+def test_another_request_does_not_go_on(killed, more, told):
+    for extra in ([], ["--dry-run"]):
+        done = run(*killed, *more, "--resume", *extra)
+        assert done.code == 3
+        assert f"the interrupted run belongs to another request: {told}" in done.err
+
+
+def test_changed_inputs_do_not_go_on(killed):
+    os.utime(killed[1])
+    done = run(*killed, *CHUNKS, "--resume")
+    assert (done.code, "request: hindcast was {'changed': " in done.err) == (3, True)
+
+
+def test_a_dry_run_tells_what_is_finished(killed):
+    assert "blocks     4, 2 of them finished" in run(*killed, *CHUNKS, "--resume", "--dry-run").out
+
+
+def test_complete_results_are_not_made_again(files):
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.nc", "--method", "climatology"]
+    succeed(*args, "--resume")  # begins where there is nothing to take up
+    changed = os.stat(args[3]).st_mtime_ns
+    done = succeed(*args, "--resume")
+    assert "m.nc is complete already" in done.out
+    assert os.stat(args[3]).st_mtime_ns == changed
+    done = run(*args, "--min-samples", 30, "--resume")
+    assert done.code == 3
+    assert "m.nc belongs to another request: min_samples was 20" in done.err
+    done = run(*args)
+    assert (done.code, "m.nc exists; use --overwrite" in done.err) == (3, True)
+    xrecal.open_recalibrator(args[3]).save(files.folder / "own.nc")
+    args[3] = files.folder / "own.nc"
+    done = run(*args, "--resume")
+    assert "own.nc was not made by this command" in done.err
+
+
+def test_what_is_replaced_stays_until_the_new_is_complete(files):
+    target = files.folder / "m.zarr"
+    args = ["fit", files.hindcast, files.truth, target, *CHUNKS, "--method"]
+    succeed(*args, "climatology")
+    killed = run_apart(*args, "raw", "--overwrite", before=KILL + MOMENTS["between blocks"])
+    assert killed.code == -9
+    assert xrecal.open_recalibrator(target).method == xrecal.Climatology()
+    succeed(*args, "raw", "--resume")
+    assert xrecal.open_recalibrator(target).method == xrecal.Raw()
+    assert not list(files.folder.glob(".*"))
+
+
+def test_a_failure_keeps_what_is_finished(files):
+    before = MOMENTS["between blocks"].replace("kill()", "1 / 0")
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.zarr", *CHUNKS, "--quiet"]
+    args += ["--method", "climatology"]
+    done = run_apart(*args, "--json", before=KILL + before)
+    assert done.code == 5
+    assert done.data["status"] == "failed"
+    assert (
+        "ZeroDivisionError: division by zero (2 of 4 blocks are finished and kept; repeat"
+        in (done.data["error"])
+    )
+    assert succeed(*args, "--resume", "--json").data["blocks_skipped"] == 2
+
+
+def test_a_failure_at_the_end_keeps_all(files):
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.nc", *CHUNKS, "--quiet"]
+    args += ["--method", "climatology"]
+    before = "def full(*_):\n    raise OSError('no space left')\nb._to_netcdf = full"
+    done = run_apart(*args, before=KILL + before)
+    assert done.code == 5
+    assert "OSError: no space left (4 of 4 blocks are finished and kept; repeat the" in done.err
+    assert not args[3].exists()
+    assert succeed(*args, "--resume", "--json").data["blocks_skipped"] == 4
+
+
+def test_an_interrupt_keeps_what_is_finished(files):
+    before = MOMENTS["between blocks"].replace("kill()", "os.kill(os.getpid(), signal.SIGINT)")
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.zarr", *CHUNKS, "--quiet"]
+    args += ["--method", "climatology"]
+    done = run_apart(*args, before=KILL + before)
+    assert done.code == 130
+    assert "interrupted; what is finished is kept, repeat the command with --resume" in done.err
+    assert succeed(*args, "--resume", "--json").data["blocks_skipped"] >= 2

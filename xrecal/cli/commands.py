@@ -1,0 +1,193 @@
+"""The commands: what is typed, handed on to the work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from . import evidence, work
+from .inputs import Selection, source
+from .options import METHODS, learning, method_of, quantile_levels, roles, shared, writing
+from .session import Result, Session, run
+from .work import Output
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=CONTEXT)
+@click.version_option(package_name="xrecal")
+def xrecal() -> None:
+    """Recalibrate ensemble forecasts in netCDF files and Zarr stores.
+
+    Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not
+    reachable, 5 computing failed (--resume goes on), 130 interrupted (--resume goes on).
+    """
+
+
+@xrecal.command()
+@click.argument("hindcast")
+@click.argument("observations", metavar="OBS")
+@click.argument("model")
+@click.option(
+    "--method", type=click.Choice(list(METHODS)), default="ckme", show_default=True, help="How."
+)
+@learning
+@roles
+@writing
+@shared
+def fit(
+    hindcast: str,
+    observations: str,
+    model: str,
+    method: str,
+    settings: list[tuple[str, str]],
+    condition_on: tuple[str, ...],
+    min_samples: int,
+    resume: bool,
+    overwrite: bool,
+    dry_run: bool,
+    scheduler: str | None,
+    quiet: bool,
+    as_json: bool,
+    **selection: Any,
+) -> None:
+    """Learn from HINDCAST and what verified, OBS, and write MODEL (.zarr or .nc)."""
+
+    def fitted(session: Session) -> Result:
+        return work.fit_files(
+            session,
+            source(hindcast, "hindcast"),
+            source(observations, "observations"),
+            _output(model, resume, overwrite, dry_run),
+            Selection(**selection),
+            method_of(method, settings),
+            {"condition_on": condition_on or None, "min_samples": min_samples},
+        )
+
+    run("fit", fitted, scheduler=scheduler, quiet=quiet, as_json=as_json)
+
+
+@xrecal.command()
+@click.argument("model")
+@click.argument("forecast")
+@click.argument("output", metavar="OUT")
+@click.option(
+    "--quantiles",
+    metavar="Q,...",
+    callback=quantile_levels,
+    help="Write these quantiles, such as 0.1,0.5,0.9.",
+)
+@click.option(
+    "--members",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Write N equally likely members: the quantiles at (i - 1/2)/N, in ascending order.",
+)
+@writing
+@shared
+def apply(
+    model: str,
+    forecast: str,
+    output: str,
+    quantiles: list[float] | None,
+    members: int | None,
+    resume: bool,
+    overwrite: bool,
+    dry_run: bool,
+    scheduler: str | None,
+    quiet: bool,
+    as_json: bool,
+    **selection: Any,
+) -> None:
+    """Recalibrate FORECAST with MODEL and write OUT (.zarr or .nc)."""
+    if (quantiles is None) == (members is None):
+        raise click.UsageError("say what to write: --quantiles 0.1,0.5,0.9 or --members 50")
+
+    def applied(session: Session) -> Result:
+        return work.apply_files(
+            session,
+            model,
+            source(forecast, "forecast"),
+            _output(output, resume, overwrite, dry_run),
+            Selection(**selection),
+            quantiles,
+            members,
+        )
+
+    run("apply", applied, scheduler=scheduler, quiet=quiet, as_json=as_json)
+
+
+@xrecal.command()
+@click.argument("forecast")
+@click.argument("observations", metavar="OBS")
+@click.option("--observed-variable", metavar="NAME", help="What verified --variable.")
+@click.option("--member-dim", metavar="DIM", help="The dimension of members.")
+@shared
+def score(
+    forecast: str,
+    observations: str,
+    scheduler: str | None,
+    quiet: bool,
+    as_json: bool,
+    **selection: Any,
+) -> None:
+    """Print the mean CRPS of FORECAST, in any form, against OBS."""
+
+    def scored(session: Session) -> Result:
+        return evidence.score_files(
+            session,
+            source(forecast, "forecast"),
+            source(observations, "observations"),
+            Selection(**selection),
+        )
+
+    run("score", scored, scheduler=scheduler, quiet=quiet, as_json=as_json)
+
+
+@xrecal.command()
+@click.argument("hindcast")
+@click.argument("observations", metavar="OBS")
+@click.option(
+    "--method",
+    "methods",
+    type=click.Choice(list(METHODS)),
+    multiple=True,
+    help="To compare; may be repeated. EMOS, CKME and LinearPool if left out.",
+)
+@learning
+@roles
+@shared
+def compare(
+    hindcast: str,
+    observations: str,
+    methods: tuple[str, ...],
+    settings: list[tuple[str, str]],
+    condition_on: tuple[str, ...],
+    min_samples: int,
+    scheduler: str | None,
+    quiet: bool,
+    as_json: bool,
+    **selection: Any,
+) -> None:
+    """Print scores of methods on cases of HINDCAST that they have not seen."""
+    if settings and len(methods) != 1:
+        raise click.UsageError("--option belongs to one method; give one --method with it")
+
+    def compared(session: Session) -> Result:
+        return evidence.compare_files(
+            session,
+            source(hindcast, "hindcast"),
+            source(observations, "observations"),
+            Selection(**selection),
+            [method_of(name, settings) for name in methods] or None,
+            {"condition_on": condition_on or None, "min_samples": min_samples},
+        )
+
+    run("compare", compared, scheduler=scheduler, quiet=quiet, as_json=as_json)
+
+
+def _output(path: str, resume: bool, overwrite: bool, dry_run: bool) -> Output:
+    if resume and overwrite:
+        raise click.UsageError("--resume goes on and --overwrite starts again; give one of them")
+    return Output(path, resume, overwrite, dry_run)

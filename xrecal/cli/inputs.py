@@ -1,0 +1,167 @@
+"""Inputs of a command: files and stores, their variables, and the blocks they are read in."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import xarray as xr
+
+from xrecal.dims import CALIBRATION, find_dim
+from xrecal.forms import Form, read_forms
+from xrecal.paths import local_path
+from xrecal.storage import block_sizes, format_of_finished
+from xrecal.stored import MODEL, UNFINISHED
+
+Blocks: TypeAlias = dict[Hashable, int]
+"""Sizes of blocks of locations."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which variables, dimensions and blocks of the inputs."""
+
+    chunks: Mapping[str, int]
+    variable: str | None = None
+    observed_variable: str | None = None
+    dim: str | None = None
+    member_dim: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file or store that is read from."""
+
+    path: Path
+    name: str
+    """What it is called in messages."""
+
+    def open(self, chunks: Blocks | None = None) -> xr.Dataset:
+        """Its variables, lazily; with ``chunks`` as Dask arrays, whole along other dimensions.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is nothing, or only what an interrupted run left.
+        ValueError
+            If it cannot be read, is unfinished or a model.
+        """
+        options: dict[str, Any] = {"decode_timedelta": False}  # a number of days may be a forecast
+        options["engine"] = "netcdf4" if format_of_finished(self.path) == "netcdf" else "zarr"
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The specified chunks separate the stored")
+                warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
+                dataset = xr.open_dataset(self.path, **options)
+                if chunks is not None:
+                    whole = {d: chunks.get(d, -1) for d in dataset.dims}
+                    dataset = xr.open_dataset(self.path, chunks=whole, **options)
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise ValueError(f"{self.name} {self.path} cannot be read: {error}") from error
+        if UNFINISHED in dataset.attrs:
+            raise ValueError(
+                f"{self.name} {self.path} is unfinished: {dataset.attrs[UNFINISHED]} was "
+                "interrupted; run it again with --resume"
+            )
+        if MODEL in dataset.attrs:
+            raise ValueError(f"{self.name} {self.path} is a fitted model; give a file of data")
+        for coordinate in dataset.coords.values():
+            coordinate.load()
+        return dataset
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What changes when the file does: its path, number of files, bytes, newest date."""
+        found = [self.path.stat()]
+        if self.path.is_dir():
+            found += [
+                (Path(folder) / file).stat()
+                for folder, _, files in os.walk(self.path)
+                for file in files
+            ]
+        return {
+            "path": str(self.path.resolve()),
+            "files": len(found),
+            "bytes": sum(one.st_size for one in found),
+            "changed": max(one.st_mtime_ns for one in found),
+        }
+
+
+def source(path: str, name: str) -> Source:
+    """An input by its path."""
+    return Source(local_path(path, name=name), name)
+
+
+def forecast_variables(
+    dataset: xr.Dataset, variable: str | None, member_dim: str | None, name: str
+) -> tuple[xr.Dataset, dict[Hashable, Form]]:
+    """The forecasts of a Dataset, or the named one of them, with the parts of their forms."""
+    if variable is not None:
+        forms = read_forms(dataset, member_dim, name=name)
+        if variable not in forms:
+            raise ValueError(f"{name} has no forecast {variable!r}; it has {list(forms)}")
+        parts = {part.name for part in forms[variable].parts.values()}
+        dataset = dataset[[v for v in dataset.data_vars if v in parts]]
+    forms = read_forms(dataset, member_dim, name=name)
+    parts = {part.name for form in forms.values() for part in form.parts.values()}
+    return dataset[[v for v in dataset.data_vars if v in parts]], forms
+
+
+def observed_variables(
+    dataset: xr.Dataset, variable: str | None, forms: Mapping[Hashable, Form]
+) -> xr.DataArray | xr.Dataset:
+    """What verified the forecasts: the named variable, the only one, or those of the same names."""
+    if variable is not None:
+        if variable not in dataset.data_vars:
+            raise ValueError(
+                f"observations have no variable {variable!r}; they have {list(dataset.data_vars)}"
+            )
+        return dataset[variable]
+    if all(name in dataset.data_vars for name in forms):
+        return dataset[list(forms)]
+    if len(forms) == len(dataset.data_vars) == 1:
+        return next(iter(dataset.data_vars.values()))
+    raise ValueError(
+        f"forecasts are {list(forms)}, observations {list(dataset.data_vars)}; name the pair: "
+        "--variable and --observed-variable"
+    )
+
+
+def location_blocks(
+    forms: Mapping[Hashable, Form], dim: Hashable | None, asked: Mapping[str, int]
+) -> Blocks:
+    """Sizes of blocks of locations: as asked for, or of about 16 MiB of forecasts."""
+    sizes: Blocks = {}
+    n_bytes = 0
+    for form in forms.values():
+        whole = form.broadcast().loc if form.kind == "normal" else form.loc
+        case = find_dim(
+            whole.isel({form.member_dim: 0}, drop=True), CALIBRATION, dim, name="forecast"
+        )
+        of_parts = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
+        sizes |= {d: n for d, n in of_parts.items() if d not in (case, form.member_dim)}
+        n_bytes += sum(part.nbytes for part in form.parts.values())
+    unknown = [d for d in asked if d not in sizes]
+    if unknown:
+        raise ValueError(
+            f"--chunks names {unknown[0]!r}, which is no dimension of locations; these are "
+            f"{list(map(str, sizes))}"
+        )
+    blocks = block_sizes(sizes, n_bytes // max(math.prod(sizes.values()), 1))
+    return {d: asked.get(str(d), size) for d, size in (sizes if asked else blocks).items()}
+
+
+def paired(
+    forecasts: Source, observations: Source, chosen: Selection
+) -> tuple[tuple[xr.Dataset, xr.DataArray | xr.Dataset], dict[Hashable, Form], Blocks]:
+    """Forecasts and what verified, lazily in blocks of locations; their forms, and the blocks."""
+    name, member_dim = forecasts.name, chosen.member_dim
+    _, forms = forecast_variables(forecasts.open(), chosen.variable, member_dim, name)
+    blocks = location_blocks(forms, chosen.dim, chosen.chunks)
+    given, forms = forecast_variables(forecasts.open(blocks), chosen.variable, member_dim, name)
+    observed = observed_variables(observations.open(blocks), chosen.observed_variable, forms)
+    return (given, observed), forms, blocks

@@ -1,0 +1,184 @@
+"""What is typed on the command line, read and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import click
+
+from xrecal.methods import (
+    CKME,
+    EMOS,
+    IDR,
+    Climatology,
+    ConformalPrediction,
+    LinearPool,
+    Method,
+    PITRecalibration,
+    Raw,
+)
+
+METHODS: dict[str, type] = {
+    "ckme": CKME,
+    "linear-pool": LinearPool,
+    "emos": EMOS,
+    "idr": IDR,
+    "pit": PITRecalibration,
+    "conformal": ConformalPrediction,
+    "climatology": Climatology,
+    "raw": Raw,
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def shared(function: F) -> F:
+    """Options that all commands have."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        click.option("--quiet", is_flag=True, help="No progress bar."),
+        click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster to compute on."),
+        click.option(
+            "--chunks",
+            metavar="DIM=N,...",
+            callback=_chunks,
+            help="Size of the blocks of locations that are computed at a time.",
+        ),
+        click.option("--variable", metavar="NAME", help="Forecast variable; all if left out."),
+    ):
+        function = option(function)
+    return function
+
+
+def roles(function: F) -> F:
+    """Options that tell dimensions and observations of a hindcast apart."""
+    for option in (
+        click.option("--member-dim", metavar="DIM", help="The dimension of members."),
+        click.option("--dim", metavar="DIM", help="The dimension of cases, such as time."),
+        click.option("--observed-variable", metavar="NAME", help="What verified --variable."),
+    ):
+        function = option(function)
+    return function
+
+
+def learning(function: F) -> F:
+    """Options of commands that fit."""
+    for option in (
+        click.option(
+            "--min-samples",
+            metavar="N",
+            type=int,
+            default=20,
+            show_default=True,
+            help="Locations with fewer cases get no fit.",
+        ),
+        click.option(
+            "--condition-on",
+            metavar="NAME",
+            multiple=True,
+            help="season, or a coordinate of the forecasts; may be repeated.",
+        ),
+        click.option(
+            "--option",
+            "settings",
+            metavar="KEY=VALUE",
+            multiple=True,
+            callback=_pairs,
+            help="Setting of the method, such as ridge=0.1 or bounds=[0,null]; may be repeated.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def writing(function: F) -> F:
+    """Options of commands that write a result."""
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Print what would be done, and stop."),
+        click.option("--overwrite", is_flag=True, help="Replace what is there."),
+        click.option(
+            "--resume", is_flag=True, help="Take up an interrupted run; begin if there is none."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def method_of(name: str, settings: Iterable[tuple[str, str]]) -> Method:
+    """A method with settings as they are typed.
+
+    Raises
+    ------
+    ValueError
+        If the method has no such setting, or it cannot have that value.
+    """
+    cls = METHODS[name]
+    known = [f.name for f in fields(cls) if f.name not in ("condition_on", "methods")]
+    given = {}
+    for key, text in settings:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = "; use --condition-on" if key == "condition_on" else hint
+            what = f"it has {', '.join(known)}" if known else "it has none"
+            raise ValueError(f"--option: the method {name} has no setting {key!r}, {what}{hint}")
+        given[key] = _value(text)
+    method: Method = cls(**given)
+    return method
+
+
+def _value(text: str) -> Any:
+    """Numbers, true, false, null and lists of them as JSON has them; anything else is text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None if text.lower() == "none" else text
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _pairs(
+    _: click.Context, parameter: click.Parameter, given: Iterable[str]
+) -> list[tuple[str, str]]:
+    found = []
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not (key and equals and value):
+            raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE", param=parameter)
+        found.append((key.strip().replace("-", "_"), value.strip()))
+    return found
+
+
+def _chunks(_: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, int]:
+    found = {}
+    for part in [] if text is None else text.split(","):
+        dim, _equals, size = part.partition("=")
+        if not (dim.strip() and size.strip().isdigit() and int(size)):
+            raise click.BadParameter(
+                f"{part!r} is not of the form DIM=N, as in --chunks lat=10,lon=10", param=parameter
+            )
+        found[dim.strip()] = int(size)
+    return found
+
+
+def quantile_levels(
+    _: click.Context, parameter: click.Parameter, text: str | None
+) -> list[float] | None:
+    """Levels as they are typed, ascending and different, in [0, 1]."""
+    if text is None:
+        return None
+    try:
+        levels = [float(part) for part in text.split(",")]
+    except ValueError:
+        levels = []
+    ascending = all(a < b for a, b in pairwise(levels))
+    if not levels or not ascending or levels[0] < 0 or levels[-1] > 1:
+        raise click.BadParameter(
+            f"{text!r} must be ascending numbers from 0 to 1, as in --quantiles 0.1,0.5,0.9",
+            param=parameter,
+        )
+    return levels

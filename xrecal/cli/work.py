@@ -1,0 +1,193 @@
+"""What the commands do, on arguments that are read already."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal import __version__
+from xrecal.arrays.status import MEANINGS
+from xrecal.blocks import Request, Run, blocks_of, write_in_blocks
+from xrecal.encoding import to_plain
+from xrecal.matching import explicit_member_dim
+from xrecal.methods import Method
+from xrecal.methods.base import equal_mass_levels
+from xrecal.paths import local_path
+from xrecal.recalibrate import fit
+from xrecal.recalibrator import FittedVariable, Recalibrator
+from xrecal.settings import encode
+from xrecal.storage import block_sizes, in_blocks, open_recalibrator
+from xrecal.stored import to_dataset
+
+from .inputs import Blocks, Selection, Source, forecast_variables, paired, source
+from .plan import plan
+from .session import Result, Session
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where to write, and what to do about what is there."""
+
+    path: str
+    resume: bool
+    overwrite: bool
+    dry_run: bool
+
+    def run(self, request: Request) -> Run:
+        """The run that writes there."""
+        return Run(local_path(self.path, name="the output"), {"xrecal": __version__, **request})
+
+
+def fit_files(
+    session: Session,
+    hindcast: Source,
+    observations: Source,
+    output: Output,
+    chosen: Selection,
+    method: Method,
+    options: Mapping[str, Any],
+) -> Result:
+    """Fit a method and write the model; ``options`` are further arguments of ``fit``."""
+    pair, _, blocks = paired(hindcast, observations, chosen)
+    request = {
+        "command": "fit",
+        "hindcast": hindcast.fingerprint(),
+        "observations": observations.fingerprint(),
+        "method": encode(method, "the method"),
+        **vars(chosen),
+        **{name: encode(value, name) for name, value in options.items()},
+        "chunks": {str(d): n for d, n in blocks.items()},
+    }
+    model = fit(*pair, method, dim=chosen.dim, member_dim=chosen.member_dim, **options)
+    state = in_blocks(to_plain(to_dataset(model)), model)
+    run = output.run(request)
+    if output.dry_run:
+        run.check(overwrite=output.overwrite, resume=output.resume)
+        n_cases = max(fitted.n_matched for fitted in model.variables.values())
+        return plan(run, [_dataset(one) for one in pair], state, _locations(model), n_cases)
+    result = _written(session, run, output, state)
+    written = open_recalibrator(output.path)
+    told = {str(name): _told(fitted) for name, fitted in written.variables.items()}
+    lines = [
+        f"  {name}: {one['n_matched']} of {one['n_forecasts']} cases matched; "
+        + ", ".join(f"{what}: {n}" for what, n in one["status"].items())
+        for name, one in told.items()
+    ]
+    return Result({**result.data, "variables": told}, "\n".join([result.text, *lines]))
+
+
+def apply_files(
+    session: Session,
+    path: str,
+    forecast: Source,
+    output: Output,
+    chosen: Selection,
+    levels: Sequence[float] | None,
+    n_members: int | None,
+) -> Result:
+    """Recalibrate forecasts, to quantiles at levels or to equally likely members."""
+    blocks = _blocks_of_model(open_recalibrator(path, chunks={}), chosen.chunks)
+    model = open_recalibrator(path, chunks=blocks)
+    given = _forecasts_for(model, forecast.open(blocks), chosen.variable)
+    request = {
+        "command": "apply",
+        "model": source(path, "model").fingerprint(),
+        "forecast": forecast.fingerprint(),
+        "variable": chosen.variable,
+        "quantiles": levels,
+        "members": n_members,
+        "chunks": {str(d): n for d, n in blocks.items()},
+    }
+    if n_members is None:
+        found = model.quantile(given, list(levels or ()))
+    else:
+        found = _members(model, given, n_members)
+    assert isinstance(found, xr.Dataset)
+    result, run = _for_files(found), output.run(request)
+    if output.dry_run:
+        run.check(overwrite=output.overwrite, resume=output.resume)
+        n_cases = max(given.sizes.get(fitted.dim, 1) for fitted in model.variables.values())
+        return plan(run, [given, model.to_dataset()], result, _locations(model), n_cases)
+    return _written(session, run, output, result)
+
+
+def _blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
+    """Sizes of blocks of locations: as asked for, as stored, or of about 16 MiB of state."""
+    sizes: Blocks = {}
+    cut: Blocks = {}
+    n_bytes = 0
+    for fitted in model.variables.values():
+        sizes |= {d: fitted.state.sizes[d] for d in fitted.locations}
+        cut |= {d: fitted.state.chunksizes[d][0] for d in fitted.locations}
+        n_bytes += fitted.state.nbytes
+    if asked:
+        return sizes | dict(asked.items())
+    each = n_bytes // max(math.prod(sizes.values()), 1)
+    return cut if cut != sizes else block_sizes(sizes, each)
+
+
+def _forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
+    """The named forecast variable, or those that the model was fitted on, or all there are."""
+    member_dim = explicit_member_dim(model, dataset)
+    name = None if member_dim is None else str(member_dim)
+    given, forms = forecast_variables(dataset, variable, name, "forecast")
+    if variable is None and set(model.variables) < set(forms):
+        parts = [part.name for v in model.variables for part in forms[v].parts.values()]
+        given = given[[v for v in given.data_vars if v in parts]]
+    return given
+
+
+def _members(model: Recalibrator, forecasts: xr.Dataset, n: int) -> xr.Dataset:
+    """Quantiles in the middle of n equal parts of the probability, as members 1 to n."""
+    found = model.quantile(forecasts, equal_mass_levels(n))
+    assert isinstance(found, xr.Dataset)
+    found = found.drop_vars("quantile").rename(quantile="member")
+    found = found.assign_coords(member=np.arange(1, n + 1))
+    for array in found.data_vars.values():
+        array.attrs["members"] = f"equally likely: quantiles at the levels (i - 1/2)/{n}"
+    return found
+
+
+def _for_files(dataset: xr.Dataset) -> xr.Dataset:
+    """Without encodings of the inputs, and text labels of a type that all formats have."""
+    text = {n: c.astype(object) for n, c in dataset.coords.items() if c.dtype.kind == "U"}
+    return dataset.assign_coords(text).drop_encoding()
+
+
+def _written(session: Session, run: Run, output: Output, result: xr.Dataset) -> Result:
+    found = {"status": "complete", "output": str(run.target)}
+    if run.is_complete(overwrite=output.overwrite, resume=output.resume):
+        n = len(blocks_of(result))
+        return Result(
+            {**found, "blocks": n, "blocks_skipped": n}, f"{run.target} is complete already"
+        )
+    n, skipped = write_in_blocks(result, run, session.compute)
+    text = f"wrote {run.target}: {n} block{'s' * (n != 1)}"
+    text += f", {skipped} of an earlier run" if skipped else ""
+    return Result({**found, "blocks": n, "blocks_skipped": skipped}, text)
+
+
+def _told(fitted: FittedVariable) -> dict[str, Any]:
+    """Counts of cases, and of locations by the status of their fit."""
+    status = fitted.state["status"].to_numpy()
+    counts = {"ok": int((status == 0).sum())}
+    counts |= {text: int(((status & bit) > 0).sum()) for bit, text in MEANINGS.items()}
+    return {
+        "n_matched": fitted.n_matched,
+        "n_forecasts": fitted.n_forecasts,
+        "locations": status.size,
+        "status": {text: count for text, count in counts.items() if count},
+    }
+
+
+def _locations(model: Recalibrator) -> dict[Hashable, int]:
+    return {d: f.state.sizes[d] for f in model.variables.values() for d in f.locations}
+
+
+def _dataset(obj: xr.DataArray | xr.Dataset) -> xr.Dataset:
+    return obj if isinstance(obj, xr.Dataset) else obj.to_dataset(name=obj.name or "observations")

@@ -1,0 +1,157 @@
+"""Variables as files hold them: dates, text and truth values as plain types, and back exactly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .settings import decode, encode
+
+RECORD = "xrecal_variables"
+"""Attribute that says what each variable of a file was."""
+
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_CFTIME_UNITS = "microseconds since 1970-01-01"
+_MEANT_FOR_FILES = {"missing_value", "scale_factor", "add_offset", "coordinates", "dtype"}
+
+
+def to_plain(dataset: xr.Dataset) -> xr.Dataset:
+    """Numbers and text alone, and a record of what they stand for in the attribute ``RECORD``.
+
+    Encodings that came with the inputs (packing, fill values) are left out, so nothing is rounded.
+
+    Raises
+    ------
+    TypeError
+        If labels or attributes are of a type that cannot be stored.
+    ValueError
+        If a name is no text, or has a slash.
+    """
+    levels = {
+        str(d): [str(name) for name in dataset.indexes[d].names]
+        for d in dataset.dims
+        if dataset.indexes.get(d, None) is not None and dataset.indexes[d].nlevels > 1
+    }
+    dataset = dataset.reset_index(list(levels)) if levels else dataset
+    for name in {*dataset.dims, *dataset.variables}:
+        if not isinstance(name, str) or "/" in name:
+            raise ValueError(
+                f"the name {name!r} cannot be stored: files take text without a slash; rename it "
+                "in the hindcast, fit and save again"
+            )
+    record: dict[str, Any] = {}
+    plain: dict[str, xr.Variable] = {}
+    for label, variable in dataset.variables.items():
+        name = str(label)
+        plain[name], kind = _plain(variable, name)
+        record[name] = {
+            "dims": list(variable.dims),
+            "kind": kind,
+            "coordinate": name in dataset.coords,
+            "attrs": encode(dict(variable.attrs), f"an attribute of {name!r}"),
+        }
+    text = json.dumps({"variables": record, "levels": levels}, allow_nan=False)
+    coords = {name: plain[name] for name in plain if name in dataset.dims}
+    rest = {name: plain[name] for name in plain if name not in coords}
+    return xr.Dataset(rest, coords, attrs={**dataset.attrs, RECORD: text})
+
+
+def from_plain(dataset: xr.Dataset) -> xr.Dataset:
+    """What :func:`to_plain` was given; variables that are lazy stay so.
+
+    Raises
+    ------
+    ValueError
+        If variables of the record are missing or have other dimensions.
+    """
+    text = json.loads(dataset.attrs[RECORD])
+    record = text["variables"]
+    missing = [name for name in record if name not in dataset.variables]
+    if missing:
+        raise ValueError(f"the variables {missing} are missing")
+    found: dict[str, xr.Variable] = {}
+    for name, known in record.items():
+        variable = dataset.variables[name]
+        if list(variable.dims) != known["dims"]:
+            raise ValueError(
+                f"the variable {name!r} has the dimensions {list(variable.dims)} in place of "
+                f"{known['dims']}"
+            )
+        found[name] = _restored(variable, known["kind"], decode(known["attrs"]))
+    coords = {name: v for name, v in found.items() if record[name]["coordinate"]}
+    attrs = {name: value for name, value in dataset.attrs.items() if name != RECORD}
+    whole = xr.Dataset({n: v for n, v in found.items() if n not in coords}, coords, attrs)
+    return whole.set_index(text["levels"]) if text["levels"] else whole
+
+
+def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
+    """A variable of numbers or text, and what it was."""
+    attrs = {str(k): v for k, v in variable.attrs.items() if _is_plain(str(k), v)}
+    dtype, kind, data = variable.dtype, str(variable.dtype), variable.data
+    if dtype.kind in "mM":
+        unit = np.datetime_data(dtype)[0]
+        since = " since 1970-01-01" if dtype.kind == "M" else ""
+        data, attrs["units"] = variable.to_numpy().astype(np.int64), _UNITS[unit] + since
+        if since:
+            attrs["calendar"] = "proleptic_gregorian"
+    elif dtype.kind == "b":
+        data = data.astype(np.int8)
+    elif dtype.kind in "UOT":
+        data, kind, more = _plain_objects(variable.to_numpy(), name)
+        attrs |= more
+    elif dtype.kind not in "iuf":
+        raise TypeError(f"{name!r} holds {dtype}, which cannot be stored; use numbers, dates, text")
+    return xr.Variable(variable.dims, data, attrs, {"_FillValue": None}), kind
+
+
+def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
+    """Text as it is; dates of a calendar as numbers."""
+    kind = "object" if values.dtype.kind == "T" else str(values.dtype)
+    values = values.astype(object)
+    if all(isinstance(value, str) for value in values.flat):
+        return values, kind, {}
+    if not all(hasattr(value, "calendar") for value in values.flat):
+        odd = next(v for v in values.flat if not (isinstance(v, str) or hasattr(v, "calendar")))
+        raise TypeError(
+            f"labels of {name!r} are of the type {type(odd).__name__}, which cannot be stored; use "
+            "numbers, dates or text"
+        )
+    import cftime
+
+    calendar, year_zero = values.flat[0].calendar, values.flat[0].has_year_zero
+    numbers = cftime.date2num(values, _CFTIME_UNITS, calendar, has_year_zero=year_zero)
+    described = {"units": _CFTIME_UNITS, "calendar": calendar}
+    return numbers.astype(np.int64), f"cftime {calendar} {int(year_zero)}", described
+
+
+def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Variable:
+    """A variable as it was, from the plain one."""
+    if kind[0] in "fiu":
+        same = variable.copy(deep=False)
+        same.attrs, same.encoding = attrs, {}
+        return same
+    data = variable.to_numpy()
+    if not kind.startswith("cftime"):
+        return xr.Variable(variable.dims, data.astype(kind), attrs)
+    import cftime
+
+    _, calendar, year_zero = kind.split()
+    dates = cftime.num2date(
+        data,
+        _CFTIME_UNITS,
+        calendar,
+        only_use_cftime_datetimes=True,
+        has_year_zero=bool(int(year_zero)),
+    )
+    return xr.Variable(variable.dims, dates, attrs)
+
+
+def _is_plain(name: str, value: object) -> bool:
+    """Whether files of all kinds can hold an attribute, and leave the variable alone for it."""
+    array = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) else None
+    listed = array is not None and array.dtype.kind in "iuf" and array.ndim == 1
+    single = isinstance(value, (str, int, float, np.number)) and not isinstance(value, bool)
+    return (listed or single) and name not in _MEANT_FOR_FILES and not name.startswith("_")

@@ -1,0 +1,154 @@
+"""A Recalibrator as one Dataset, and back: arrays as variables, settings as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .dims import CaseAxis
+from .recalibrator import CASE, FittedVariable, Recalibrator
+from .settings import decode, encode
+
+SCHEMA = 1
+"""Version of the layout; raised when older versions of xrecal could not read it rightly."""
+
+MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
+"""Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""
+
+AXIS = "date_"
+"""Prefix of the dates of the cases among the variables."""
+
+_APART = ("state", "axis")  # fields that become variables rather than JSON
+
+
+def to_dataset(model: Recalibrator) -> xr.Dataset:
+    """State and settings together; see :meth:`Recalibrator.to_dataset`."""
+    from . import __version__
+
+    parts: dict[str, xr.Dataset] = {}
+    described = []
+    for name, fitted in model.variables.items():
+        prefix = prefix_of(model, name)
+        described.append(
+            {"name": encode(name, "a name"), "prefix": prefix, "fields": _fields(fitted)}
+        )
+        parts[prefix] = _prefixed(_with_axis(fitted), prefix)
+    header = {"method": encode(model.method, "the method"), "variables": described}
+    versions = {"xrecal": __version__, "numpy": np.__version__, "xarray": xr.__version__}
+    periods = [prefix_of(model, name) + _period(fitted) for name, fitted in model.variables.items()]
+    return xr.merge(parts.values(), join="exact", compat="no_conflicts").assign_attrs(
+        {
+            "title": "forecast recalibration model",
+            "source": ", ".join(f"{name} {version}" for name, version in versions.items()),
+            "method": repr(model.method),
+            "calibration_period": "; ".join(periods),
+            SCHEMA_ATTR: SCHEMA,
+            MODEL: json.dumps(header, allow_nan=False),
+        }
+    )
+
+
+def prefix_of(model: Recalibrator, name: Hashable) -> str:
+    """What stands before the names of a variable's arrays and dimensions, if there are several."""
+    return f"{name}." if len(model.variables) > 1 else ""
+
+
+def _fields(fitted: FittedVariable) -> dict[str, Any]:
+    """All that is no array, as JSON."""
+    return {
+        f.name: encode(getattr(fitted, f.name), f"{f.name} of the model")
+        for f in fields(FittedVariable)
+        if f.name not in _APART
+    }
+
+
+def _with_axis(fitted: FittedVariable) -> xr.Dataset:
+    dates = {AXIS + f.name: getattr(fitted.axis, f.name) for f in fields(CaseAxis)}
+    return fitted.state.assign_coords({n: (CASE, a) for n, a in dates.items() if a is not None})
+
+
+def _prefixed(dataset: xr.Dataset, prefix: str) -> xr.Dataset:
+    if not prefix:
+        return dataset
+    return dataset.rename({n: f"{prefix}{n}" for n in {*dataset.dims, *dataset.variables}})
+
+
+def _period(fitted: FittedVariable) -> str:
+    label = fitted.state.coords.get(f"calibration_{fitted.dim}")
+    if label is None:
+        return f"{fitted.n_forecasts} cases without labels"
+    return f"{label.values[0]} to {label.values[-1]}"
+
+
+def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Recalibrator:
+    """The model that :func:`to_dataset` was given.
+
+    Raises
+    ------
+    ValueError
+        If the Dataset holds no model, or one of a newer layout, or is incomplete.
+    """
+    header = read_header(dataset, what)
+    try:
+        return Recalibrator(
+            decode(header["method"]),
+            {decode(one["name"]): _variable(dataset, one) for one in header["variables"]},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(what, error) from error
+
+
+def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
+    """Settings as JSON; ValueError unless the Dataset is a finished model of a known layout."""
+    from . import __version__
+
+    if UNFINISHED in dataset.attrs:
+        raise ValueError(
+            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
+            "--resume"
+        )
+    if SCHEMA_ATTR not in dataset.attrs:
+        names = ", ".join(map(str, dataset.data_vars)) or "no variables"
+        raise ValueError(
+            f"{what} is no model of xrecal: it holds {names:.200}; open what model.save(path) wrote"
+        )
+    schema = dataset.attrs[SCHEMA_ATTR]
+    if schema > SCHEMA:
+        raise ValueError(
+            f"{what} has the layout {schema}, written by {dataset.attrs.get('source')}, but this "
+            f"xrecal {__version__} reads layouts up to {SCHEMA}; use pip install --upgrade xrecal"
+        )
+    try:
+        header: dict[str, Any] = json.loads(dataset.attrs[MODEL])
+    except (KeyError, ValueError) as error:
+        raise damaged(what, error) from error
+    return header
+
+
+def damaged(what: str, error: Exception) -> ValueError:
+    """The error to raise for a model that cannot be read, from what went wrong."""
+    told = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+    return ValueError(f"{what} is damaged: {told}; restore it, or fit and save the model again")
+
+
+def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:
+    """One variable, from the part of the Dataset that bears its prefix."""
+    prefix = described["prefix"]
+    others = [name for name in dataset.variables if not str(name).startswith(prefix)]
+    state = dataset.drop_vars(others)
+    state = state.rename(
+        {n: str(n).removeprefix(prefix) for n in {*state.dims, *state.variables} if prefix}
+    )
+    dates = {
+        f.name: state[AXIS + f.name].to_numpy()
+        for f in fields(CaseAxis)
+        if AXIS + f.name in state.variables
+    }
+    state = state.drop_vars([AXIS + name for name in dates]).drop_attrs(deep=False)
+    given = {name: decode(value) for name, value in described["fields"].items()}
+    return FittedVariable(axis=CaseAxis(**dates), state=state, **given)
