@@ -82,7 +82,7 @@ def fit(
     "--members",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Write N equally likely members: the quantiles at (i - 1/2)/N, in ascending order.",
+    help="Write N equally likely members: the quantiles at (i - 1/2)/N, in an order of their own.",
 )
 @writing
 @shared

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from xrecal import __version__
@@ -16,7 +15,6 @@ from xrecal.blocks import Request, Run, blocks_of, write_in_blocks
 from xrecal.encoding import to_plain
 from xrecal.matching import explicit_member_dim
 from xrecal.methods import Method
-from xrecal.methods.base import equal_mass_levels
 from xrecal.paths import local_path
 from xrecal.recalibrate import fit
 from xrecal.recalibrator import FittedVariable, Recalibrator
@@ -106,7 +104,7 @@ def apply_files(
     if n_members is None:
         found = model.quantile(given, list(levels or ()))
     else:
-        found = _members(model, given, n_members)
+        found = model.members(given, n_members)
     assert isinstance(found, xr.Dataset)
     result, run = _for_files(found), output.run(request)
     if output.dry_run:
@@ -140,17 +138,6 @@ def _forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | Non
         parts = [part.name for v in model.variables for part in forms[v].parts.values()]
         given = given[[v for v in given.data_vars if v in parts]]
     return given
-
-
-def _members(model: Recalibrator, forecasts: xr.Dataset, n: int) -> xr.Dataset:
-    """Quantiles in the middle of n equal parts of the probability, as members 1 to n."""
-    found = model.quantile(forecasts, equal_mass_levels(n))
-    assert isinstance(found, xr.Dataset)
-    found = found.drop_vars("quantile").rename(quantile="member")
-    found = found.assign_coords(member=np.arange(1, n + 1))
-    for array in found.data_vars.values():
-        array.attrs["members"] = f"equally likely: quantiles at the levels (i - 1/2)/{n}"
-    return found
 
 
 def _for_files(dataset: xr.Dataset) -> xr.Dataset:
