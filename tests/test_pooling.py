@@ -21,6 +21,7 @@ METHODS = [
     CKME,
     xrecal.CKME(),
     xrecal.CKME(support="errors", ridge=0.1),
+    xrecal.CKME(support="errors", ridge=0.1, solver="lowrank"),
     xrecal.EMOS(),
     xrecal.IDR(),
     xrecal.Climatology(),
