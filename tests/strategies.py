@@ -78,6 +78,7 @@ METHODS = {
     "idr": xrecal.IDR(),
     "errors": xrecal.CKME(support="errors"),
     "season": xrecal.CKME(support="auto", condition_on="season", half_life=900),
+    "lowrank": xrecal.CKME(solver="lowrank", support="auto", condition_on="season"),
     "pit": xrecal.PITRecalibration(),
     "conformal": xrecal.ConformalPrediction(),
     "pool": xrecal.LinearPool(methods=(xrecal.CKME(support="errors"), xrecal.EMOS())),

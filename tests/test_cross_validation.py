@@ -20,6 +20,7 @@ METHODS = {
     "IDR": xrecal.IDR(),
     "PIT": xrecal.PITRecalibration(),
     "CKME": xrecal.CKME(),
+    "lowrank": xrecal.CKME(solver="lowrank"),
     "errors": xrecal.CKME(support="errors", half_life="cv", condition_on="season"),
 }
 SPLITS = {

@@ -22,6 +22,7 @@ METHODS = [
     CKME,
     xrecal.CKME(),
     xrecal.CKME(support="errors", ridge=0.1),
+    xrecal.CKME(support="errors", ridge=0.1, solver="lowrank"),
     xrecal.EMOS(),
     xrecal.IDR(),
     xrecal.Climatology(),

@@ -262,3 +262,29 @@ def test_methods_without_cases_and_pools_are_refused():
             fit(FIRST, method).update(*part(LAST))
     with pytest.raises(ValueError, match="the model is pooled over lat, and a pooled one cannot"):
         fit(FIRST, pool="lat").update(*part(LAST))
+
+
+def test_landmarks_are_the_same_cases_after_earlier_ones_have_been_added():
+    method = xrecal.CKME(ridge=0.003, bandwidth=1.5, solver="lowrank")
+    before = fit(LAST, method, min_samples=5)
+    after = before.update(*part(FIRST))
+    for lat, lon in np.ndindex(3, 2):
+        old, new = (model.state.isel(lat=lat, lon=lon) for model in (before, after))
+        kept = old.landmark.values >= 0
+        assert kept.any()
+        assert (new.landmark.values[~kept] == -1).all()
+        np.testing.assert_array_equal(
+            new.loc[{CASE: new.landmark.values[kept]}], old.loc[{CASE: old.landmark.values[kept]}]
+        )
+
+
+@pytest.mark.parametrize("ridge", [0.003, 0.1])
+def test_forecasts_after_an_update_are_as_good_as_those_of_an_exact_solution(ridge):
+    new = random("time", "lat", "lon", "member", seed=7, sizes=SIZES, time=TIME)
+    found = {
+        solver: fit(LAST, xrecal.CKME(ridge=ridge, bandwidth=1.5, solver=solver), min_samples=5)
+        .update(*part(FIRST))
+        .crps(new, OBSERVED)
+        for solver in ("exact", "lowrank")
+    }
+    assert float(found["lowrank"].mean()) == pytest.approx(float(found["exact"].mean()), rel=2e-3)

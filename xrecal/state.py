@@ -82,7 +82,7 @@ def fit_state(
     sizes: dict[Hashable, int] = {CASE: n_dates if pool is None else n_dates * len(pool.taken)}
     sizes[CASE_MEMBER] = parts["loc"].sizes[CASE_MEMBER]
     for parameter in parameters.values():
-        sizes |= {d: size for d, size in parameter.dims.items() if d != CASE}
+        sizes |= {d: size for d, size in parameter.sizes(sizes[CASE]).items() if d != CASE}
     results = run_on_cases(
         task,
         pool,

@@ -230,7 +230,7 @@ def _join_states(
     fitted: FittedVariable, added: dict[str, xr.DataArray], order: IntArray
 ) -> xr.Dataset:
     """The state with all cases in order."""
-    state = fitted.state
+    state = _with_moved_slots(fitted, order)
     kept = {str(name): v.drop_vars(list(v.coords)) for name, v in state.items()}
     if "weights" in {**kept, **added} and fitted.method.keeps_cases:
         kept.setdefault("weights", xr.ones_like(kept["loc"]))
@@ -245,6 +245,24 @@ def _join_states(
             joined = added[name]
         found[name] = joined.assign_attrs(old.attrs).variable
     return whole.assign(found)[list(found)]
+
+
+def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
+    """The state, with the positions of cases that it holds as they are after joining."""
+    place = np.argsort(order)
+    n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
+    moved = {
+        name: xr.apply_ufunc(
+            lambda slot: np.where(slot < 0, slot, place[slot]).astype(slot.dtype),
+            fitted.state[name],
+            dask="parallelized",
+            output_dtypes=[parameter.dtype],
+            keep_attrs=True,
+        )
+        for name, parameter in fitted.method.parameters(n_features).items()
+        if parameter.of_slots
+    }
+    return fitted.state.assign(moved)
 
 
 def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataArray:

@@ -85,6 +85,7 @@ def fixed(n_locations, bandwidth, ridge):
         np.nan * each,
         np.zeros(n_locations, np.int32),
         np.zeros(n_locations, np.int8),
+        np.full((n_locations, 1), -1, np.int32),
     )
 
 

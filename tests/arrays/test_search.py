@@ -4,7 +4,8 @@ import pytest
 from xrecal.arrays import Forecasts, fit_ckme
 from xrecal.arrays.ckme import HALF_LIVES
 from xrecal.arrays.embedding import Settings
-from xrecal.arrays.search import GRID_LOW, GRID_SIZE, GRID_STEP, REFINEMENTS
+from xrecal.arrays.search import GRID as EXPONENTS
+from xrecal.arrays.search import REFINEMENTS
 from xrecal.arrays.status import RIDGE_EDGE
 
 from .ckme_reference import GRID, SUPPORTS, Choice, blocks_in_time
@@ -14,7 +15,7 @@ KERNELS = ((1.0, 0.0), (1.0, 1.0), (4.0, 0.25))
 
 
 def test_grid_is_that_of_the_reference():
-    np.testing.assert_allclose(10.0 ** (GRID_LOW + GRID_STEP * np.arange(GRID_SIZE)), GRID)
+    np.testing.assert_allclose(10.0**EXPONENTS, GRID)
 
 
 @pytest.mark.parametrize("supports", [SUPPORTS[:1], SUPPORTS], ids=len)

@@ -64,6 +64,7 @@ def test_defaults_are_those_of_the_design():
         "folds": "auto",
         "gap": 0,
         "projection": "euclidean",
+        "solver": "auto",
         "support": "observations",
         "half_life": None,
         "bounds": "auto",
@@ -114,7 +115,10 @@ def test_only_supports_of_errors_have_members_of_their_own():
 )
 def test_the_state_holds_what_is_chosen(settings, n_features, names):
     parameters = xrecal.CKME(**settings).parameters(n_features)
-    assert set(parameters) == names
+    assert set(parameters) == names | {"landmark"}
+    assert "landmark" not in xrecal.CKME(**settings, solver="exact").parameters(n_features)
+    assert parameters["landmark"].sizes(3000) == {"rank": 1000}
+    assert parameters["landmark"].sizes(500) == {"rank": 1}
     assert parameters["bandwidth"].in_units_of_variable
     if "centre" in names:
         assert parameters["centre"].dims == {"coefficient": 4 + 2 * n_features}
@@ -147,6 +151,7 @@ FITS = [
     ({"bandwidth": 1.5, "ridge": 0.01}, FORMS),
     ({"kernel": "laplace", "loss": "laplace", "folds": "block", "gap": 2}, FORMS[:2]),
     ({"folds": "random", "projection": "energy"}, FORMS[:2]),
+    ({"solver": "lowrank", "support": "auto", "condition_on": "season"}, FORMS),
     ({"condition_on": ("season", "lead"), "bandwidth": "cv"}, FORMS),
     ({"support": "errors", "condition_on": "season", "half_life": 300}, FORMS[:2]),
     ({"support": "auto", "half_life": "cv", "bounds": (None, 50)}, FORMS[:1]),

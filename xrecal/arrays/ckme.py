@@ -17,6 +17,7 @@ from .forms import Forecasts
 from .kernel import check_kernel
 from .losses import LOSSES
 from .simplex import PROJECTIONS
+from .solvers import SOLVERS
 
 HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
 """Half-lives tried, as parts of the calibration period."""
@@ -182,6 +183,7 @@ def _of_support(
         found.loss[at],
         n_cases,
         found.status.astype(np.int8),
+        found.landmark[at],
     )
 
 
@@ -189,6 +191,7 @@ def _check(settings: Settings, blocks: int) -> None:
     check_kernel(settings.kernel)
     check_choice("loss", settings.loss, LOSSES)
     check_choice("projection", settings.projection, PROJECTIONS)
+    check_choice("solver", settings.solver, SOLVERS)
     for support in settings.supports:
         check_choice("supports", support, SUPPORTS)
     if blocks < 0 or blocks == 1 or settings.gap < 0:

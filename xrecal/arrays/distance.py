@@ -101,8 +101,8 @@ def _checked(
 def self_distances(x: Any, weights: Any) -> Any:
     """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n); compiled."""
     n = x.shape[0]
-    centre, tolerance = _location_and_rounding(x, weights, x, weights)
-    points, mass, spread = _sorted_rows(x, weights, centre)
+    centre, tolerance = rounding_of(x, weights)
+    points, mass, spread = sorted_rows(x, weights, centre)
     squared = _mean_distances(points, mass, points, mass)
     for i in range(n):
         squared[i, i] = 0.0 * spread[i]  # NaN for a row without members
@@ -116,8 +116,8 @@ def self_distances(x: Any, weights: Any) -> Any:
 def cross_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
     centre, tolerance = _location_and_rounding(x, x_weights, y, y_weights)
-    x_points, x_mass, x_spread = _sorted_rows(x, x_weights, centre)
-    y_points, y_mass, y_spread = _sorted_rows(y, y_weights, centre)
+    x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
+    y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
     squared = _mean_distances(x_points, x_mass, y_points, y_mass)
     for i in range(x.shape[0]):
         for j in range(y.shape[0]):
@@ -137,6 +137,12 @@ def _location_and_rounding(x: Any, x_weights: Any, y: Any, y_weights: Any) -> An
 
 
 @inner
+def rounding_of(x: Any, weights: Any) -> Any:
+    """Centre and rounding of ensembles compared with one another."""
+    return _location_and_rounding(x, weights, x, weights)
+
+
+@inner
 def _total_and_range(values: Any, weights: Any) -> Any:
     """Sum, number, minimum and maximum of the members that count."""
     total, count, low, high = 0.0, 0, np.inf, -np.inf
@@ -151,7 +157,7 @@ def _total_and_range(values: Any, weights: Any) -> Any:
 
 
 @inner
-def _sorted_rows(values: Any, weights: Any, centre: float) -> Any:
+def sorted_rows(values: Any, weights: Any, centre: float) -> Any:
     """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
 
     Missing members become points of weight zero; a row without members gets NaN as its spread.

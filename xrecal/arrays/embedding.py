@@ -33,6 +33,7 @@ class Settings(NamedTuple):
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
     """Factor of the bandwidth, and strength of the covariates (0: without), of each candidate."""
     min_samples: int = 20
+    solver: str = "auto"
 
 
 class FittedCKME(NamedTuple):
@@ -62,6 +63,8 @@ class FittedCKME(NamedTuple):
     """(L,) cases used."""
     status: IntArray
     """(L,) bits of :mod:`xrecal.arrays.status`, 0 where all is well."""
+    landmark: IntArray
+    """(L, r) slots of the cases that a low-rank solver represents all others by; -1 without."""
 
 
 class Calibration(NamedTuple):

@@ -17,6 +17,7 @@ from .location import Location, locate
 from .losses import LOSSES, crps_and_quantiles
 from .search import Candidates, Search
 from .simplex import PROJECTIONS
+from .solvers import is_low_rank, landmark_slots
 from .status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from .tuning import Folds, arrange_folds
 
@@ -49,6 +50,8 @@ class Found(NamedTuple):
     """(L, S)"""
     centre: FloatArray
     """(L, S, 4 + 2 k)"""
+    landmark: IntArray
+    """(L, S, r)"""
 
 
 def search_locations(
@@ -71,7 +74,8 @@ def search_locations(
     centred = settings.supports != ("observations",)
     candidates = _candidates(settings, features.circular.size > 0, n_quantiles)
     low, high, violated = find_bounds(observations, settings.bounds if centred else None)
-    found = _empty(n_locations, candidates.supports.size, features.circular.size, low, high)
+    room = landmark_slots(settings.solver, settings.kernel, n)
+    found = _empty(n_locations, candidates.supports.size, features.circular.size, room, low, high)
     found.support[:] = candidates.supports[0]  # where nothing is searched for
     found.status[violated] |= BOUNDS
     n_cases = np.zeros(n_locations, np.int32)
@@ -96,8 +100,9 @@ def search_locations(
             if ordered.n_used[cell] < max(settings.min_samples, 2):
                 found.status[place] |= TOO_FEW
                 continue
+            low_rank = is_low_rank(settings.solver, settings.kernel, int(ordered.n_used[cell]))
             one = locate(
-                ordered, cell, laplace=settings.kernel == "laplace",
+                ordered, cell, laplace=settings.kernel == "laplace", low_rank=low_rank,
                 squared=None if known.squared is None else known.squared[place],
             )  # fmt: skip
             used = slice(ordered.n_used[cell])
@@ -108,6 +113,8 @@ def search_locations(
             kept = _fit_location(
                 one, folds, candidates, settings, grid_only or forward, place, found
             )
+            marked = found.landmark[place]
+            marked[marked >= 0] = ordered.slot[cell][marked[marked >= 0]]
             recorded[place][:, :, ordered.slot[cell, used]] = kept[..., 1:]
     return found, n_cases, recorded
 
@@ -127,29 +134,28 @@ def _fit_location(
     found.bandwidth[place], found.precision[place] = bandwidth, one.precision
     found.status[place] |= IDENTICAL * identical | CONSTANT * (one.precision == 0).any()
     bounds = float(found.low[place]), float(found.high[place])
-    n_supports, n = candidates.supports.size, one.target.size
-    records = np.full((len(folds), n_supports, n, candidates.width), math.nan)
+    search = Search(one, bandwidth, bounds, folds[0], candidates)
     widening, strength = np.array(candidates.kernels).T
-    kernel: IntArray = np.zeros(n_supports, np.int64)
-    ridge: FloatArray = np.full(n_supports, settings.ridge, np.float64)
-    n_choices = n_supports * widening.size
-    if settings.ridge is None or grid_only or n_choices > 1:  # the grid is also for its losses
-        search = Search(one, bandwidth, bounds, folds[0], candidates)
-        # Forecasts that are all the same say nothing whatever the ridge; covariates may.
-        silent = identical and not (strength > 0).any()
-        given = 1.0 if silent and settings.ridge is None else settings.ridge
-        best = search.run(given)
-        records[0] = best.recorded
-        for part, later in enumerate(folds[1:], 1):
-            records[part] = search.look_back(later, best)
-        found.support[place] = candidates.supports[best.winner]
-        if given is None and search.on_edge(best):
-            found.status[place] |= RIDGE_EDGE
-        elif given is None and not grid_only:
-            search.refine(best)
-        found.loss[place], kernel, ridge = best.loss, best.kernel, 10.0**best.exponent
-    found.ridge[place] = ridge
-    found.strength[place], found.widening[place] = strength[kernel], widening[kernel]
+    # Forecasts that are all the same say nothing whatever the ridge; covariates may.
+    silent = identical and not (strength > 0).any()
+    ridge = 1.0 if silent and settings.ridge is None else settings.ridge
+    if ridge is not None and not grid_only and candidates.supports.size * widening.size == 1:
+        best = search.take(ridge)
+    else:
+        best = search.run(ridge)
+        found.loss[place] = best.loss
+    records = search.records(best, folds[1:])
+    found.support[place] = candidates.supports[best.winner]
+    if ridge is None and search.on_edge(best):
+        found.status[place] |= RIDGE_EDGE
+    elif ridge is None and not grid_only:
+        search.refine(best)
+    search.settle(best)
+    found.ridge[place] = 10.0**best.exponent if settings.ridge is None else settings.ridge
+    found.strength[place], found.widening[place] = strength[best.kernel], widening[best.kernel]
+    for s, g in enumerate(best.kernel):
+        landmarks = best.landmarks.get(int(g), [])
+        found.landmark[place, s, : len(landmarks)] = landmarks
     for s, code in enumerate(candidates.supports):
         features = one.features[:, : None if found.strength[place, s] > 0 else 0]
         candidates.fit(
@@ -172,7 +178,9 @@ def _candidates(settings: Settings, conditioned: bool, n_quantiles: int) -> Cand
     )
 
 
-def _empty(n_locations: int, n_supports: int, k: int, low: FloatArray, high: FloatArray) -> Found:
+def _empty(
+    n_locations: int, n_supports: int, k: int, room: int, low: FloatArray, high: FloatArray
+) -> Found:
     def missing(*shape: int) -> FloatArray:
         return np.full((n_locations, *shape), math.nan)
 
@@ -188,6 +196,7 @@ def _empty(n_locations: int, n_supports: int, k: int, low: FloatArray, high: Flo
         missing(n_supports),
         missing(n_supports),
         missing(n_supports, 4 + 2 * k),
+        np.full((n_locations, n_supports, room), -1, np.int32),
     )
 
 

@@ -10,6 +10,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from ._normal_numba import fill_normal_distances
 from .cases import NewForecasts, OrderedCases
+from .columns import Columns
 from .covariates import feature_weights
 from .distance import cross_distances, self_distances
 from .embedding import roots_of
@@ -22,7 +23,7 @@ class Location:
     """The n usable cases of one location, in the order of time."""
 
     distance: FloatArray
-    """(n, n) D² of the forecasts (D for the Laplace kernel)"""
+    """(n, n) D² of the forecasts (D for the Laplace kernel); empty with columns"""
     median: float
     """Of the distances of forecasts that differ; infinite where none do"""
     apart: FloatArray
@@ -41,6 +42,8 @@ class Location:
     """(n,) observations"""
     theta: float
     """Scale of the Laplace loss"""
+    columns: Columns | None = None
+    """Distances from single cases, where not all pairs are compared"""
 
     def gram(self, bandwidth: float, strength: float) -> FloatArray:
         """Kernel matrix (n, n), scaled by the roots of the case weights."""
@@ -52,23 +55,37 @@ class Location:
             exponent *= self.root[:, np.newaxis] * self.root
         return exponent
 
+    def column(self, case: int, bandwidth: float, strength: float) -> FloatArray:
+        """Column (n,) of that matrix."""
+        assert self.columns is not None
+        exponent = self.columns.column(case) / -bandwidth
+        if strength > 0:
+            apart = (self.features - self.features[case]) ** 2 @ self.precision
+            exponent -= strength * apart
+        return np.asarray(np.exp(exponent) * (self.root * self.root[case]))
+
 
 def locate(
-    cases: OrderedCases, cell: int, *, laplace: bool, squared: FloatArray | None
+    cases: OrderedCases, cell: int, *, laplace: bool, low_rank: bool, squared: FloatArray | None
 ) -> Location:
     """Location number ``cell``; ``squared`` (n_slots, n_slots) spares computing distances."""
     n = int(cases.n_used[cell])
-    distance = _among_cases(cases, cell, n, squared)
-    median = float(positive_median(distance))
-    if laplace:
-        distance, median = np.sqrt(distance), float(np.sqrt(median))
+    columns, distance = None, np.empty((0, 0))  # type: tuple[Columns | None, FloatArray]
+    if low_rank:
+        columns = Columns(cases, cell, laplace=laplace, squared=squared)
+        median = columns.median()
+    else:
+        distance = _among_cases(cases, cell, n, squared)
+        median = float(positive_median(distance))
+        if laplace:
+            distance, median = np.sqrt(distance), float(np.sqrt(median))
     features = np.ascontiguousarray(cases.features[cell, :n])
     precision = feature_weights(features, cases.circular)
     target = cases.target[cell, :n]
     return Location(
         distance,
         median,
-        feature_distances(features, features, precision),
+        np.empty((0, 0)) if low_rank else feature_distances(features, features, precision),
         precision,
         roots_of(cases.weight[cell, :n]),
         cases.mean[cell, :n],
@@ -76,6 +93,7 @@ def locate(
         features,
         target,
         float(median_gap(target)),
+        columns,
     )
 
 
@@ -93,21 +111,26 @@ def _among_cases(cases: OrderedCases, cell: int, n: int, squared: FloatArray | N
 
 
 def from_new(
-    new: NewForecasts, cases: OrderedCases, cell: int, rows: slice, across: FloatArray | None
+    new: NewForecasts,
+    cases: OrderedCases,
+    cell: int,
+    rows: slice,
+    chosen: slice | IntArray,
+    across: FloatArray | None,
 ) -> FloatArray:
-    """Squared distances (q, n) from some new forecasts to the cases of a location."""
-    n = int(cases.n_used[cell])
+    """Squared distances (q, k) from some new forecasts to some of the cases of a location."""
     if across is not None:
-        slot: IntArray = cases.slot[cell, :n]
+        slot: IntArray = cases.slot[cell, chosen]
         return np.asarray(across[rows][:, slot], np.float64)
     ours = new.loc[cell, rows], new.weights[cell, rows]
-    theirs = cases.loc[cell, :n], cases.weights[cell, :n]
+    theirs = cases.loc[cell, chosen], cases.weights[cell, chosen]
     if cases.scale is None or new.scale is None:
         return np.asarray(cross_distances(*ours, *theirs))
-    found = np.empty((ours[0].shape[0], n))
+    found = np.empty((ours[0].shape[0], theirs[0].shape[0]))
     fill_normal_distances(
-        ours[0], new.scale[cell, rows], ours[1], theirs[0], cases.scale[cell, :n], theirs[1], found
-    )
+        ours[0], new.scale[cell, rows], ours[1],
+        theirs[0], cases.scale[cell, chosen], theirs[1], found,
+    )  # fmt: skip
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,22 @@ import numpy as np
 from xrecal.typing import FloatArray, IntArray
 
 from .location import Location
-from .tuning import Folds, Targets, heaviest, held_out, rank_errors, record_fold
+from .solvers import Exact, LowRank, Solver
+from .tuning import Folds, Targets, rank_errors, record_fold, thin_out
 
 # Ridges tried, in powers of ten, and how finely the best one is then located.
-GRID_LOW, GRID_STEP, GRID_SIZE = -6.0, 0.5, 13
+GRID_STEP = 0.5
+GRID = np.arange(-6.0, 0.1, GRID_STEP)
+START = -2.0
 SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
 REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
+
+# Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
+# solver makes them the main cost.
+TRIED, COMPARED = 500, 2000
+
+NEAR = 0.01
+"""Kernels whose loss is so much larger than the best may be better with other cases."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,14 @@ class Best:
     """(S,)"""
     recorded: FloatArray
     """(S, n, width) of the held-out cases at the best grid point"""
+    tried_loss: FloatArray
+    """(G, S) smallest loss of each kernel"""
+    tried_exponent: FloatArray
+    """(G, S) where that is"""
+    tried_down_to: FloatArray
+    """(G,) smallest exponent that was tried"""
+    landmarks: dict[int, Sequence[int]]
+    """Of the solver of each kernel"""
 
     @property
     def winner(self) -> int:
@@ -71,46 +89,102 @@ class Search:
         candidates: Candidates,
     ) -> None:
         self.location, self.bandwidth, self.bounds = location, bandwidth, bounds
-        self.folds, self.candidates = folds, candidates
+        self.candidates = candidates
+        # With many cases some of them, always the same, are enough to choose by.
+        self.thinned = location.columns is not None and location.target.size > TRIED
+        self.folds = thin_out(folds, TRIED) if self.thinned else folds
+        self.compared = thin_out(folds, COMPARED) if self.thinned else folds
 
     def run(self, ridge: float | None) -> Best:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
+        best = self._nothing_yet()
+        for g in range(len(self.candidates.kernels)):
+            solver = self._solver(g)
+            self._try_ridges(g, solver, ridge, best)
+            best.landmarks[g] = solver.landmarks
+        if self.location.columns is not None:
+            self._compare(best)
+        return best
+
+    def _compare(self, best: Best) -> None:
+        """Choose again among kernels that are nearly best: more cases, more landmarks; in place."""
+        near = best.tried_loss <= (1 + NEAR) * best.tried_loss.min(axis=0)
+        best.loss[:] = np.inf
+        recorded = np.full_like(best.recorded, np.nan)
+        for g in np.flatnonzero(near.any(axis=1)):
+            solver = self._solver(int(g), best)
+            solver.refine(10.0 ** best.tried_exponent[g, near[g]].min())
+            best.landmarks[int(g)] = solver.landmarks
+            targets = self.targets(self.compared, self.candidates.kernels[g][1])
+            for s in np.flatnonzero(near[g]):
+                exponent = float(best.tried_exponent[g, s])
+                self.record(solver, self.compared, targets, exponent, np.array([s]), recorded)
+                loss = _mean(recorded[s, :, 0])
+                if loss < best.loss[s]:
+                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, loss
+                    best.recorded[s] = recorded[s]
+
+    def take(self, ridge: float) -> Best:
+        """The only support and kernel, with the ridge that is given."""
+        best = self._nothing_yet()
+        best.exponent[:], best.loss[:] = np.log10(ridge), np.nan
+        return best
+
+    def _nothing_yet(self) -> Best:
         n_supports, n = self.candidates.supports.size, self.location.target.size
-        best = Best(
+        n_kernels = len(self.candidates.kernels)
+        return Best(
             np.zeros(n_supports, np.int64),
             np.zeros(n_supports),
             np.full(n_supports, np.inf),
             np.full((n_supports, n, self.candidates.width), np.nan),
+            np.full((n_kernels, n_supports), np.inf),
+            np.zeros((n_kernels, n_supports)),
+            np.full(n_kernels, np.inf),
+            {},
         )
-        supports = np.arange(n_supports)
-        for g in range(len(self.candidates.kernels)):
-            record = self._recorder(g)
-            for exponent in _grid(ridge):
-                recorded = record(exponent, supports)
-                for s in supports:
-                    loss = _mean(recorded[s, :, 0])
-                    # Of equal losses the larger ridge, which is the smoother forecast.
-                    if loss < best.loss[s] or (loss == best.loss[s] and best.kernel[s] == g):
-                        best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, loss
-                        best.recorded[s] = recorded[s]
-        return best
+
+    def _try_ridges(self, g: int, solver: Solver, ridge: float | None, best: Best) -> None:
+        """Try ridges with one kernel: from a likely one down, then up, while they may be better."""
+        targets = self.targets(self.folds, self.candidates.kernels[g][1])
+        at, attempt = best.tried_exponent[g], _Attempt(self, solver, targets, g, best)
+        if ridge is not None:
+            attempt(float(np.log10(ridge)))
+            return
+        at[:] = start = START if g == 0 else best.exponent[best.winner]
+        enough = solver.patience + GRID_STEP / 2
+        for exponent in GRID[start >= GRID][::-1]:
+            if (at - exponent).min() > enough:
+                break
+            if not solver.reaches(10.0**exponent) and exponent < start:
+                break
+            attempt(exponent)
+        for exponent in GRID[start < GRID]:
+            if (exponent - at).min() > enough:
+                break
+            attempt(exponent)
 
     def on_edge(self, best: Best) -> bool:
-        """Whether the winner's ridge is the smallest or largest of the grid."""
+        """Whether the winner's ridge is the smallest or largest that could be tried."""
         exponent = best.exponent[best.winner]
-        return bool(abs(exponent - GRID_LOW - (GRID_SIZE - 1) * GRID_STEP / 2) > 2.9)
+        smallest = best.tried_down_to[best.kernel[best.winner]]
+        return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
     def refine(self, best: Best) -> None:
         """Golden section between the neighbours of the winner's grid point, in place."""
-        s = best.winner
-        record, only = self._recorder(int(best.kernel[s])), np.array([s])
+        s, supports = best.winner, np.array([best.winner])
+        g = int(best.kernel[s])
+        solver, recorded = self._solver(g, best), np.full_like(best.recorded, np.nan)
+        targets = self.targets(self.folds, self.candidates.kernels[g][1])
         middle, smallest = float(best.exponent[s]), float(best.loss[s])
         low, high = middle - GRID_STEP, middle + GRID_STEP
         for _ in range(REFINEMENTS):
             exponent = middle + SECTION * (
                 high - middle if high - middle > middle - low else low - middle
             )
-            loss = _mean(record(exponent, only)[s, :, 0])
+            solver.refine(10.0**exponent)
+            self.record(solver, self.folds, targets, exponent, supports, recorded)
+            loss = _mean(recorded[s, :, 0])
             if loss < smallest:
                 low, high = (middle, high) if exponent > middle else (low, middle)
                 middle, smallest = exponent, loss
@@ -119,28 +193,45 @@ class Search:
             else:
                 low = exponent
         best.exponent[s] = middle
+        best.landmarks[g] = solver.landmarks
 
-    def _recorder(self, g: int) -> Callable[[float, IntArray], FloatArray]:
-        """Function from ridge (power of ten) and supports to what is recorded, (S, n, width)."""
+    def settle(self, best: Best) -> None:
+        """Add the landmarks that the best ridges need, in place."""
+        if self.location.columns is None:
+            return
+        for g in np.unique(best.kernel):
+            solver = self._solver(int(g), best)
+            solver.refine(10.0 ** best.exponent[best.kernel == g].min())
+            best.landmarks[int(g)] = solver.landmarks
+
+    def _solver(self, g: int, best: Best | None = None) -> Solver:
+        """Solver with one of the kernels, which has the landmarks found before."""
+        if self.location.columns is None:
+            return Exact(*self._kernel(g))
+        return LowRank(*self._kernel(g), () if best is None else best.landmarks.get(g, ()))
+
+    def _kernel(self, g: int) -> tuple[Location, float, float]:
+        """Location, bandwidth and strength."""
         widening, strength = self.candidates.kernels[g]
-        gram = self.location.gram(self.bandwidth * widening, strength)
-        values, vectors = np.linalg.eigh(gram)
-        vectors = np.ascontiguousarray(vectors)
-        targets = self.targets(self.folds, strength)
-        recorded = np.full(
-            (self.candidates.supports.size, values.size, self.candidates.width), np.nan
-        )
+        return self.location, self.bandwidth * widening, strength
 
-        def record(exponent: float, supports: IntArray) -> FloatArray:
-            held_out(
-                values, vectors, self.location.root, self.folds, targets, self.location.target,
-                *self.bounds, self.location.theta, 10.0**exponent, supports,
+    def record(
+        self,
+        solver: Solver,
+        folds: Folds,
+        targets: Targets,
+        exponent: float,
+        supports: IntArray,
+        recorded: FloatArray,
+    ) -> None:
+        """Record what is forecast for the cases held out, into (S, n, width)."""
+        for f in range(folds.n_out.size):
+            record_fold(
+                solver.signed(folds, f, 10.0**exponent), self.location.root, folds, f, targets,
+                self.location.target, *self.bounds, self.location.theta, supports,
                 self.candidates.project, self.candidates.on_support, self.candidates.record,
                 recorded,
             )  # fmt: skip
-            return recorded
-
-        return record
 
     def targets(self, folds: Folds, strength: float) -> Targets:
         """Errors around centres; covariates that do not count do not enter these either."""
@@ -152,38 +243,48 @@ class Search:
         )  # fmt: skip
         return found
 
-    def look_back(self, folds: Folds, best: Best) -> FloatArray:
+    def records(self, best: Best, others: list[Folds]) -> FloatArray:
+        """What is best recorded in the folds searched over and in others, (P, S, n, width)."""
+        others = [thin_out(folds, COMPARED) if self.thinned else folds for folds in others]
+        return np.stack([best.recorded, *(self._look_back(folds, best) for folds in others)])
+
+    def _look_back(self, folds: Folds, best: Best) -> FloatArray:
         """What is recorded (S, n, width) in folds not searched over, with what is best."""
         recorded = np.full_like(best.recorded, np.nan)
-        root = self.location.root
-        for s, (g, exponent) in enumerate(zip(best.kernel, best.exponent, strict=True)):
-            widening, strength = self.candidates.kernels[g]
-            gram = self.location.gram(self.bandwidth * widening, strength)
-            targets = self.targets(folds, strength)
-            for f in range(folds.n_out.size):
-                train = folds.cases[f, folds.n_out[f] :]
-                held = folds.cases[f, : folds.n_held[f]]
-                block = gram[np.ix_(train, train)]
-                block[np.diag_indices_from(block)] += (
-                    10.0**exponent * train.size * heaviest(root, train)
-                )
-                signed = np.zeros((root.size, held.size))
-                signed[train] = np.linalg.solve(block, gram[np.ix_(train, held)])
-                record_fold(
-                    signed, root, folds, f, targets, self.location.target, *self.bounds,
-                    self.location.theta, np.array([s]), self.candidates.project,
-                    self.candidates.on_support, self.candidates.record, recorded,
-                )  # fmt: skip
+        for g in np.unique(best.kernel):
+            solver = self._solver(int(g), best)
+            targets = self.targets(folds, self.candidates.kernels[g][1])
+            for s in np.flatnonzero(best.kernel == g):
+                exponent = float(best.exponent[s])
+                self.record(solver, folds, targets, exponent, np.array([s]), recorded)
         return recorded
 
 
-def _grid(ridge: float | None) -> Iterator[float]:
-    """Powers of ten to try."""
-    if ridge is not None:
-        yield float(np.log10(ridge))
-        return
-    for step in range(GRID_SIZE):
-        yield GRID_LOW + step * GRID_STEP
+class _Attempt:
+    """One ridge with one kernel, for all supports; keeps what is best."""
+
+    def __init__(
+        self, search: Search, solver: Solver, targets: Targets, g: int, best: Best
+    ) -> None:
+        self.search, self.solver, self.targets, self.g, self.best = search, solver, targets, g, best
+        self.supports = np.arange(search.candidates.supports.size)
+        self.recorded = np.full_like(best.recorded, np.nan)
+
+    def __call__(self, exponent: float) -> None:
+        best, g = self.best, self.g
+        self.search.record(
+            self.solver, self.search.folds, self.targets, exponent, self.supports, self.recorded
+        )
+        best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
+        for s in self.supports:
+            loss = _mean(self.recorded[s, :, 0])
+            # Of equal losses the larger ridge, which is the smoother forecast.
+            smaller = exponent < best.tried_exponent[g, s]
+            if loss < best.tried_loss[g, s] or (loss == best.tried_loss[g, s] and not smaller):
+                best.tried_loss[g, s], best.tried_exponent[g, s] = loss, exponent
+                if loss < best.loss[s] or (loss == best.loss[s] and best.kernel[s] == g):
+                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, loss
+                    best.recorded[s] = self.recorded[s]
 
 
 def _mean(losses: FloatArray) -> float:

@@ -8,8 +8,9 @@ import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
-from ._compiled import inner, kernel
+from ._compiled import kernel
 from .centre import centre_of
+from .kernel import subset
 
 
 class Folds(NamedTuple):
@@ -84,6 +85,19 @@ def arrange_folds(fold: Any, step: Any, gap: int, forward: bool) -> Any:
     return Folds(cases[:used], n_held[:used], n_out[:used])
 
 
+def thin_out(folds: Folds, size: int) -> Folds:
+    """Folds that hold out some of the cases, always the same, and train on as many as before."""
+    n = folds.cases.shape[1]
+    kept = np.zeros(n, np.bool_)
+    kept[subset(n, size)] = True
+    cases, n_held = folds.cases.copy(), folds.n_held.copy()
+    for f, n_before in enumerate(folds.n_held):
+        held = folds.cases[f, :n_before]
+        cases[f, :n_before] = np.concatenate([held[kept[held]], held[~kept[held]]])
+        n_held[f] = kept[held].sum()
+    return folds._replace(cases=cases, n_held=n_held)
+
+
 @kernel
 def rank_errors(
     cases: Any,
@@ -126,42 +140,6 @@ def rank_errors(
             for i in range(train.size):
                 ranked[f, s, i], error[f, s, i] = train[order[i]], unsorted[order[i]]
     return Targets(ranked, error, centre, spread)
-
-
-@kernel
-def held_out(
-    values: Any,
-    vectors: Any,
-    root: Any,
-    folds: Any,
-    targets: Any,
-    target: Any,
-    low: float,
-    high: float,
-    theta: float,
-    ridge: float,
-    supports: Any,
-    project: Any,
-    on_support: bool,
-    record: Any,
-    out: Any,
-) -> None:
-    """Record what is forecast for each case without its fold, into ``out`` (S, n, q).
-
-    ``values`` and ``vectors`` are those of the kernel matrix, scaled by the ``root`` of the case
-    weights on both sides; ``supports`` are the positions of those wanted.
-    """
-    for f in range(folds.n_out.size):
-        n_out = folds.n_out[f]
-        train = folds.cases[f, n_out:]
-        signed = _signed_weights(
-            values, vectors, folds.cases[f, :n_out], folds.n_held[f],
-            ridge * train.size * heaviest(root, train),
-        )  # fmt: skip
-        record_fold(
-            signed, root, folds, f, targets, target, low, high, theta,
-            supports, project, on_support, record, out,
-        )  # fmt: skip
 
 
 @kernel
@@ -228,9 +206,11 @@ def record_fold(
             record(row[:k], points[:k], theta, target[case], out[s, case])
 
 
-@inner
-def _signed_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
+@kernel
+def left_out_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
     """Weights (n, n_held) of all cases for the first of those left out.
+
+    ``values`` and ``vectors`` are those of the kernel matrix K.
 
     One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and
     left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Rows of cases left out hold no

@@ -26,6 +26,7 @@ from .forms import Forecasts
 from .kernel import check_kernel
 from .location import Location, feature_distances, from_new, locate
 from .simplex import PROJECTIONS
+from .solvers import LowRank
 
 # New forecasts weighed at once, so that their similarities to all cases stay small.
 ROWS = 256
@@ -153,11 +154,10 @@ class _Ensembles:
             self.new, self.cases, self.cell, self.fitted, self.place,
         )  # fmt: skip
         n = int(cases.n_used[cell])
-        one = locate(cases, cell, laplace=self.laplace, squared=squared)
-        one = replace(one, apart=feature_distances(one.features, one.features, self._precision()))
-        gram = one.gram(float(fitted.bandwidth[place]), float(fitted.strength[place]))
-        gram[np.diag_indices_from(gram)] += fitted.ridge[place] * n
-        inverse = np.linalg.inv(gram)
+        known = self._landmarks()
+        one = locate(cases, cell, laplace=self.laplace, low_rank=known.size > 0, squared=squared)
+        one = replace(one, precision=self._precision())
+        chosen, operator = self._solve(one, known)
         centre, spread = self._centres(cases.mean, cases.variance, cases.features)
         error = (one.target - centre[:n]) / spread[:n]
         order = np.argsort(error)
@@ -166,7 +166,7 @@ class _Ensembles:
         bounds = float(fitted.lower[place]), float(fitted.upper[place])
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
-            signed = self._similarities(rows, across, one) @ inverse * one.root
+            signed = self._similarities(rows, chosen, across, one) @ operator * one.root
             found = np.empty((signed.shape[0], n))
             points = np.empty_like(found)
             fill_rows(
@@ -177,6 +177,29 @@ class _Ensembles:
             if members is not None:
                 points[np.isnan(found[:, 0])] = np.nan
                 _to_slots(points, cases.slot[cell], np.nan, members[rows])
+
+    def _landmarks(self) -> IntArray:
+        """Places of the landmarks among the cases in order; none for an exact solution."""
+        landmark = self.fitted.landmark[self.place]
+        place = np.full(self.cases.slot.shape[1], -1)
+        n = int(self.cases.n_used[self.cell])
+        place[self.cases.slot[self.cell, :n]] = np.arange(n)
+        found: IntArray = place[landmark[landmark >= 0]]
+        return np.asarray(found[found >= 0])
+
+    def _solve(self, one: Location, known: IntArray) -> tuple[slice | IntArray, FloatArray]:
+        """Cases to compare with, and the matrix from similarities to signed weights."""
+        fitted, place = self.fitted, self.place
+        kernel = float(fitted.bandwidth[place]), float(fitted.strength[place])
+        ridge = float(fitted.ridge[place])
+        if one.columns is not None:
+            solver = LowRank(one, *kernel, known)
+            solver.refine(ridge)  # cases that came by an update may need landmarks of their own
+            return np.array(solver.landmarks), solver.factor.operator(ridge)
+        one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
+        gram = one.gram(*kernel)
+        gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
+        return slice(gram.shape[0]), np.linalg.inv(gram)
 
     def _precision(self) -> FloatArray:
         return np.asarray(self.fitted.precision[self.place], np.float64)
@@ -197,18 +220,20 @@ class _Ensembles:
         )
         return found[0], found[1]
 
-    def _similarities(self, rows: slice, across: FloatArray | None, one: Location) -> FloatArray:
-        """Kernel (q, n) between forecasts and cases, scaled by the roots of the case weights."""
-        distance = from_new(self.new, self.cases, self.cell, rows, across)
+    def _similarities(
+        self, rows: slice, chosen: slice | IntArray, across: FloatArray | None, one: Location
+    ) -> FloatArray:
+        """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
+        distance = from_new(self.new, self.cases, self.cell, rows, chosen, across)
         if self.laplace:
             distance = np.sqrt(distance)
         exponent = distance / -self.fitted.bandwidth[self.place]
         features = self.new.features[self.cell, rows]
         strength = self.fitted.strength[self.place]
         if strength > 0:
-            exponent -= strength * feature_distances(features, one.features, self._precision())
+            exponent -= strength * feature_distances(features, one.features[chosen], one.precision)
         exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
-        return np.asarray(np.exp(exponent) * one.root)
+        return np.asarray(np.exp(exponent) * one.root[chosen])
 
 
 def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -41,12 +41,18 @@ class Parameter:
     long_name: str
     in_units_of_variable: bool = False
     dtype: type = np.float64
-    dims: Mapping[str, int] = field(default_factory=dict)
-    """Dimensions besides the locations, and their sizes."""
+    dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
+    """Dimensions besides the locations, and their sizes, perhaps as a function of the slots."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ... of a code."""
     labels: Sequence[str] = ()
     """Labels along the only dimension."""
+    of_slots: bool = False
+    """Whether values are the positions of cases; -1 stands for none."""
+
+    def sizes(self, n: int) -> dict[str, int]:
+        """Sizes of the dimensions with n slots."""
+        return {d: size(n) if callable(size) else size for d, size in self.dims.items()}
 
 
 @dataclass(frozen=True)

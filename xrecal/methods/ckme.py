@@ -38,6 +38,7 @@ _CHOICES = {
     "loss": ("crps", "laplace"),
     "folds": ("auto", "year", "block", "random"),
     "projection": ("euclidean", "energy"),
+    "solver": ("auto", "exact", "lowrank"),
     "support": ("observations", "errors", "auto"),
 }
 
@@ -87,6 +88,11 @@ class CKME(Conditioned, MemberPerCase):
         Cases left out of training on either side of those held out.
     projection : {"euclidean", "energy"}
         Signed weights to probabilities: nearest weights, or nearest distribution.
+    solver : {"auto", "exact", "lowrank"}
+        How weights are solved for: exactly, O(n³) time for n cases; or with at most 1000 cases as
+        landmarks of all, O(n r²) time for r landmarks, as many as the ridge needs, and settings
+        chosen on a part of the held-out cases. "auto": exactly up to 2000 cases of a location
+        and with the Laplace kernel, which landmarks serve badly.
     support : {"observations", "errors", "auto"}
         Where members may lie. Past observations, which no forecast then exceeds; errors around a
         centre of the forecast (its mean, a regression on it, errors in units of the spread that
@@ -111,6 +117,7 @@ class CKME(Conditioned, MemberPerCase):
     folds: Literal["auto", "year", "block", "random"] = "auto"
     gap: int = 0
     projection: Literal["euclidean", "energy"] = "euclidean"
+    solver: Literal["auto", "exact", "lowrank"] = "auto"
     support: Literal["observations", "errors", "auto"] = "observations"
     half_life: HalfLife = None
     bounds: Bounds = "auto"
@@ -160,7 +167,14 @@ class CKME(Conditioned, MemberPerCase):
             n_features,
             support=self.support != "observations",
             half_life=self.half_life is not None,
+            landmarks=None if self.solver == "exact" else self._landmarks,
         )
+
+    def _landmarks(self, n: int) -> int:
+        """Room for landmarks with n slots."""
+        from xrecal.arrays.solvers import landmark_slots
+
+        return landmark_slots(self.solver, self.kernel, n)
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
@@ -193,6 +207,7 @@ class CKME(Conditioned, MemberPerCase):
             supports=supports,
             kernels=kernels,
             min_samples=min_samples,
+            solver=self.solver,
         )
 
     def array_arguments(self, cases: Cases) -> dict[str, Any]:

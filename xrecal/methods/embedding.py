@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from .base import Parameter
 if TYPE_CHECKING:
     from xrecal.arrays.embedding import FittedCKME
 
-FEATURE, COEFFICIENT = "feature", "coefficient"
+FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
 """Dimensions of the state."""
 
 CENTRES = (
@@ -26,8 +26,17 @@ CENTRES = (
 """Names of the supports in the state."""
 
 
-def kept_parameters(n_features: int, *, support: bool, half_life: bool) -> Mapping[str, Parameter]:
-    """Parameters of the state; with a choice of the support, and of a half-life."""
+def kept_parameters(
+    n_features: int,
+    *,
+    support: bool,
+    half_life: bool,
+    landmarks: Callable[[int], int] | None,
+) -> Mapping[str, Parameter]:
+    """Parameters of the state; with a choice of the support, of a half-life, and of landmarks.
+
+    ``landmarks`` gives the room for these from the number of slots.
+    """
     found = {
         "ridge": Parameter("ridge of the kernel regression"),
         "bandwidth": Parameter("bandwidth of the energy distance kernel", True),
@@ -46,6 +55,13 @@ def kept_parameters(n_features: int, *, support: bool, half_life: bool) -> Mappi
         found["upper"] = Parameter("upper bound", True)
     if half_life:
         found["half_life"] = Parameter("half-life of the cases in days")
+    if landmarks is not None:
+        found["landmark"] = Parameter(
+            "cases that represent all others; -1 for none, or an exact solution",
+            dtype=np.int32,
+            dims={RANK: landmarks},
+            of_slots=True,
+        )
     return found
 
 
@@ -67,6 +83,7 @@ def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> Fit
         "loss": np.full(ridge.size, np.nan),
         "n_cases": np.zeros(ridge.size, np.int32),
         "status": np.zeros(ridge.size, np.int8),
+        "landmark": np.full((ridge.size, 1), -1, np.int32),
     }
     known = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
     return FittedCKME(**{**default, **known})

@@ -223,12 +223,15 @@ class LinearPool:
 
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
+        from xrecal.arrays.search import COMPARED
+
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
         found: dict[str, npt.NDArray[Any]] = {
             "n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32),
             "status": np.zeros(n_locations, np.int64),
         }
+        counted = np.ones((n_locations, 2, n), np.bool_)
         fits = (fit for method in self.mixed for fit in fit_method(method, cases, min_samples))
         for c, (component, (fitted, held_out)) in enumerate(
             zip(self.components, fits, strict=True)
@@ -240,6 +243,11 @@ class LinearPool:
             }
             found["status"] |= np.asarray(fitted["status"], np.int64)
             quantiles[:, :, c] = held_out
+            if component.support is not None:  # of many cases it holds out some, and so do all
+                held = ~np.isnan(held_out[..., 0])
+                many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
+                counted &= held | ~(many & held.any(-1, keepdims=True))
+        np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         found["pool_weight"] = arrays.pool_weights(
             quantiles, cases.observations, raw_quantiles(cases)
         )

@@ -1,0 +1,95 @@
+"""Kernel matrix to a factor of low rank, from the columns of a few landmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xrecal.typing import FloatArray, IntArray
+
+from .location import Location
+
+SMALLEST = 1e-14
+"""What is left of the diagonal below this is rounding."""
+
+
+class Factor:
+    r"""Pivoted Cholesky factor of the kernel matrix of a location, :math:`K \approx L L^T`.
+
+    Each step takes the case that is represented worst as a landmark and computes its column of K
+    alone, so r landmarks cost r n distances, O(n r²) time and O(n r) memory.
+
+    References
+    ----------
+    .. [1] Harbrecht, Peters & Schneider (2012), On the low-rank approximation by the pivoted
+       Cholesky decomposition. https://doi.org/10.1016/j.apnum.2011.10.001
+    """
+
+    def __init__(
+        self, location: Location, bandwidth: float, strength: float, max_rank: int
+    ) -> None:
+        self._location, self._kernel = location, (bandwidth, strength)
+        self._most = min(max_rank, location.root.size)
+        self._left = location.root**2  # diagonal of K - L Lᵀ
+        self._rows = np.empty((min(64, self._most), location.root.size))
+        self._square: FloatArray | None = None
+        self.landmarks: list[int] = []
+
+    @property
+    def rows(self) -> FloatArray:
+        """Lᵀ, (r, n)."""
+        return self._rows[: len(self.landmarks)]
+
+    @property
+    def residual(self) -> float:
+        """Mean of the diagonal of K - L Lᵀ; 0 where only rounding is left."""
+        return float(self._left.mean()) if self._left.max() > SMALLEST else 0.0
+
+    def start_from(self, landmarks: IntArray) -> None:
+        """Take these cases (r,) as the first landmarks, all at once."""
+        columns = np.stack([self._location.column(case, *self._kernel) for case in landmarks])
+        root = np.linalg.cholesky(columns[:, landmarks])
+        self._rows = np.linalg.solve(root, columns)
+        self._left = np.maximum(self._left - np.einsum("rn,rn->n", self._rows, self._rows), 0.0)
+        self._left[landmarks] = 0.0
+        self.landmarks = landmarks.tolist()
+        self._square = None
+
+    def extend(self, tolerance: float) -> None:
+        """Add landmarks until the residual is at most the tolerance, or there are enough."""
+        while self.residual > tolerance and len(self.landmarks) < self._most:
+            self._add(int(np.argmax(self._left)))
+
+    def _add(self, case: int) -> None:
+        rank = len(self.landmarks)
+        if rank == self._rows.shape[0]:
+            room = min(rank, self._most - rank)
+            self._rows = np.concatenate([self._rows, np.empty((room, self._left.size))])
+        known = self._rows[:rank]
+        row = self._location.column(case, *self._kernel) - known[:, case] @ known
+        row /= np.sqrt(self._left[case])
+        self._rows[rank] = row
+        self._left = np.maximum(self._left - row * row, 0.0)
+        self._left[case] = 0.0
+        self.landmarks.append(case)
+        self._square = None
+
+    def product(self, train: IntArray, out: IntArray) -> FloatArray:
+        """``LᵀL`` (r, r) of the rows of the cases to train on, given all others."""
+        if train.size < out.size:
+            part = self.rows[:, train]
+            return part @ part.T
+        if self._square is None:
+            self._square = self.rows @ self.rows.T
+        part = self.rows[:, out]
+        return self._square - part @ part.T
+
+    def operator(self, ridge: float) -> FloatArray:
+        """Matrix (r, n) that takes similarities to the landmarks to signed weights of the cases.
+
+        With ``z = C⁻¹ k_p`` and ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ z``.
+        """
+        rows = self.rows
+        among = rows @ rows.T
+        among[np.diag_indices_from(among)] += ridge * rows.shape[1]
+        inner = np.linalg.solve(among, rows)
+        return np.linalg.solve(rows[:, self.landmarks], inner)
