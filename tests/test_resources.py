@@ -1,4 +1,3 @@
-from dataclasses import dataclass
 from pathlib import Path
 
 import dask
@@ -46,21 +45,21 @@ def test_memory_of_the_machine(monkeypatch):
         assert find_resources().memory is None
 
 
-@dataclass(frozen=True)
-class Frugal(xrecal.CKME):
-    """States what its solver takes."""
-
-    def solver_bytes(self, n_cases):
-        return n_cases
-
-
 def test_matrices_of_the_solver():
     exact = fit_workspace(xrecal.CKME(), 1000, 10, 1)
     assert exact > 5 * 8 * 1000**2
-    assert exact - fit_workspace(Frugal(), 1000, 10, 1) == 6 * 8 * 1000**2 - 1000
     assert fit_workspace(xrecal.EMOS(), 1000, 10, 1) < exact / 10
     assert fit_workspace(xrecal.LinearPool(), 1000, 10, 1) > exact
     assert apply_workspace(xrecal.CKME(), 1000, 1, 10, 1) > 5 * 8 * 1000**2
+
+
+def test_landmarks_take_less_than_all_pairs():
+    many = 10_000
+    saved = 6 * 8 * many * (many - 1000)
+    exact = fit_workspace(xrecal.CKME(solver="exact"), many, 10, 1)
+    assert exact - fit_workspace(xrecal.CKME(), many, 10, 1) == saved
+    components = (xrecal.CKME(), xrecal.EMOS())
+    assert fit_workspace(xrecal.LinearPool(components), many, 10, 1) < exact
 
 
 def test_copies_are_bounded_by_the_workspace():

@@ -7,11 +7,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .methods import LinearPool, Method
-from .methods.base import StatesMemory
+from .methods import CKME, LinearPool, Method
 
 MATRICES = 6
-"""Square float64 matrices of its cases that the exact solver holds for one location."""
+"""Float64 matrices of its cases that a solver holds for one location."""
 
 PROCESS = 300_000_000
 """Bytes of a process that has loaded and compiled what it needs, before it holds data."""
@@ -117,7 +116,9 @@ def apply_workspace(
 
 
 def _matrices(method: Method, n_cases: int) -> int:
-    """Bytes of the matrices of one location."""
-    if isinstance(method, StatesMemory):
-        return method.solver_bytes(n_cases)
-    return MATRICES * 8 * n_cases**2 if method.keeps_cases else 0
+    """Bytes of the matrices of one location, of all pairs of cases or of cases and landmarks."""
+    if not method.keeps_cases:
+        return 0
+    parts = method.mixed if isinstance(method, LinearPool) else (method,)
+    widest = max(part.columns(n_cases) if isinstance(part, CKME) else 0 for part in parts)
+    return MATRICES * 8 * n_cases * widest

@@ -193,7 +193,9 @@ def test_an_interrupt_keeps_what_is_finished(files):
     before = MOMENTS["between blocks"].replace("kill()", "os.kill(os.getpid(), signal.SIGINT)")
     args = ["fit", files.hindcast, files.truth, files.folder / "m.zarr", *CHUNKS, "--quiet"]
     args += ["--method", "climatology"]
-    done = run_apart(*args, before=KILL + before)
+    # A process that a shell starts in the background ignores interrupts.
+    heed = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    done = run_apart(*args, before=KILL + heed + before)
     assert done.code == 130
     assert "interrupted; what is finished is kept, repeat the command with --resume" in done.err
     assert succeed(*args, "--resume", "--json").data["blocks_skipped"] >= 2

@@ -192,14 +192,6 @@ class Updatable(Protocol):
         """
 
 
-@runtime_checkable
-class StatesMemory(Protocol):
-    """Protocol of methods whose solver takes other memory than matrices of all pairs of cases."""
-
-    def solver_bytes(self, n_cases: int) -> int:
-        """Bytes at one location, beside copies of its cases."""
-
-
 class Conditioned:
     """Part of methods that need the covariates they condition on, and no others."""
 

@@ -170,6 +170,12 @@ class CKME(Conditioned, MemberPerCase):
             landmarks=None if self.solver == "exact" else self._landmarks,
         )
 
+    def columns(self, n: int) -> int:
+        """Columns of the matrices that n cases of a location take: n, or landmarks at most."""
+        from xrecal.arrays.solvers import MAX_RANK, is_low_rank
+
+        return min(n, MAX_RANK) if is_low_rank(self.solver, self.kernel, n) else n
+
     def _landmarks(self, n: int) -> int:
         """Room for landmarks with n slots."""
         from xrecal.arrays.solvers import landmark_slots
