@@ -11,6 +11,9 @@ from .location import Location
 SMALLEST = 1e-14
 """What is left of the diagonal below this is rounding."""
 
+TOGETHER, SHARE = 16, 0.5
+"""Cases that may be added at once, and how much of the largest residual each of them must have."""
+
 
 class Factor:
     r"""Pivoted Cholesky factor of the kernel matrix of a location, :math:`K \approx L L^T`.
@@ -57,17 +60,37 @@ class Factor:
     def extend(self, tolerance: float) -> None:
         """Add landmarks until the residual is at most the tolerance, or there are enough."""
         while self.residual > tolerance and len(self.landmarks) < self._most:
-            self._add(int(np.argmax(self._left)))
+            self._add_some(tolerance)
 
-    def _add(self, case: int) -> None:
+    def _add_some(self, tolerance: float) -> None:
+        """Add the cases represented worst, while they are among the worst as others are added.
+
+        Taking a few at once replaces products with vectors by products with matrices.
+        """
         rank = len(self.landmarks)
-        if rank == self._rows.shape[0]:
-            room = min(rank, self._most - rank)
+        size = min(TOGETHER, self._most - rank)
+        cases = np.argpartition(self._left, -size)[-size:]
+        columns = np.stack([self._location.column(int(case), *self._kernel) for case in cases])
+        columns -= self.rows[:, cases].T @ self.rows
+        self._make_room(rank + size)
+        for _ in range(size):
+            at = int(np.argmax(self._left[cases]))
+            case = int(cases[at])
+            if self._left[case] < SHARE * self._left.max() or self.residual <= tolerance:
+                break
+            added = self._rows[rank : len(self.landmarks)]
+            self._add(case, columns[at] - added[:, case] @ added)
+
+    def _make_room(self, rank: int) -> None:
+        """Room for rows of so many landmarks."""
+        if rank > self._rows.shape[0]:
+            room = min(max(rank, 2 * self._rows.shape[0]), self._most) - self._rows.shape[0]
             self._rows = np.concatenate([self._rows, np.empty((room, self._left.size))])
-        known = self._rows[:rank]
-        row = self._location.column(case, *self._kernel) - known[:, case] @ known
-        row /= np.sqrt(self._left[case])
-        self._rows[rank] = row
+
+    def _add(self, case: int, left: FloatArray) -> None:
+        """Add a case, given what is left of its column of K."""
+        row = left / np.sqrt(self._left[case])
+        self._rows[len(self.landmarks)] = row
         self._left = np.maximum(self._left - row * row, 0.0)
         self._left[case] = 0.0
         self.landmarks.append(case)

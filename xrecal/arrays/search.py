@@ -107,14 +107,12 @@ class Search:
         return best
 
     def _compare(self, best: Best) -> None:
-        """Choose again among kernels that are nearly best: more cases, more landmarks; in place."""
+        """Choose again by more cases among the kernels that are nearly best, in place."""
         near = best.tried_loss <= (1 + NEAR) * best.tried_loss.min(axis=0)
         best.loss[:] = np.inf
         recorded = np.full_like(best.recorded, np.nan)
         for g in np.flatnonzero(near.any(axis=1)):
             solver = self._solver(int(g), best)
-            solver.refine(10.0 ** best.tried_exponent[g, near[g]].min())
-            best.landmarks[int(g)] = solver.landmarks
             targets = self.targets(self.compared, self.candidates.kernels[g][1])
             for s in np.flatnonzero(near[g]):
                 exponent = float(best.tried_exponent[g, s])
@@ -182,7 +180,7 @@ class Search:
             exponent = middle + SECTION * (
                 high - middle if high - middle > middle - low else low - middle
             )
-            solver.refine(10.0**exponent)
+            solver.reaches(10.0**exponent)
             self.record(solver, self.folds, targets, exponent, supports, recorded)
             loss = _mean(recorded[s, :, 0])
             if loss < smallest:
