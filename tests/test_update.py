@@ -274,7 +274,8 @@ def test_landmarks_are_the_same_cases_after_earlier_ones_have_been_added():
         assert kept.any()
         assert (new.landmark.values[~kept] == -1).all()
         np.testing.assert_array_equal(
-            new.loc[{CASE: new.landmark.values[kept]}], old.loc[{CASE: old.landmark.values[kept]}]
+            new["loc"][{CASE: new.landmark.values[kept]}],
+            old["loc"][{CASE: old.landmark.values[kept]}],
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +14,16 @@ from .covariates import Given, read_covariates
 from .dims import CaseAxis, case_axis
 from .ensembles import task_parts
 from .forms import Form, Labelled
+from .joining import ADDED, ADDED_MEMBER, join_states
 from .matching import check_forecast, check_periods, explicit_member_dim
 from .methods.base import Updatable
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk, run_blockwise, work_on
 from .recalibrate import dates_of
-from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
+from .recalibrator import CASE, FittedVariable, Recalibrator
 from .state import cases_of
 from .tasks import COVARIATE
 from .typing import IntArray
-
-ADDED, ADDED_MEMBER, KEPT, KEPT_MEMBER = "added", "added_member", "kept", "kept_member"
-"""Dimensions inside tasks, where old and new cases have their own."""
 
 PARTS = ("loc", "scale", "weights")
 
@@ -81,7 +79,7 @@ def _update_variable(
     added = case_axis(pairs.observations.assign_coords(dates_of(pairs)), fitted.dim)
     axis = _join_axes(fitted.axis, added).take(order)
     fitted.method.check(axis, n_kept + n_added)  # raises where dates are needed and missing
-    state = _join_states(fitted, _added_state(pairs, fitted, added, given), order)
+    state = join_states(fitted, _added_state(pairs, fitted, added, given), order)
     return replace(
         fitted,
         axis=axis,
@@ -224,85 +222,3 @@ class _UpdateTask:
             *(own[name] for name in self.own),
         )
         return tuple(a.reshape((*lead, *a.shape[1:])) for a in found)
-
-
-def _join_states(
-    fitted: FittedVariable, added: dict[str, xr.DataArray], order: IntArray
-) -> xr.Dataset:
-    """The state with all cases in order."""
-    state = _with_moved_slots(fitted, order)
-    kept = {str(name): v.drop_vars(list(v.coords)) for name, v in state.items()}
-    if "weights" in {**kept, **added} and fitted.method.keeps_cases:
-        kept.setdefault("weights", xr.ones_like(kept["loc"]))
-        added.setdefault("weights", xr.ones_like(added["loc"]))
-    whole = state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in state.dims])
-    found: dict[Hashable, xr.Variable] = {}
-    for name, old in kept.items():
-        joined = old
-        if CASE in old.dims:
-            joined = _join(old, added[name], order)
-        elif name in added:
-            joined = added[name]
-        found[name] = joined.assign_attrs(old.attrs).variable
-    return whole.assign(found)[list(found)]
-
-
-def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
-    """The state, with the positions of cases that it holds as they are after joining."""
-    place = np.argsort(order)
-    n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
-    moved = {
-        name: xr.apply_ufunc(
-            lambda slot: np.where(slot < 0, slot, place[slot]).astype(slot.dtype),
-            fitted.state[name],
-            dask="parallelized",
-            output_dtypes=[parameter.dtype],
-            keep_attrs=True,
-        )
-        for name, parameter in fitted.method.parameters(n_features).items()
-        if parameter.of_slots
-    }
-    return fitted.state.assign(moved)
-
-
-def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataArray:
-    """Kept and added cases (..., case) or (..., case, member), in order."""
-    names = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
-    kept = kept.rename({d: new for d, new in names.items() if d in kept.dims})
-    core: list[tuple[str, ...]] = [(KEPT,), (ADDED,)]
-    sizes: dict[Hashable, int] = {CASE: order.size}
-    out: tuple[str, ...] = (CASE,)
-    if ADDED_MEMBER in added.dims:
-        core, out = [(KEPT, KEPT_MEMBER), (ADDED, ADDED_MEMBER)], (CASE, CASE_MEMBER)
-        sizes[CASE_MEMBER] = max(kept.sizes[KEPT_MEMBER], added.sizes[ADDED_MEMBER])
-    (joined,) = run_blockwise(
-        _JoinTask(order, len(out)),
-        kept,
-        added.drop_vars(list(added.coords)),
-        core=core,
-        out=[out],
-        dtypes=[kept.dtype],
-        sizes=sizes,
-        what="the update",
-    )
-    return joined
-
-
-class _JoinTask:
-    """Two arrays with ``n_core`` last axes in, one with the cases of both out."""
-
-    def __init__(self, order: IntArray, n_core: int) -> None:
-        self.order, self.n_core = order, n_core
-
-    def __call__(self, kept: npt.NDArray[Any], added: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        k = self.n_core
-        lead = np.broadcast_shapes(kept.shape[: kept.ndim - k], added.shape[: added.ndim - k])
-        width = max(kept.shape[-1], added.shape[-1])
-        both = []
-        for array in (kept, added):
-            if k == 2:  # missing members
-                room = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
-                array = np.pad(array, room, constant_values=np.nan)
-            both.append(np.broadcast_to(array, (*lead, *array.shape[array.ndim - k :])))
-        joined = np.concatenate(both, axis=-k).astype(kept.dtype, copy=False)
-        return np.take(joined, self.order, axis=-k)

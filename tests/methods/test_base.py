@@ -18,6 +18,7 @@ BOTH = ("season", "lead")
 METHODS = [
     xrecal.CKME(),
     xrecal.CKME(kernel="laplace", bandwidth=2.0, ridge=0.1, loss="laplace", gap=3),
+    xrecal.CKME(solver="lowrank", support="errors"),
     xrecal.CKME(support="auto", half_life="cv", bandwidth="cv", condition_on=BOTH),
     xrecal.CKME(support="errors", half_life=100.0, bounds=(None, 9.0)),
     xrecal.Climatology(),
@@ -75,12 +76,14 @@ def test_fit_returns_every_parameter_and_predict_one_forecast_per_case(method, r
     n_features = sum(1 if PERIODS[name] is None else 2 for name in method.covariates)
     n_features -= isinstance(method, xrecal.Climatology) and method.window is not None and 2
     for name, parameter in used.parameters(n_features).items():
-        sizes = (40 if size < 0 else size for size in parameter.dims.values())
+        sizes = (40 if size < 0 else size for size in parameter.sizes(40).values())
         assert np.shape(fitted[name]) == (2, *sizes), name
         found = np.asarray(fitted[name])
         assert found.dtype == parameter.dtype, name
         if parameter.flags:
             assert found.max() < len(parameter.flags)
+        elif parameter.of_slots:
+            assert (found[1] == -1).all(), name
         else:
             assert np.isnan(found[1]).all(), name
     np.testing.assert_array_equal(fitted["n_cases"], [40, 10])

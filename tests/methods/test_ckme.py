@@ -185,6 +185,7 @@ def test_fits_and_predicts_as_the_array_layer(kind, settings, rng):
             supports=SUPPORTS[method.support],
             kernels=method.array_settings((), 20).kernels,
             min_samples=20,
+            solver=method.solver,
         ),
         features=of,
         days=cases.axis.days,
