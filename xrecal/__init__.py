@@ -9,7 +9,7 @@ The way data flows, and the files that follow it:
 pair      roles of dimensions, exact labels, missing data              dims, forms, pairing, units
 distance  ensembles -> squared energy distances                        arrays.distance
 kernel    distances -> similarities                                    arrays.kernel
-ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.tuning
+ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.lowrank
 simplex   signed weights -> probabilities                              arrays.simplex
 ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
 product   weighted ensembles, quantiles, probabilities, members        predict, ensembles, products

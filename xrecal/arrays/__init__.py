@@ -10,7 +10,10 @@ distance      ensembles -> squared energy distances
 normal        ... closed forms for Gaussian and Gaussian-mixture forecasts
 kernel        distances -> similarities, median bandwidth
 centre        past observations, or errors around a centre, as members
-tuning        similarities -> held-out forecasts, for all ridges by one factorisation
+columns       distances from single cases to all, where not all pairs are compared
+lowrank       columns of landmarks -> factor of the kernel matrix
+solvers       kernel matrix, or its factor, and ridge -> signed weights
+tuning        signed weights -> held-out forecasts
 search        ... -> kernel, support and ridge with the smallest loss
 ckme          cases -> fitted embedding at every location
 weights       fitted embedding + new forecasts -> weighted ensembles

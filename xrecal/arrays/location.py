@@ -70,7 +70,8 @@ def locate(
 ) -> Location:
     """Location number ``cell``; ``squared`` (n_slots, n_slots) spares computing distances."""
     n = int(cases.n_used[cell])
-    columns, distance = None, np.empty((0, 0))  # type: tuple[Columns | None, FloatArray]
+    columns: Columns | None = None
+    distance: FloatArray = np.empty((0, 0))
     if low_rank:
         columns = Columns(cases, cell, laplace=laplace, squared=squared)
         median = columns.median()

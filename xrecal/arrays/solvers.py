@@ -23,8 +23,8 @@ MAX_RANK = 1000
 """Landmarks of a location at most."""
 
 SEARCH = 3.0
-"""What may be left of the mean of the diagonal of K while ridges are tried, in ridges: it changes
-the CRPS by less than 0.1 %. One ridge at most is left where forecasts are made: 0.02 %."""
+"""What may be left of the mean of the diagonal of K while ridges are tried, in ridges. One ridge
+at most is left where forecasts are made."""
 
 LOOSEST = 0.03
 """And what may be left with the largest ridges."""
