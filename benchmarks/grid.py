@@ -78,7 +78,7 @@ class Watch:
 
         self.client = client
         self.first = self.pids()
-        self.peaks = {}
+        self.peaks, self.cpu = {}, {}
         self._processes = {pid: psutil.Process(pid) for pid in self.first}
         self._gone = psutil.NoSuchProcess
 
@@ -88,11 +88,15 @@ class Watch:
 
         return sorted(self.client.run(os.getpid).values())
 
+    def _cpu_seconds(self):
+        times = [p.cpu_times() for p in self._processes.values() if p.is_running()]
+        return sum(t.user + t.system for t in times)
+
     @contextmanager
     def during(self, phase):
-        """Note the largest memory of each worker while something runs."""
+        """Note CPU time of all workers and the largest memory of each while something runs."""
         peaks = self.peaks.setdefault(phase, dict.fromkeys(self._processes, 0))
-        done = threading.Event()
+        done, before = threading.Event(), self._cpu_seconds()
 
         def look():
             while not done.wait(POLL_SECONDS):
@@ -109,6 +113,7 @@ class Watch:
         finally:
             done.set()
             thread.join()
+            self.cpu[phase] = self._cpu_seconds() - before
 
     def highest(self):
         """Largest memory of each worker since it began, as the system has counted it."""
@@ -200,8 +205,15 @@ def _attributes(a, b, *without):
 # the benchmark ------------------------------------------------------------------------------------
 
 
+def row(phase, seconds, watch):
+    """A line of the table: wall clock, CPU of all workers, memory of each."""
+    wall = f"{'':9}" if seconds is None else f"{seconds:9.1f}"
+    peaks = "  ".join(f"{peak / GIB:5.2f}" for peak in watch.peaks[phase].values())
+    return f"{phase:18}{wall}{watch.cpu[phase]:9.1f}     {peaks}"
+
+
 def measure(folder, options):
-    """Times, memory and differences of all runs."""
+    """Largest memory of each worker, whether one was started anew, and all differences."""
     from distributed import Client, LocalCluster
 
     paths, n_bytes, cells = write_data(
@@ -209,16 +221,17 @@ def measure(folder, options):
     )
     print(
         f"{cells} cells, n = {options.cases}, m = {options.members}, {options.dtype}: "
-        f"{n_bytes / 1e9:.2f} GB; {options.method}; blocks of {options.rows} rows",
+        f"{n_bytes / 1e9:.2f} GB; {' '.join([options.method, *options.option])}; blocks of "
+        f"{options.rows} rows of latitude\n{'':21}s wall    s CPU     GiB of each worker",
         flush=True,
     )
-    rows = ["--chunks", f"lat={options.rows}"]
-    model, out, again, out_again = (
-        folder / f"{name}.zarr" for name in ("model", "out", "model_again", "out_again")
-    )
+    more = [word for text in options.option for word in ("--option", text)]
+    more += ["--method", options.method, "--chunks", f"lat={options.rows}"]
+    names = "model", "out", "model_again", "out_again"
+    model, out, again, out_again = (folder / f"{name}.zarr" for name in names)
 
     def fit(target):
-        return ["fit", paths["hindcast"], paths["truth"], target, "--method", options.method, *rows]
+        return ["fit", paths["hindcast"], paths["truth"], target, *more]
 
     def forecast(fitted, target):
         return ["apply", fitted, paths["hindcast"], target, "--quantiles", QUANTILES]
@@ -234,31 +247,26 @@ def measure(folder, options):
     with cluster, Client(cluster) as client:
         watch = Watch(client)
         runner = Runner(cluster.scheduler_address, watch)
-        for phase, target, args in (
-            ("fit", again, (fit(model), fit(again))),
-            ("apply", out_again, (forecast(model, out), forecast(again, out_again))),
-        ):
-            seconds, told = runner.run(phase, *args[0])
-            print(f"{phase:22}{seconds:9.1f} s   {told['blocks']} blocks", flush=True)
-            n = runner.kill_at_half(f"{phase}, killed", target, told["blocks"], *args[1])
-            print(f"{phase + ', killed':22}{'':9}     {n} blocks finished", flush=True)
-            seconds, told = runner.run(f"{phase}, resumed", *args[1], "--resume")
-            skipped = told["blocks_skipped"]
-            print(f"{phase + ', resumed':22}{seconds:9.1f} s   {skipped} blocks kept", flush=True)
-        for phase, peaks in watch.peaks.items():
-            shown = ", ".join(f"{peak / GIB:.2f}" for peak in peaks.values())
-            print(f"memory of each worker, {phase:18}{shown} GiB")
-        return (
-            list(watch.highest()),
-            watch.restarted,
-            [
-                found and f"{name}: {found}"
-                for name, found in (
-                    ("model", difference(model, again)),
-                    ("quantiles", difference(out, out_again)),
-                )
-            ],
-        )
+        in_two_ways(runner, "fit", fit(model), fit(again), again)
+        in_two_ways(runner, "apply", forecast(model, out), forecast(again, out_again), out_again)
+        highest, restarted = list(watch.highest()), watch.restarted
+    pairs = {"model": (model, again), "quantiles": (out, out_again)}
+    found = {name: difference(*pair) for name, pair in pairs.items()}
+    return highest, restarted, [f"{name}: {text}" for name, text in found.items() if text]
+
+
+def in_two_ways(runner, phase, undisturbed, killed, target):
+    """A command from beginning to end; another one killed at half and taken up."""
+    _, told = runner.run(f"{phase}, planned", *undisturbed, "--dry-run")
+    needs = told["task_bytes"] / GIB
+    seconds, told = runner.run(phase, *undisturbed)
+    told_blocks = f"  {told['blocks']} blocks; a task was planned to need {needs:.2f} GiB"
+    print(row(phase, seconds, runner.watch), told_blocks, flush=True)
+    n = runner.kill_at_half(f"{phase}, killed", target, told["blocks"], *killed)
+    print(row(f"{phase}, killed", None, runner.watch), f"  {n} finished", flush=True)
+    seconds, told = runner.run(f"{phase}, resumed", *killed, "--resume")
+    kept = f"  {told['blocks_skipped']} kept"
+    print(row(f"{phase}, resumed", seconds, runner.watch), kept, flush=True)
 
 
 def main(quick=False, arguments=()):
@@ -269,11 +277,11 @@ def main(quick=False, arguments=()):
     parser.add_argument("--members", type=int, default=4 if quick else 20)
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float64")
     parser.add_argument("--rows", type=int, default=1 if quick else 2, help="of a block")
-    parser.add_argument("--method", default="ckme")
+    parser.add_argument("--method", default="ckme", help="as the command line has them")
+    parser.add_argument("--option", action="append", default=[], help="of the method: KEY=VALUE")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
         highest, restarted, differences = measure(Path(folder), options)
-    differences = [found for found in differences if found]
     holds = max(highest) <= LIMIT and not restarted and not differences
     memory = " and ".join(f"{n / GIB:.2f}" for n in highest)
     print(
