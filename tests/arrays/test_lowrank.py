@@ -37,7 +37,7 @@ def test_what_is_left_is_what_it_says_and_never_negative(seed, weights, strength
     factor = Factor(ours, *kernel, 60)
     rank = 0
     for tolerance in (0.3, 0.03, 1e-3, 1e-6):
-        factor.extend(tolerance)
+        assert factor.extend(tolerance) == len(factor.landmarks)
         left = matrix - factor.rows.T @ factor.rows
         assert np.diag(left).mean() == pytest.approx(factor.residual, abs=1e-10)
         assert factor.residual <= tolerance
@@ -51,6 +51,19 @@ def test_all_cases_as_landmarks_give_the_matrix(rng):
     factor = Factor(ours, *kernel, 60)
     factor.extend(0.0)
     np.testing.assert_allclose(factor.rows.T @ factor.rows, matrix, atol=1e-7)
+
+
+def test_the_first_landmarks_serve_a_larger_tolerance():
+    ours, _, kernel = gram(0, True, 1.0, 1.0)
+    whole, again = Factor(ours, *kernel, 60), Factor(ours, *kernel, 60)
+    whole.extend(1e-4)
+    again.start_from(np.array(whole.landmarks))
+    for tolerance in (0.3, 0.03, 1e-3):
+        few = Factor(ours, *kernel, 60)
+        rank = few.extend(tolerance)
+        assert whole.extend(tolerance) == again.extend(tolerance) == rank < len(whole.landmarks)
+        assert whole.landmarks[:rank] == few.landmarks
+        np.testing.assert_allclose(whole.rows[:rank], few.rows, atol=1e-9)
 
 
 def test_the_rank_has_a_limit():
@@ -94,4 +107,4 @@ def test_the_operator_takes_similarities_to_signed_weights():
     across = matrix[:, some] @ np.linalg.inv(matrix[np.ix_(some, some)])
     ridge = 0.01 * 60 * np.eye(60)
     expected = across.T @ np.linalg.inv(across @ matrix[some] + ridge)
-    np.testing.assert_allclose(factor.operator(0.01), expected, atol=1e-7)
+    np.testing.assert_allclose(factor.operator(0.01, len(factor.landmarks)), expected, atol=1e-7)

@@ -5,10 +5,12 @@ import pytest
 
 from xrecal.arrays.solvers import (
     EXACT_UP_TO,
+    FINE,
     MAX_RANK,
-    SEARCH,
+    ROUGH,
     Exact,
     LowRank,
+    Solvers,
     is_low_rank,
     landmark_slots,
 )
@@ -36,35 +38,53 @@ def test_exact_weights_solve_the_system_of_the_fold(forward, ridge):
     solver, some = Exact(exact, *kernel), folds(forward=forward)
     for f in range(some.n_out.size):
         train, expected = reference(matrix, exact.root, some, f, ridge)
-        assert solver.reaches(ridge)
-        np.testing.assert_allclose(solver.signed(some, f, ridge)[train], expected, atol=1e-9)
+        assert solver.reaches(ridge, FINE)
+        np.testing.assert_allclose(solver.signed(some, f, ridge, FINE)[train], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("forward", [False, True])
 @pytest.mark.parametrize("ridge", [1e-3, 0.1])
-def test_weights_of_low_rank_solve_it_for_the_matrix_that_they_stand_for(forward, ridge):
+@pytest.mark.parametrize("slack", [ROUGH, FINE])
+def test_weights_of_low_rank_solve_it_for_the_matrix_that_they_stand_for(forward, ridge, slack):
     ours, _, kernel = gram(0, True, 1.0, 1.0)
     solver, some = LowRank(ours, *kernel), folds(forward=forward)
-    assert solver.reaches(ridge)
-    assert solver.factor.residual <= SEARCH * ridge
+    assert solver.reaches(ridge, slack)
+    assert solver.factor.residual <= slack * ridge
     matrix = solver.factor.rows.T @ solver.factor.rows
     for f in range(some.n_out.size):
         train, expected = reference(matrix, ours.root, some, f, ridge)
-        np.testing.assert_allclose(solver.signed(some, f, ridge)[train], expected, atol=1e-9)
-    solver.refine(ridge)
-    assert solver.factor.residual <= ridge
+        np.testing.assert_allclose(solver.signed(some, f, ridge, slack)[train], expected, atol=1e-9)
 
 
-def test_products_of_folds_are_kept_until_landmarks_or_folds_change():
+def test_what_was_done_for_other_ridges_and_folds_changes_nothing():
     ours, _, kernel = gram(0, False, 1.0, 1.0)
     solver, some = LowRank(ours, *kernel), folds()
-    for ridge in (0.1, 0.03, 1e-3):
-        solver.reaches(ridge)
+    for ridge in (0.1, 1e-3, 0.03):
         for each in (some, folds(forward=True)):
-            fresh = LowRank(ours, *kernel, solver.landmarks)
+            fresh = LowRank(ours, *kernel)
             np.testing.assert_allclose(
-                solver.signed(each, 1, ridge), fresh.signed(each, 1, ridge), atol=1e-7
+                solver.signed(each, 1, ridge, FINE), fresh.signed(each, 1, ridge, FINE), atol=1e-7
             )
+            assert solver.landmarks_for(ridge) == fresh.landmarks_for(ridge)
+
+
+@pytest.mark.parametrize("low_rank", [False, True])
+@pytest.mark.parametrize("kept", [0, 2**26])
+def test_solvers_are_the_same_whether_kept_or_made_again(monkeypatch, low_rank, kept):
+    monkeypatch.setattr("xrecal.arrays.solvers.KEPT", kept)
+    one = location(np.random.default_rng(0), low_rank=low_rank)
+    kernels = ((1.0, 0.0), (1.0, 1.0), (4.0, 0.25))
+    solvers, some = Solvers(one, one.median, kernels), folds()
+    first = [solvers[g].signed(some, 0, 1e-3, FINE) for g in range(3)]
+    kinds = [solvers[g] for g in range(3)]
+    assert all(isinstance(solver, LowRank if low_rank else Exact) for solver in kinds)
+    assert (solvers[0] is kinds[0]) == (kept > 0)
+    for g, (widening, strength) in enumerate(kernels):
+        alone = type(kinds[g])(one, one.median * widening, strength)
+        np.testing.assert_allclose(first[g], alone.signed(some, 0, 1e-3, FINE), atol=1e-9)
+        np.testing.assert_allclose(solvers[g].signed(some, 0, 1e-3, FINE), first[g], atol=1e-7)
+        if low_rank:
+            assert solvers[g].landmarks_for(1e-3) == alone.landmarks_for(1e-3)
 
 
 def test_many_cases_are_solved_with_low_rank_unless_told_otherwise():

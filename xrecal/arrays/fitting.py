@@ -10,12 +10,13 @@ import numpy as np
 from xrecal.typing import FloatArray, IntArray
 
 from .bounds import find_bounds
+from .candidates import Candidates
 from .cases import OrderedCases, assign_folds, location_blocks
 from .centre import SUPPORTS, fit_centre, past_observations
 from .embedding import Calibration, Settings, case_weights, ordered_cases
 from .location import Location, locate
 from .losses import LOSSES, crps_and_quantiles
-from .search import Candidates, Search
+from .search import Search
 from .simplex import PROJECTIONS
 from .solvers import is_low_rank, landmark_slots
 from .status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
@@ -150,11 +151,10 @@ def _fit_location(
         found.status[place] |= RIDGE_EDGE
     elif ridge is None and not grid_only:
         search.refine(best)
-    search.settle(best)
     found.ridge[place] = 10.0**best.exponent if settings.ridge is None else settings.ridge
     found.strength[place], found.widening[place] = strength[best.kernel], widening[best.kernel]
-    for s, g in enumerate(best.kernel):
-        landmarks = best.landmarks.get(int(g), [])
+    for s in range(candidates.supports.size):
+        landmarks = search.landmarks(best, s)
         found.landmark[place, s, : len(landmarks)] = landmarks
     for s, code in enumerate(candidates.supports):
         features = one.features[:, : None if found.strength[place, s] > 0 else 0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from operator import neg
+
 import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
@@ -36,11 +39,17 @@ class Factor:
         self._rows = np.empty((min(64, self._most), location.root.size))
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
+        self._residuals = [self.residual]  # with the first landmarks, however many
 
     @property
     def rows(self) -> FloatArray:
         """Lᵀ, (r, n)."""
         return self._rows[: len(self.landmarks)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the factor."""
+        return self._rows.nbytes + (0 if self._square is None else self._square.nbytes)
 
     @property
     def residual(self) -> float:
@@ -55,12 +64,20 @@ class Factor:
         self._left = np.maximum(self._left - np.einsum("rn,rn->n", self._rows, self._rows), 0.0)
         self._left[landmarks] = 0.0
         self.landmarks = landmarks.tolist()
+        explained = np.cumsum(np.einsum("rn,rn->r", self._rows, self._rows)) / self._left.size
+        self._residuals = [self._residuals[0], *(self._residuals[0] - explained)]
+        self._residuals[-1] = self.residual
         self._square = None
 
-    def extend(self, tolerance: float) -> None:
-        """Add landmarks until the residual is at most the tolerance, or there are enough."""
+    def extend(self, tolerance: float) -> int:
+        """How many of the landmarks leave no more than the tolerance; more are added if need be.
+
+        Landmarks come in the order of what they explain, so the first ones serve a tolerance that
+        is larger, and all there may be one that cannot be met.
+        """
         while self.residual > tolerance and len(self.landmarks) < self._most:
             self._add_some(tolerance)
+        return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
 
     def _add_some(self, tolerance: float) -> None:
         """Add the cases represented worst, while they are among the worst as others are added.
@@ -94,6 +111,7 @@ class Factor:
         self._left = np.maximum(self._left - row * row, 0.0)
         self._left[case] = 0.0
         self.landmarks.append(case)
+        self._residuals.append(self.residual)
         self._square = None
 
     def product(self, train: IntArray, out: IntArray) -> FloatArray:
@@ -106,13 +124,13 @@ class Factor:
         part = self.rows[:, out]
         return self._square - part @ part.T
 
-    def operator(self, ridge: float) -> FloatArray:
-        """Matrix (r, n) that takes similarities to the landmarks to signed weights of the cases.
+    def operator(self, ridge: float, rank: int) -> FloatArray:
+        """Matrix (r, n) from similarities to the first landmarks to signed weights of the cases.
 
         With ``z = C⁻¹ k_p`` and ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ z``.
         """
-        rows = self.rows
+        rows = self.rows[:rank]
         among = rows @ rows.T
         among[np.diag_indices_from(among)] += ridge * rows.shape[1]
         inner = np.linalg.solve(among, rows)
-        return np.linalg.solve(rows[:, self.landmarks], inner)
+        return np.linalg.solve(rows[:, self.landmarks[:rank]], inner)

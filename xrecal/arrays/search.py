@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
+from .candidates import Best, Candidates
 from .location import Location
-from .solvers import Exact, LowRank, Solver
+from .solvers import FINE, ROUGH, Solver, Solvers
 from .tuning import Folds, Targets, rank_errors, record_fold, thin_out
 
 # Ridges tried, in powers of ten, and how finely the best one is then located.
@@ -19,62 +18,14 @@ GRID_STEP = 0.5
 GRID = np.arange(-6.0, 0.1, GRID_STEP)
 START = -2.0
 SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
-REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 
 # Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
 # solver makes them the main cost.
 TRIED, COMPARED = 500, 2000
 
-NEAR = 0.01
-"""Kernels whose loss is so much larger than the best may be better with other cases."""
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """What may be chosen, and how it is judged; the same at all locations."""
-
-    kernels: tuple[tuple[float, float], ...]
-    """Factor of the bandwidth, and exponent of the kernel on covariates (0: without), of each"""
-    supports: IntArray
-    """(S,) codes of :data:`xrecal.arrays.centre.SUPPORTS`"""
-    fit: Any
-    """``fit_centre``, or ``past_observations`` where no centre is wanted: what is not passed to
-    compiled code need not be compiled"""
-    project: Any
-    """Signed weights to probabilities"""
-    on_support: bool
-    """Whether the projection depends on the support"""
-    record: Any
-    """What is kept of a held-out forecast: a loss, perhaps quantiles"""
-    width: int
-    """How many numbers that is"""
-
-
-@dataclass
-class Best:
-    """Best setting of each of S supports at one location."""
-
-    kernel: IntArray
-    """(S,) position among the candidates"""
-    exponent: FloatArray
-    """(S,) power of ten of the ridge"""
-    loss: FloatArray
-    """(S,)"""
-    recorded: FloatArray
-    """(S, n, width) of the held-out cases at the best grid point"""
-    tried_loss: FloatArray
-    """(G, S) smallest loss of each kernel"""
-    tried_exponent: FloatArray
-    """(G, S) where that is"""
-    tried_down_to: FloatArray
-    """(G,) smallest exponent that was tried"""
-    landmarks: dict[int, Sequence[int]]
-    """Of the solver of each kernel"""
-
-    @property
-    def winner(self) -> int:
-        """The best support."""
-        return int(np.argmin(self.loss))
+NEAR, FAR = 0.01, 0.05
+"""Kernels whose loss is so much larger than the best may be better with other cases, or with
+another ridge."""
 
 
 class Search:
@@ -88,64 +39,34 @@ class Search:
         folds: Folds,
         candidates: Candidates,
     ) -> None:
-        self.location, self.bandwidth, self.bounds = location, bandwidth, bounds
-        self.candidates = candidates
+        self.location, self.bounds, self.candidates = location, bounds, candidates
+        self.solvers = Solvers(location, bandwidth, candidates.kernels)
+        self.low_rank = location.columns is not None
         # With many cases some of them, always the same, are enough to choose by.
-        self.thinned = location.columns is not None and location.target.size > TRIED
+        self.thinned = self.low_rank and location.target.size > TRIED
         self.folds = thin_out(folds, TRIED) if self.thinned else folds
         self.compared = thin_out(folds, COMPARED) if self.thinned else folds
+        self._targets: dict[bool, Targets] = {}
 
     def run(self, ridge: float | None) -> Best:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
-        best = self._nothing_yet()
+        best = Best.nothing_yet(self.candidates, self.location.target.size)
         for g in range(len(self.candidates.kernels)):
-            solver = self._solver(g)
-            self._try_ridges(g, solver, ridge, best)
-            best.landmarks[g] = solver.landmarks
-        if self.location.columns is not None:
+            self._try_ridges(g, ridge, best)
+        if self.low_rank:
             self._compare(best)
         return best
 
-    def _compare(self, best: Best) -> None:
-        """Choose again by more cases among the kernels that are nearly best, in place."""
-        near = best.tried_loss <= (1 + NEAR) * best.tried_loss.min(axis=0)
-        best.loss[:] = np.inf
-        recorded = np.full_like(best.recorded, np.nan)
-        for g in np.flatnonzero(near.any(axis=1)):
-            solver = self._solver(int(g), best)
-            targets = self.targets(self.compared, self.candidates.kernels[g][1])
-            for s in np.flatnonzero(near[g]):
-                exponent = float(best.tried_exponent[g, s])
-                self.record(solver, self.compared, targets, exponent, np.array([s]), recorded)
-                loss = _mean(recorded[s, :, 0])
-                if loss < best.loss[s]:
-                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, loss
-                    best.recorded[s] = recorded[s]
-
     def take(self, ridge: float) -> Best:
         """The only support and kernel, with the ridge that is given."""
-        best = self._nothing_yet()
+        best = Best.nothing_yet(self.candidates, self.location.target.size)
         best.exponent[:], best.loss[:] = np.log10(ridge), np.nan
         return best
 
-    def _nothing_yet(self) -> Best:
-        n_supports, n = self.candidates.supports.size, self.location.target.size
-        n_kernels = len(self.candidates.kernels)
-        return Best(
-            np.zeros(n_supports, np.int64),
-            np.zeros(n_supports),
-            np.full(n_supports, np.inf),
-            np.full((n_supports, n, self.candidates.width), np.nan),
-            np.full((n_kernels, n_supports), np.inf),
-            np.zeros((n_kernels, n_supports)),
-            np.full(n_kernels, np.inf),
-            {},
-        )
-
-    def _try_ridges(self, g: int, solver: Solver, ridge: float | None, best: Best) -> None:
+    def _try_ridges(self, g: int, ridge: float | None, best: Best) -> None:
         """Try ridges with one kernel: from a likely one down, then up, while they may be better."""
-        targets = self.targets(self.folds, self.candidates.kernels[g][1])
-        at, attempt = best.tried_exponent[g], _Attempt(self, solver, targets, g, best)
+        solver, at = self.solvers[g], best.tried_exponent[g]
+        attempt = _Attempt(self, solver, self.targets(g), g, best)
         if ridge is not None:
             attempt(float(np.log10(ridge)))
             return
@@ -154,13 +75,29 @@ class Search:
         for exponent in GRID[start >= GRID][::-1]:
             if (at - exponent).min() > enough:
                 break
-            if not solver.reaches(10.0**exponent) and exponent < start:
+            if not solver.reaches(10.0**exponent, ROUGH) and exponent < start:
                 break
             attempt(exponent)
+            if self.low_rank and (best.tried_loss[g] > (1 + FAR) * best.loss).all():
+                return
         for exponent in GRID[start < GRID]:
             if (exponent - at).min() > enough:
                 break
             attempt(exponent)
+
+    def _compare(self, best: Best) -> None:
+        """Choose again by more cases among the kernels that are nearly best, in place."""
+        near = best.tried_loss <= (1 + NEAR) * best.tried_loss.min(axis=0)
+        best.loss[:] = np.inf
+        recorded = np.full_like(best.recorded, np.nan)
+        for g in map(int, np.flatnonzero(near.any(axis=1))):
+            supports, exponents = np.flatnonzero(near[g]), best.tried_exponent[g]
+            self._record_all(self.compared, self.targets(g), g, exponents, supports, recorded)
+            for s in supports:
+                loss = _mean(recorded[s, :, 0])
+                if loss < best.loss[s]:
+                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponents[s], loss
+                    best.recorded[s] = recorded[s]
 
     def on_edge(self, best: Best) -> bool:
         """Whether the winner's ridge is the smallest or largest that could be tried."""
@@ -171,17 +108,15 @@ class Search:
     def refine(self, best: Best) -> None:
         """Golden section between the neighbours of the winner's grid point, in place."""
         s, supports = best.winner, np.array([best.winner])
-        g = int(best.kernel[s])
-        solver, recorded = self._solver(g, best), np.full_like(best.recorded, np.nan)
-        targets = self.targets(self.folds, self.candidates.kernels[g][1])
+        g, recorded = int(best.kernel[s]), np.full_like(best.recorded, np.nan)
+        solver, targets = self.solvers[g], self.targets(g)
         middle, smallest = float(best.exponent[s]), float(best.loss[s])
         low, high = middle - GRID_STEP, middle + GRID_STEP
-        for _ in range(REFINEMENTS):
+        for _ in range(solver.refinements):
             exponent = middle + SECTION * (
                 high - middle if high - middle > middle - low else low - middle
             )
-            solver.reaches(10.0**exponent)
-            self.record(solver, self.folds, targets, exponent, supports, recorded)
+            self.record(solver, self.compared, targets, exponent, FINE, supports, recorded)
             loss = _mean(recorded[s, :, 0])
             if loss < smallest:
                 low, high = (middle, high) if exponent > middle else (low, middle)
@@ -191,55 +126,10 @@ class Search:
             else:
                 low = exponent
         best.exponent[s] = middle
-        best.landmarks[g] = solver.landmarks
 
-    def settle(self, best: Best) -> None:
-        """Add the landmarks that the best ridges need, in place."""
-        if self.location.columns is None:
-            return
-        for g in np.unique(best.kernel):
-            solver = self._solver(int(g), best)
-            solver.refine(10.0 ** best.exponent[best.kernel == g].min())
-            best.landmarks[int(g)] = solver.landmarks
-
-    def _solver(self, g: int, best: Best | None = None) -> Solver:
-        """Solver with one of the kernels, which has the landmarks found before."""
-        if self.location.columns is None:
-            return Exact(*self._kernel(g))
-        return LowRank(*self._kernel(g), () if best is None else best.landmarks.get(g, ()))
-
-    def _kernel(self, g: int) -> tuple[Location, float, float]:
-        """Location, bandwidth and strength."""
-        widening, strength = self.candidates.kernels[g]
-        return self.location, self.bandwidth * widening, strength
-
-    def record(
-        self,
-        solver: Solver,
-        folds: Folds,
-        targets: Targets,
-        exponent: float,
-        supports: IntArray,
-        recorded: FloatArray,
-    ) -> None:
-        """Record what is forecast for the cases held out, into (S, n, width)."""
-        for f in range(folds.n_out.size):
-            record_fold(
-                solver.signed(folds, f, 10.0**exponent), self.location.root, folds, f, targets,
-                self.location.target, *self.bounds, self.location.theta, supports,
-                self.candidates.project, self.candidates.on_support, self.candidates.record,
-                recorded,
-            )  # fmt: skip
-
-    def targets(self, folds: Folds, strength: float) -> Targets:
-        """Errors around centres; covariates that do not count do not enter these either."""
-        found: Targets = rank_errors(
-            folds.cases, folds.n_out, self.candidates.supports,
-            self.location.mean, self.location.variance,
-            np.ascontiguousarray(self.location.features[:, : None if strength > 0 else 0]),
-            self.location.target, *self.bounds, self.candidates.fit,
-        )  # fmt: skip
-        return found
+    def landmarks(self, best: Best, s: int) -> Sequence[int]:
+        """Cases that represent all others in forecasts with what is best for a support."""
+        return self.solvers[int(best.kernel[s])].landmarks_for(10.0 ** float(best.exponent[s]))
 
     def records(self, best: Best, others: list[Folds]) -> FloatArray:
         """What is best recorded in the folds searched over and in others, (P, S, n, width)."""
@@ -249,13 +139,62 @@ class Search:
     def _look_back(self, folds: Folds, best: Best) -> FloatArray:
         """What is recorded (S, n, width) in folds not searched over, with what is best."""
         recorded = np.full_like(best.recorded, np.nan)
-        for g in np.unique(best.kernel):
-            solver = self._solver(int(g), best)
-            targets = self.targets(folds, self.candidates.kernels[g][1])
-            for s in np.flatnonzero(best.kernel == g):
-                exponent = float(best.exponent[s])
-                self.record(solver, folds, targets, exponent, np.array([s]), recorded)
+        for g in map(int, np.unique(best.kernel)):
+            supports, targets = np.flatnonzero(best.kernel == g), self._rank_errors(folds, g)
+            self._record_all(folds, targets, g, best.exponent, supports, recorded)
         return recorded
+
+    def _record_all(
+        self,
+        folds: Folds,
+        targets: Targets,
+        g: int,
+        exponents: FloatArray,
+        supports: IntArray,
+        recorded: FloatArray,
+    ) -> None:
+        """Record some supports with one kernel, each with its own ridge."""
+        solver = self.solvers[g]
+        for exponent in np.unique(exponents[supports])[::-1]:
+            at = supports[exponents[supports] == exponent]
+            self.record(solver, folds, targets, float(exponent), FINE, at, recorded)
+
+    def record(
+        self,
+        solver: Solver,
+        folds: Folds,
+        targets: Targets,
+        exponent: float,
+        slack: float,
+        supports: IntArray,
+        recorded: FloatArray,
+    ) -> None:
+        """Record what is forecast for the cases held out, into (S, n, width)."""
+        for f in range(folds.n_out.size):
+            record_fold(
+                solver.signed(folds, f, 10.0**exponent, slack), self.location.root, folds, f,
+                targets, self.location.target, *self.bounds, self.location.theta, supports,
+                self.candidates.project, self.candidates.on_support, self.candidates.record,
+                recorded,
+            )  # fmt: skip
+
+    def targets(self, g: int) -> Targets:
+        """Errors in the folds searched over; they train on the same cases, thinned out or not."""
+        conditioned = self.candidates.kernels[g][1] > 0
+        if conditioned not in self._targets:
+            self._targets[conditioned] = self._rank_errors(self.folds, g)
+        return self._targets[conditioned]
+
+    def _rank_errors(self, folds: Folds, g: int) -> Targets:
+        """Errors around centres; covariates that do not count do not enter these either."""
+        counted = None if self.candidates.kernels[g][1] > 0 else 0
+        found: Targets = rank_errors(
+            folds.cases, folds.n_out, self.candidates.supports,
+            self.location.mean, self.location.variance,
+            np.ascontiguousarray(self.location.features[:, :counted]),
+            self.location.target, *self.bounds, self.candidates.fit,
+        )  # fmt: skip
+        return found
 
 
 class _Attempt:
@@ -269,9 +208,9 @@ class _Attempt:
         self.recorded = np.full_like(best.recorded, np.nan)
 
     def __call__(self, exponent: float) -> None:
-        best, g = self.best, self.g
+        best, g, folds = self.best, self.g, self.search.folds
         self.search.record(
-            self.solver, self.search.folds, self.targets, exponent, self.supports, self.recorded
+            self.solver, folds, self.targets, exponent, ROUGH, self.supports, self.recorded
         )
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
         for s in self.supports:

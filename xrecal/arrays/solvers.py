@@ -22,12 +22,15 @@ EXACT_UP_TO = 2000
 MAX_RANK = 1000
 """Landmarks of a location at most."""
 
-SEARCH = 3.0
-"""What may be left of the mean of the diagonal of K while ridges are tried, in ridges. One ridge
-at most is left where forecasts are made."""
+ROUGH, FINE = 10.0, 1.0
+"""What may be left of the mean of the diagonal of K, in ridges: while they are tried, and where
+what is best is compared and forecasts are made."""
 
 LOOSEST = 0.03
 """And what may be left with the largest ridges."""
+
+KEPT = 2**26
+"""Bytes of solvers that a location keeps, which spares making them again."""
 
 
 def is_low_rank(solver: str, kernel: str, n: int) -> bool:
@@ -47,18 +50,20 @@ class Solver(Protocol):
 
     patience: float
     """Powers of ten of the ridge below the best one that are searched"""
+    refinements: int
+    """Steps of the golden section that locates the best ridge"""
 
     @property
-    def landmarks(self) -> Sequence[int]:
-        """Cases that represent all others, if some do."""
+    def nbytes(self) -> int:
+        """Memory of what is kept for the next ridge."""
 
-    def reaches(self, ridge: float) -> bool:
-        """Whether weights are accurate with this ridge, after more work if need be."""
+    def reaches(self, ridge: float, slack: float) -> bool:
+        """Whether at most so many ridges are left of K, after more work if need be."""
 
-    def refine(self, ridge: float) -> None:
-        """Make weights with this ridge as accurate as forecasts need."""
+    def landmarks_for(self, ridge: float) -> Sequence[int]:
+        """Cases that represent all others in forecasts with this ridge; all count without any."""
 
-    def signed(self, folds: Folds, f: int, ridge: float) -> FloatArray:
+    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Weights (n, n_held) of the cases to train on, for those that a fold holds out.
 
         They belong to the problem scaled by the roots of the case weights.
@@ -69,21 +74,27 @@ class Exact:
     """One eigendecomposition for all ridges and folds, O(n³)."""
 
     patience = math.inf
-    landmarks: Sequence[int] = ()
+    refinements = 7  # narrow the bracket from one power of ten to about 0.06
 
     def __init__(self, location: Location, bandwidth: float, strength: float) -> None:
         self._root = location.root
         self._gram = location.gram(bandwidth, strength)
         self._eigen: tuple[FloatArray, FloatArray] | None = None
 
-    def reaches(self, ridge: float) -> bool:
+    @property
+    def nbytes(self) -> int:
+        """One or two matrices."""
+        return self._gram.nbytes * (1 if self._eigen is None else 2)
+
+    def reaches(self, ridge: float, slack: float) -> bool:
         """Whatever the ridge."""
         return True
 
-    def refine(self, ridge: float) -> None:
-        """Nothing could be better."""
+    def landmarks_for(self, ridge: float) -> Sequence[int]:
+        """None."""
+        return ()
 
-    def signed(self, folds: Folds, f: int, ridge: float) -> FloatArray:
+    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """See :meth:`Solver.signed`."""
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -104,6 +115,7 @@ class LowRank:
     """K ≈ L Lᵀ as accurate as the ridge needs, O(n r²)."""
 
     patience = 0.5
+    refinements = 3  # to about 0.3 powers of ten, which the noise of folds is far above
 
     def __init__(
         self,
@@ -116,43 +128,74 @@ class LowRank:
         self.factor = Factor(location, bandwidth, strength, MAX_RANK)
         if len(landmarks) > 0:
             self.factor.start_from(np.asarray(landmarks))
-        self._known_for: tuple[Folds, int] | None = None
-        self._among: dict[int, FloatArray] = {}
+        self._among: dict[int, tuple[IntArray, FloatArray]] = {}
 
     @property
-    def landmarks(self) -> Sequence[int]:
-        """Those of the factor."""
-        return self.factor.landmarks
+    def nbytes(self) -> int:
+        """The factor and its products."""
+        return self.factor.nbytes + sum(product.nbytes for _, product in self._among.values())
 
-    def reaches(self, ridge: float) -> bool:
-        """Whether what is left of K is no more than about the ridge."""
-        self.factor.extend(min(SEARCH * ridge, LOOSEST))
-        return self.factor.residual <= SEARCH * ridge
+    def reaches(self, ridge: float, slack: float) -> bool:
+        """Whether the landmarks represent all cases so well."""
+        self._rank(ridge, slack)
+        return self.factor.residual <= slack * ridge
 
-    def refine(self, ridge: float) -> None:
-        """Add the landmarks that forecasts with this ridge need."""
-        self.factor.extend(ridge)
+    def landmarks_for(self, ridge: float) -> Sequence[int]:
+        """As many as leave no more than the ridge."""
+        return self.factor.landmarks[: self._rank(ridge, FINE)]
 
-    def signed(self, folds: Folds, f: int, ridge: float) -> FloatArray:
+    def _rank(self, ridge: float, slack: float) -> int:
+        """How many landmarks it takes."""
+        return self.factor.extend(min(slack * ridge, LOOSEST))
+
+    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """``L (LᵀL + λ n)⁻¹ l`` with the factor's rows l of the cases held out.
 
         Rows of the cases left out are filled too, and not to be used.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
-        rows = self.factor.rows
-        among = self._product(folds, f, train, out).copy()
+        rank = self._rank(ridge, slack)
+        rows = self.factor.rows[:rank]
+        among = self._product(f, train, out, rank)[:rank, :rank].copy()
         among[np.diag_indices_from(among)] += ridge * train.size * heaviest(self._root, train)
         return np.asarray(rows.T @ np.linalg.solve(among, rows[:, out[:n_held]]))
 
-    def _product(self, folds: Folds, f: int, train: IntArray, out: IntArray) -> FloatArray:
-        """LᵀL (r, r) of the cases to train on, kept for the next ridge."""
-        if (
-            self._known_for is None
-            or self._known_for[0] is not folds
-            or self._known_for[1] != len(self.factor.landmarks)
-        ):
-            self._known_for, self._among = (folds, len(self.factor.landmarks)), {}
-        if f not in self._among:
-            self._among[f] = self.factor.product(train, out)
-        return self._among[f]
+    def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
+        """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
+        if f in self._among:
+            known_for, product = self._among[f]
+            if product.shape[0] >= rank and np.array_equal(train, known_for):
+                return product
+        self._among[f] = train, self.factor.product(train, out)
+        return self._among[f][1]
+
+
+class Solvers:
+    """Solvers of one location with several kernels, made when they are asked for.
+
+    Those used last are kept; of others landmarks are remembered.
+    """
+
+    def __init__(
+        self, location: Location, bandwidth: float, kernels: Sequence[tuple[float, float]]
+    ) -> None:
+        self._location, self._bandwidth, self._kernels = location, bandwidth, kernels
+        self._kept: dict[int, Exact | LowRank] = {}
+        self._landmarks: dict[int, Sequence[int]] = {}
+
+    def __getitem__(self, g: int) -> Solver:
+        widening, strength = self._kernels[g]
+        kernel = self._location, self._bandwidth * widening, strength
+        found = self._kept.pop(g, None)
+        while self._kept and sum(s.nbytes for s in (found, *self._kept.values()) if s) > KEPT:
+            oldest = next(iter(self._kept))
+            dropped = self._kept.pop(oldest)
+            if isinstance(dropped, LowRank):
+                self._landmarks[oldest] = dropped.factor.landmarks
+        if found is None and self._location.columns is None:
+            found = Exact(*kernel)
+        elif found is None:
+            found = LowRank(*kernel, self._landmarks.get(g, ()))
+        self._kept[g] = found
+        return found

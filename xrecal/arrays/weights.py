@@ -194,8 +194,9 @@ class _Ensembles:
         ridge = float(fitted.ridge[place])
         if one.columns is not None:
             solver = LowRank(one, *kernel, known)
-            solver.refine(ridge)  # cases that came by an update may need landmarks of their own
-            return np.array(solver.landmarks), solver.factor.operator(ridge)
+            # Cases that came by an update may need some of their own.
+            landmarks = solver.landmarks_for(ridge)
+            return np.array(landmarks), solver.factor.operator(ridge, len(landmarks))
         one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
         gram = one.gram(*kernel)
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
