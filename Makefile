@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types docs bench skill pool-constants clean
+.PHONY: demo test test-slow lint types docs bench bench-grid bench-threads skill pool-constants clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -40,6 +40,12 @@ bench: .venv/.dev ## measured ratios of the performance budgets
 	$(BIN)/python -m benchmarks.distance
 	$(BIN)/python -m benchmarks.crps
 	$(BIN)/python -m benchmarks.startup
+
+bench-grid: .venv/.dev ## a large grid on two small workers, undisturbed and killed: an hour and 3 GB of disk
+	$(BIN)/python -m benchmarks.grid
+
+bench-threads: .venv/.dev ## two threads that fit pools at many cells
+	$(BIN)/python -m benchmarks.pool_threads
 
 skill: .venv/.dev ## CRPS of all methods on real forecasts, into benchmarks/results/skill.csv
 	$(BIN)/python -m benchmarks.skill

@@ -7,9 +7,15 @@ import pytest
 
 import benchmarks
 
+SLOW = ("grid", "pool_threads")  # they start processes, or compile a pool
+
 
 @pytest.mark.parametrize(
-    "name", [module.name for module in pkgutil.iter_modules(benchmarks.__path__)]
+    "name",
+    [
+        pytest.param(found.name, marks=[pytest.mark.slow] if found.name in SLOW else [])
+        for found in pkgutil.iter_modules(benchmarks.__path__)
+    ],
 )
 def test_runs(name, capsys):
     importlib.import_module(f"benchmarks.{name}").main(quick=True)

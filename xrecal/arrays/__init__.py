@@ -13,7 +13,8 @@ centre        past observations, or errors around a centre, as members
 columns       distances from single cases to all, where not all pairs are compared
 lowrank       columns of landmarks -> factor of the kernel matrix
 solvers       kernel matrix, or its factor, and ridge -> signed weights
-tuning        signed weights -> held-out forecasts
+tuning        folds, and what each of them trains on
+recording     signed weights -> held-out forecasts
 search        ... -> kernel, support and ridge with the smallest loss
 ckme          cases -> fitted embedding at every location
 weights       fitted embedding + new forecasts -> weighted ensembles

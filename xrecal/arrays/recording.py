@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._compiled import kernel
 from .tuning import heaviest, left_out_weights
+
+_lock = Lock()
 
 
 @kernel
@@ -36,13 +39,18 @@ class Recorder(NamedTuple):
     """Of all folds that leave out no more than they train on, from an eigendecomposition"""
 
 
-@cache
 def recorder(project: Any, on_support: bool, record: Any) -> Recorder:
     """Code for a projection, which may depend on the support, and for what is recorded.
 
     Compiled functions that were arguments would be examined at every call, which takes as long as
     a small fold and holds the GIL; so would a call for every fold.
     """
+    with _lock:  # threads that begin together share it
+        return _recorder(project, on_support, record)
+
+
+@cache
+def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
 
     @kernel
     def record_fold(
