@@ -131,7 +131,9 @@ def test_changed_inputs_do_not_go_on(killed):
 
 
 def test_a_dry_run_tells_what_is_finished(killed):
-    assert "blocks     4, 2 of them finished" in run(*killed, *CHUNKS, "--resume", "--dry-run").out
+    assert (
+        "m.zarr: 4 blocks, 2 of them finished" in run(*killed, *CHUNKS, "--resume", "--dry-run").out
+    )
 
 
 def test_complete_results_are_not_made_again(files):
