@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
 from .candidates import Best, Candidates
 from .location import Location
-from .solvers import FINE, ROUGH, Solver, Solvers
+from .solvers import CLOSE, ROUGH, Solver, Solvers
 from .tuning import Folds, Targets, rank_errors, record_fold, thin_out
 
 # Ridges tried, in powers of ten, and how finely the best one is then located.
@@ -23,9 +24,9 @@ SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
 # solver makes them the main cost.
 TRIED, COMPARED = 500, 2000
 
-NEAR, FAR = 0.01, 0.05
-"""Kernels whose loss is so much larger than the best may be better with other cases, or with
-another ridge."""
+NEAR, FAR = 0.01, 0.03
+"""Kernels and supports whose loss is so much larger than the best may be better with other cases,
+or with another ridge."""
 
 
 class Search:
@@ -51,7 +52,9 @@ class Search:
     def run(self, ridge: float | None) -> Best:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
         best = Best.nothing_yet(self.candidates, self.location.target.size)
-        for g in range(len(self.candidates.kernels)):
+        n_kernels = len(self.candidates.kernels)
+        middle = n_kernels // 2 if self.low_rank else 0  # others than a likely one may be far off
+        for g in sorted(range(n_kernels), key=lambda g: abs(g - middle)):
             self._try_ridges(g, ridge, best)
         if self.low_rank:
             self._compare(best)
@@ -64,30 +67,35 @@ class Search:
         return best
 
     def _try_ridges(self, g: int, ridge: float | None, best: Best) -> None:
-        """Try ridges with one kernel: from a likely one down, then up, while they may be better."""
+        """Try ridges with one kernel: from a likely one up, then down, while they may be better."""
         solver, at = self.solvers[g], best.tried_exponent[g]
         attempt = _Attempt(self, solver, self.targets(g), g, best)
         if ridge is not None:
             attempt(float(np.log10(ridge)))
             return
-        at[:] = start = START if g == 0 else best.exponent[best.winner]
+        at[:] = start = START if np.isinf(best.loss).all() else float(best.exponent[best.winner])
         enough = solver.patience + GRID_STEP / 2
-        for exponent in GRID[start >= GRID][::-1]:
-            if (at - exponent).min() > enough:
-                break
-            if not solver.reaches(10.0**exponent, ROUGH) and exponent < start:
+        attempt(start)
+        if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
+            return
+        for exponent in GRID[start < GRID]:  # first up, as small ridges need many landmarks
+            if (exponent - at[self._promising(best.tried_loss[[g]], NEAR)[0]]).min() > enough:
                 break
             attempt(exponent)
-            if self.low_rank and (best.tried_loss[g] > (1 + FAR) * best.loss).all():
-                return
-        for exponent in GRID[start < GRID]:
-            if (exponent - at).min() > enough:
+        for exponent in GRID[start > GRID][::-1]:
+            far = (at[self._promising(best.tried_loss[[g]], NEAR)[0]] - exponent).min() > enough
+            if far or not solver.reaches(10.0**exponent, ROUGH):
                 break
             attempt(exponent)
 
+    def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
+        """Which losses (G, S) are at most so much larger than the smallest one that counts."""
+        smallest = loss.min(axis=0) if self.candidates.each else loss.min()
+        return np.asarray(loss <= smallest + share * np.abs(smallest))
+
     def _compare(self, best: Best) -> None:
         """Choose again by more cases among the kernels that are nearly best, in place."""
-        near = best.tried_loss <= (1 + NEAR) * best.tried_loss.min(axis=0)
+        near = self._promising(best.tried_loss, NEAR)
         best.loss[:] = np.inf
         recorded = np.full_like(best.recorded, np.nan)
         for g in map(int, np.flatnonzero(near.any(axis=1))):
@@ -116,7 +124,7 @@ class Search:
             exponent = middle + SECTION * (
                 high - middle if high - middle > middle - low else low - middle
             )
-            self.record(solver, self.compared, targets, exponent, FINE, supports, recorded)
+            self.record(solver, self.compared, targets, exponent, CLOSE, supports, recorded)
             loss = _mean(recorded[s, :, 0])
             if loss < smallest:
                 low, high = (middle, high) if exponent > middle else (low, middle)
@@ -157,7 +165,7 @@ class Search:
         solver = self.solvers[g]
         for exponent in np.unique(exponents[supports])[::-1]:
             at = supports[exponents[supports] == exponent]
-            self.record(solver, folds, targets, float(exponent), FINE, at, recorded)
+            self.record(solver, folds, targets, float(exponent), CLOSE, at, recorded)
 
     def record(
         self,

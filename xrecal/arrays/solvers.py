@@ -22,9 +22,9 @@ EXACT_UP_TO = 2000
 MAX_RANK = 1000
 """Landmarks of a location at most."""
 
-ROUGH, FINE = 10.0, 1.0
-"""What may be left of the mean of the diagonal of K, in ridges: while they are tried, and where
-what is best is compared and forecasts are made."""
+ROUGH, CLOSE, FINE = 10.0, 3.0, 1.0
+"""What may be left of the mean of the diagonal of K, in ridges: while they are tried, where the
+best are compared, and where forecasts are made."""
 
 LOOSEST = 0.03
 """And what may be left with the largest ridges."""
@@ -57,6 +57,9 @@ class Solver(Protocol):
     def nbytes(self) -> int:
         """Memory of what is kept for the next ridge."""
 
+    def tidy(self) -> None:
+        """Forget what is made again at little cost."""
+
     def reaches(self, ridge: float, slack: float) -> bool:
         """Whether at most so many ridges are left of K, after more work if need be."""
 
@@ -85,6 +88,9 @@ class Exact:
     def nbytes(self) -> int:
         """One or two matrices."""
         return self._gram.nbytes * (1 if self._eigen is None else 2)
+
+    def tidy(self) -> None:
+        """Nothing is."""
 
     def reaches(self, ridge: float, slack: float) -> bool:
         """Whatever the ridge."""
@@ -134,6 +140,10 @@ class LowRank:
     def nbytes(self) -> int:
         """The factor and its products."""
         return self.factor.nbytes + sum(product.nbytes for _, product in self._among.values())
+
+    def tidy(self) -> None:
+        """Forget the products."""
+        self._among = {}
 
     def reaches(self, ridge: float, slack: float) -> bool:
         """Whether the landmarks represent all cases so well."""
@@ -188,6 +198,8 @@ class Solvers:
         widening, strength = self._kernels[g]
         kernel = self._location, self._bandwidth * widening, strength
         found = self._kept.pop(g, None)
+        for other in self._kept.values():
+            other.tidy()
         while self._kept and sum(s.nbytes for s in (found, *self._kept.values()) if s) > KEPT:
             oldest = next(iter(self._kept))
             dropped = self._kept.pop(oldest)
