@@ -41,8 +41,20 @@ def test_a_run_as_a_function(tmp_path):
     with pytest.raises(RunError, match=r"OSError: disk full \(0 of 3 blocks are finished"):
         write_in_blocks(dataset, run_, fail)
     assert not run_.is_complete(overwrite=False, resume=True)
+    run_.make_way(overwrite=False)
     assert write_in_blocks(dataset, run_, lambda tasks: dask.compute(*tasks)) == (3, 0)
     assert run_.is_complete(overwrite=False, resume=True)
     with xr.open_dataset(tmp_path / "a.nc") as found:
         xr.testing.assert_equal(found, dataset.compute())
         assert json.loads(found.attrs[REQUEST]) == {"command": "test"}
+
+
+def test_way_is_made_only_where_nothing_can_go_on(tmp_path):
+    dataset = xr.Dataset({"a": ("x", np.arange(5.0))}).chunk(x=2)
+    run_ = Run(tmp_path / "a.zarr", {"command": "test"})
+    run_.begin(dataset)
+    for overwrite in (False, True):
+        assert run_.store.exists()
+        run_.is_complete(overwrite=overwrite, resume=not overwrite)
+        run_.make_way(overwrite=overwrite)
+    assert not run_.folder.exists()

@@ -109,7 +109,7 @@ class Run:
         return self.folder / "done" / str(number)
 
     def is_complete(self, *, overwrite: bool, resume: bool) -> bool:
-        """Whether the target is there and all that is asked for; clears the way if not.
+        """Whether the target is there and all that is asked for; changes nothing.
 
         Raises
         ------
@@ -121,14 +121,20 @@ class Run:
             If there is no folder to write to.
         """
         self.check(overwrite=overwrite, resume=resume)
-        if overwrite or not self._request.exists():  # it died before there was anything to keep
+        return resume and self.target.exists() and not self._can_go_on
+
+    @property
+    def _can_go_on(self) -> bool:
+        """Whether an earlier run left something to keep; one that was at its very end did not."""
+        return self._request.exists() and self.store.exists()
+
+    def make_way(self, *, overwrite: bool) -> None:
+        """Remove what an earlier run left, unless this one goes on with it."""
+        if overwrite or not self._can_go_on:
             remove(self.folder)
-        if resume and self._request.exists() and not self.store.exists():
-            remove(self.folder)  # it died after the result was moved to the target
-        return resume and self.target.exists() and not self.folder.exists()
 
     def check(self, *, overwrite: bool, resume: bool) -> None:
-        """The errors of :meth:`is_complete`, without changing anything."""
+        """The errors of :meth:`is_complete` alone."""
         format_to_write(self.target)
         require_free(
             self.target, overwrite or resume, "use --overwrite to replace it, or another path"
@@ -202,7 +208,7 @@ def write_in_blocks(
     dataset : Dataset
         Lazy, with equal chunks; its names and types such as files take them.
     run : Run
-        Where to; see :meth:`Run.is_complete`, which comes first.
+        Where to; :meth:`Run.is_complete` and :meth:`Run.make_way` come first.
     compute : callable
         Computes a list of Dask's delayed objects.
 

@@ -6,7 +6,7 @@ import pickle
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from multiprocessing import parent_process
 from typing import Any
 
@@ -54,20 +54,49 @@ def run_blockwise(
     Dask that fails raises :class:`TaskError`, which says where ``what`` failed.
     """
     new = {d for dims in out for d in dims}
+    options: dict[str, Any] = {"input_core_dims": core, "output_core_dims": out, "join": "exact"}
+    known = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
+    inside = {d for dims in (*core, *out) for d in dims}
+    if 0 in (n for d, n in known.items() if d not in inside):
+        nothing = _Nothing(
+            [len(dims) for dims in core], [[known[d] for d in o] for o in out], dtypes
+        )
+        result = xr.apply_ufunc(nothing, *args, **options, dask="allowed", keep_attrs=False)
+        return result if isinstance(result, tuple) else (result,)
     places = _places(args, core) if any(arg.chunks is not None for arg in args) else {}
     result = xr.apply_ufunc(
         _Task(function, what, tuple(places)),
         *args,
         *places.values(),
-        input_core_dims=[*core, *[()] * len(places)],
-        output_core_dims=out,
-        join="exact",
+        **options | {"input_core_dims": [*core, *[()] * len(places)]},
         dask="parallelized",
         output_dtypes=list(dtypes),
         dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
         keep_attrs=False,
     )
     return result if isinstance(result, tuple) else (result,)
+
+
+class _Nothing:
+    """Results where there is no location or no forecast: no function has to know that case."""
+
+    def __init__(
+        self, n_core: Sequence[int], out: Sequence[Sequence[int]], dtypes: Sequence[Any]
+    ) -> None:
+        self.n_core, self.out, self.dtypes = n_core, out, dtypes
+
+    def __call__(self, *args: Any) -> Any:
+        lead = np.broadcast_shapes(
+            *(a.shape[: a.ndim - n] for a, n in zip(args, self.n_core, strict=True))
+        )
+        make: Callable[..., Any] = np.empty
+        if not all(isinstance(a, np.ndarray) for a in args):
+            import dask.array
+
+            make = partial(dask.array.empty, chunks=-1)
+        shapes = zip(self.out, self.dtypes, strict=True)
+        found = tuple(make((*lead, *core), dtype=dtype) for core, dtype in shapes)
+        return found if len(found) > 1 else found[0]
 
 
 def work_on(what: str, variable: Hashable | None) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 import xarray as xr
 
 from .resources import Resources
+
+Chunks: TypeAlias = Mapping[Hashable, int]
+"""Sizes of chunks, -1 for a whole dimension."""
 
 
 class MemoryPlanError(ValueError):
@@ -38,7 +41,7 @@ class TaskPlan:
     """Of one core, an estimate; None without a probe."""
     cases_tried: int
     """Cases of the synthetic location that was timed."""
-    chunks: Mapping[Hashable, int]
+    chunks: Chunks
     """Suggested chunks of the hindcast or forecast, -1 for a whole dimension."""
     sizes: Mapping[Hashable, int]
     """Of the dimensions that tasks may be cut along."""
@@ -135,13 +138,40 @@ class Plan:
         found["seconds_per_location"].attrs["units"] = "s"
         return found
 
-    def __str__(self) -> str:
+    def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
+        """The plan as text; ``typed`` says how chunks are typed where not in Python."""
         lines = [f"<xrecal plan: {self.variables[0].work}>"]
         for part in self.variables:
-            lines += _lines(part)
+            lines += _lines(part, (typed or _in_python)(part, part.chunks))
         return "\n".join([*lines, *_total(self), *(f"  note           {n}" for n in self.notes)])
 
+    def __str__(self) -> str:
+        return self.table()
+
     __repr__ = __str__
+
+
+class Shortage(NamedTuple):
+    """More memory is needed than there is."""
+
+    needs: str
+    """How much, and how much there is."""
+    part: TaskPlan
+    chunks: dict[Hashable, int] | None
+    """Those of tasks that would fit; None if no chunks do."""
+
+
+def find_shortage(plan: Plan, limit: int | None = None) -> Shortage | None:
+    """What a plan lacks, None where all tasks fit the limit as far as is known."""
+    limit = plan.resources.memory if limit is None else limit
+    if limit is None or plan.task_bytes <= limit:
+        return None
+    part = plan.largest
+    needs = f"each task needs {size(part.task_bytes)}, but may use {size(limit)}"
+    if part.bytes_of_smallest > limit:
+        least = f"{needs}, and one location alone needs {size(part.bytes_of_smallest)}"
+        return Shortage(least, part, None)
+    return Shortage(needs, part, part.chunks_within(limit))
 
 
 def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> None:
@@ -162,19 +192,17 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
     MemoryPlanError
         A ValueError that says which chunks to type.
     """
-    limit = plan.resources.memory if limit is None else limit
-    if force or limit is None or plan.task_bytes <= limit:
+    short = None if force else find_shortage(plan, limit)
+    if short is None:
         return
-    part = plan.largest
-    chunks = part.chunks_within(limit)
-    needs = f"each task needs {size(part.task_bytes)}, but may use {size(limit)}"
-    if part.bytes_of_smallest > limit:
+    if short.chunks is None:
         raise MemoryPlanError(
-            f"{needs}, and one location alone needs {size(part.bytes_of_smallest)}; use workers "
-            "with more memory or fewer threads, fewer cases, or force=True to try nevertheless"
+            f"{short.needs}; use workers with more memory or fewer threads, fewer cases, or "
+            "force=True to try nevertheless"
         )
-    name = "hindcast" if part.work == "fit" else "forecast"
-    raise MemoryPlanError(f"{needs}; use {name}.chunk({chunks}), or force=True to try nevertheless")
+    name = "hindcast" if short.part.work == "fit" else "forecast"
+    what = f"{name}{_in_python(short.part, short.chunks)}"
+    raise MemoryPlanError(f"{short.needs}; use {what}, or force=True to try nevertheless")
 
 
 def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
@@ -204,7 +232,11 @@ def _duration(seconds: float) -> str:
     return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
 
 
-def _lines(part: TaskPlan) -> list[str]:
+def _in_python(_: TaskPlan, chunks: Chunks) -> str:
+    return f".chunk({dict(chunks)})"
+
+
+def _lines(part: TaskPlan, suggested: str) -> list[str]:
     """The table of one variable."""
     what = f"{part.cases} cases of {part.members} members"
     if part.work == "apply":
@@ -224,7 +256,7 @@ def _lines(part: TaskPlan) -> list[str]:
             f"about {_duration(part.seconds)} ({_duration(part.seconds_per_location)} a location; "
             f"estimated from {part.cases_tried} synthetic cases)"
         )
-    rows["suggested"] = f".chunk({dict(part.chunks)})"
+    rows["suggested"] = suggested
     return [f"  {label:<15}{text}" for label, text in rows.items()]
 
 

@@ -42,16 +42,38 @@ SLOT = "slot"
 def apply(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> xr.Dataset:
     """Recalibrated distributions; see :meth:`Recalibrator.apply`."""
     variables: dict[Hashable, xr.DataArray] = {}
+    along: dict[Hashable, Hashable] = {}
     for name, (form, fitted) in match_variables(model, forecast).items():
         base = "forecast" if name is None else name
         attrs = issued_attributes(form, fitted)
         make = _normal if fitted.method.output == "normal" else _weighted
-        variables |= make(form, fitted, base, attrs, covariates)
+        issued = make(form, fitted, base, attrs, covariates)
+        _require_same_places(base, issued, along)
+        variables |= issued
     attrs = forecast.attrs
     if isinstance(forecast, xr.DataArray):  # the others describe the variable
         attrs = {name: value for name, value in attrs.items() if name == "history"}
     history = history_line(attrs, f"recalibrated by {model.method}")
     return xr.Dataset(variables, attrs=history)
+
+
+def _require_same_places(
+    name: Hashable,
+    issued: Mapping[Hashable, xr.DataArray],
+    along: dict[Hashable, Hashable],
+) -> None:
+    """Raise ValueError if labels would be ``along`` several dimensions, which gains new ones."""
+    for variable in issued.values():
+        for label, coordinate in variable.coords.items():
+            if coordinate.ndim != 1:
+                continue
+            (dim,) = coordinate.dims
+            if along.setdefault(label, dim) != dim:
+                raise ValueError(
+                    f"the members of {name!r} are along {dim!r}, those of another variable along "
+                    f"{along[label]!r}, and one Dataset cannot hold {label!r} along both; apply "
+                    f"one by one: model[{name!r}].apply(forecast[{name!r}])"
+                )
 
 
 def _normal(

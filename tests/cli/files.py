@@ -64,6 +64,16 @@ def succeed(*args):
     return done
 
 
+def refused(*args):
+    """The message of a command whose inputs or request are refused."""
+    done = run(*args, "--json")
+    assert done.code == 3
+    assert done.data["status"] == "refused"
+    assert done.data["exit_code"] == 3
+    assert done.err == f"xrecal {args[0]}: {done.data['error']}\n"
+    return done.data["error"]
+
+
 def run_apart(*args, before=""):
     """The command in a process of its own, after some lines of Python, one task at a time."""
     code = f"{before}\nfrom xrecal.cli import main\nmain()"

@@ -11,7 +11,7 @@ import xarray as xr
 import xrecal
 from xrecal.cli import main
 
-from .files import HINDCAST, NEW, TRUTH, VERIFIED, run, run_apart, succeed
+from .files import HINDCAST, NEW, TRUTH, VERIFIED, refused, run, run_apart, succeed
 
 Q = ["--quantiles", "0.5"]
 
@@ -41,16 +41,6 @@ def test_wrong_command_lines(args, told):
     done = run(*args)
     assert done.code == 2
     assert told in " ".join(done.err.split())
-
-
-def refused(*args):
-    """The message of a command whose inputs or request are refused."""
-    done = run(*args, "--json")
-    assert done.code == 3
-    assert done.data["status"] == "refused"
-    assert done.data["exit_code"] == 3
-    assert done.err == f"xrecal {args[0]}: {done.data['error']}\n"
-    return done.data["error"]
 
 
 def test_missing_and_unreadable_inputs(files):
@@ -115,35 +105,6 @@ def test_forecasts_that_do_not_fit_the_model(files, change, told):
     succeed("fit", files.hindcast, files.truth, model, "--method", "raw")
     change(NEW).to_dataset(name="t2m").to_netcdf(new)
     assert told in refused("apply", model, new, files.folder / "o.nc", *Q)
-
-
-def test_dry_runs_write_and_compute_nothing(files, monkeypatch):
-    model = files.folder / "m.zarr"
-    with monkeypatch.context() as patch:
-        patch.setattr(xrecal.CKME, "fit_locations", None)
-        args = "fit", files.hindcast, files.truth, model, "--chunks", "lat=2", "--dry-run"
-        done = run(*args, "--json")
-    assert done.code == 0
-    found = done.data
-    n_in = HINDCAST.nbytes + TRUTH.nbytes
-    assert (found["status"], found["cases"], found["locations"]) == ("planned", 48, 12)
-    assert (found["blocks"], found["blocks_finished"]) == (2, 0)
-    assert found["block_locations"] == {"lat": 2, "lon": 3}
-    assert found["block_bytes_in"] == n_in / 2
-    assert found["bytes_out"] > found["block_bytes_out"] > HINDCAST.nbytes / 2
-    text = run(*args).out.splitlines()
-    assert text[0] == f"fit -> {model}"
-    assert text[1:4] == ["  cases      48", "  locations  12 (lat 4 x lon 3)", "  blocks     2"]
-    assert not list(files.folder.glob("m.zarr*"))
-    succeed("fit", files.hindcast, files.truth, model, "--method", "raw")
-    out = files.folder / "o.nc"
-    found = run("apply", model, files.new, out, *Q, "--dry-run", "--json").data
-    assert (found["cases"], found["locations"], found["blocks"]) == (7, 12, 1)
-    assert found["block_bytes_out"] == 7 * 12 * 8
-    assert not out.exists()
-    assert "exists; use --overwrite" in refused(
-        "fit", files.hindcast, files.truth, model, "--dry-run"
-    )
 
 
 def test_scores(files):

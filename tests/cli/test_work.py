@@ -3,6 +3,7 @@ import pytest
 import xarray as xr
 
 import xrecal
+from xrecal.cli.inputs import source
 
 from .files import (
     DATA,
@@ -145,6 +146,23 @@ def test_a_single_forecast_of_today(files):
     succeed("apply", model, files.folder / "today.nc", out, *Q)
     expected = HINDCAST.recal.fit(TRUTH).quantile(NEW.isel(time=0), LEVELS)
     np.testing.assert_array_equal(opened(out).t2m, expected)
+
+
+def test_variables_of_a_store_are_read_by_name(tmp_path, monkeypatch):
+    both = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST - 3})
+    both.to_zarr(tmp_path / "h.zarr", consolidated=False)
+    listed = xr.open_dataset
+    for step in (1, -1):
+        monkeypatch.setattr(
+            "xrecal.cli.inputs.xr.open_dataset",
+            lambda path, step=step, **options: xr.Dataset(
+                dict(list(listed(path, **options).variables.items())[::step])
+            ),
+        )
+        read = source(str(tmp_path / "h.zarr"), "hindcast").open({"lat": 2})
+        assert list(read.variables) == ["dew", "t2m", "lat", "lon", "time"]
+        assert list(read.indexes) == ["lat", "lon", "time"]
+        assert read.t2m.chunksizes["lat"] == (2, 2)
 
 
 def test_text_labels_and_stations(tmp_path):

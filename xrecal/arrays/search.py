@@ -11,8 +11,9 @@ from xrecal.typing import FloatArray, IntArray
 
 from .candidates import Best, Candidates
 from .location import Location
-from .solvers import CLOSE, ROUGH, Solver, Solvers
-from .tuning import Folds, Targets, rank_errors, record_fold, thin_out
+from .recording import mean_losses, recorder
+from .solvers import CLOSE, ROUGH, Exact, Solver, Solvers
+from .tuning import Folds, Targets, rank_errors, thin_out
 
 # Ridges tried, in powers of ten, and how finely the best one is then located.
 GRID_STEP = 0.5
@@ -47,6 +48,7 @@ class Search:
         self.thinned = self.low_rank and location.target.size > TRIED
         self.folds = thin_out(folds, TRIED) if self.thinned else folds
         self.compared = thin_out(folds, COMPARED) if self.thinned else folds
+        self.recorder = recorder(candidates.project, candidates.on_support, candidates.record)
         self._targets: dict[bool, Targets] = {}
 
     def run(self, ridge: float | None) -> Best:
@@ -101,8 +103,9 @@ class Search:
         for g in map(int, np.flatnonzero(near.any(axis=1))):
             supports, exponents = np.flatnonzero(near[g]), best.tried_exponent[g]
             self._record_all(self.compared, self.targets(g), g, exponents, supports, recorded)
+            losses = mean_losses(recorded, supports)
             for s in supports:
-                loss = _mean(recorded[s, :, 0])
+                loss = losses[s]
                 if loss < best.loss[s]:
                     best.kernel[s], best.exponent[s], best.loss[s] = g, exponents[s], loss
                     best.recorded[s] = recorded[s]
@@ -125,7 +128,7 @@ class Search:
                 high - middle if high - middle > middle - low else low - middle
             )
             self.record(solver, self.compared, targets, exponent, CLOSE, supports, recorded)
-            loss = _mean(recorded[s, :, 0])
+            loss = float(mean_losses(recorded, supports)[s])
             if loss < smallest:
                 low, high = (middle, high) if exponent > middle else (low, middle)
                 middle, smallest = exponent, loss
@@ -178,13 +181,16 @@ class Search:
         recorded: FloatArray,
     ) -> None:
         """Record what is forecast for the cases held out, into (S, n, width)."""
-        for f in range(folds.n_out.size):
-            record_fold(
-                solver.signed(folds, f, 10.0**exponent, slack), self.location.root, folds, f,
-                targets, self.location.target, *self.bounds, self.location.theta, supports,
-                self.candidates.project, self.candidates.on_support, self.candidates.record,
-                recorded,
-            )  # fmt: skip
+        ridge, where = 10.0**exponent, self.location
+        known = targets, where.target, *self.bounds, where.theta, supports, recorded
+        left: Sequence[int] = range(folds.n_out.size)
+        if isinstance(solver, Exact):
+            left = solver.solved_directly(folds)
+            if len(left) < folds.n_out.size:
+                self.recorder.folds(*solver.eigen, ridge, where.root, folds, *known)
+        for f in left:
+            signed = solver.signed(folds, f, ridge, slack)
+            self.recorder.fold(signed, where.root, folds, f, *known)
 
     def targets(self, g: int) -> Targets:
         """Errors in the folds searched over; they train on the same cases, thinned out or not."""
@@ -221,18 +227,13 @@ class _Attempt:
             self.solver, folds, self.targets, exponent, ROUGH, self.supports, self.recorded
         )
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
-        for s in self.supports:
-            loss = _mean(self.recorded[s, :, 0])
+        tried, at = best.tried_loss[g], best.tried_exponent[g]
+        for s, loss in enumerate(mean_losses(self.recorded, self.supports).tolist()):
+            if loss > tried[s]:
+                continue
             # Of equal losses the larger ridge, which is the smoother forecast.
-            smaller = exponent < best.tried_exponent[g, s]
-            if loss < best.tried_loss[g, s] or (loss == best.tried_loss[g, s] and not smaller):
-                best.tried_loss[g, s], best.tried_exponent[g, s] = loss, exponent
+            if loss < tried[s] or exponent >= at[s]:
+                tried[s], at[s] = loss, exponent
                 if loss < best.loss[s] or (loss == best.loss[s] and best.kernel[s] == g):
                     best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, loss
                     best.recorded[s] = self.recorded[s]
-
-
-def _mean(losses: FloatArray) -> float:
-    """Mean over the cases that were held out; infinite without any."""
-    known = losses[~np.isnan(losses)]
-    return float(known.mean()) if known.size else np.inf

@@ -105,16 +105,26 @@ class Exact:
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
-        if train.size < n_out:  # solving for few is less work than leaving many out
+        if train.size < n_out:
             found = np.zeros((self._root.size, n_held))
             block = self._gram[np.ix_(train, train)]
             block[np.diag_indices_from(block)] += shift
             found[train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])])
             return found
+        return np.asarray(left_out_weights(*self.eigen, out, n_held, shift))
+
+    @property
+    def eigen(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues and vectors of the kernel matrix, for all folds but those below."""
         if self._eigen is None:
             values, vectors = np.linalg.eigh(self._gram)
             self._eigen = values, np.ascontiguousarray(vectors)
-        return np.asarray(left_out_weights(*self._eigen, out, n_held, shift))
+        return self._eigen
+
+    def solved_directly(self, folds: Folds) -> list[int]:
+        """Folds that train on few: solving for these is less work than leaving many out."""
+        n = folds.cases.shape[1]
+        return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
 class LowRank:

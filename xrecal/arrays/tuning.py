@@ -152,61 +152,6 @@ def heaviest(root: Any, train: Any) -> float:
 
 
 @kernel
-def record_fold(
-    signed: Any,
-    root: Any,
-    folds: Any,
-    f: int,
-    targets: Any,
-    target: Any,
-    low: float,
-    high: float,
-    theta: float,
-    supports: Any,
-    project: Any,
-    on_support: bool,
-    record: Any,
-    out: Any,
-) -> None:
-    """Make forecasts of signed weights (n, n_held) and record them.
-
-    Rows of the scaled problem belong to cases; those left out hold nothing. A projection that
-    needs the support is done for each of them.
-    """
-    n = target.size
-    beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    train = folds.cases[f, folds.n_out[f] :]
-    k = train.size
-    total = 0.0
-    for i in train:
-        total += root[i] * root[i]
-    for c in range(folds.n_held[f]):
-        case = folds.cases[f, c]
-        mass = 0.0
-        for i in train:
-            full[i] = signed[i, c] * root[i] / root[case]
-            mass += full[i]
-        for i in train:
-            full[i] += (1.0 - mass) * root[i] * root[i] / total
-        if not on_support:
-            for i in range(k):
-                beta[i] = full[train[i]]
-            project(beta[:k], points[:k], row[:k])
-            for i in range(k):
-                full[train[i]] = row[i]
-        for s in supports:
-            centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
-            for i in range(k):
-                row[i] = full[targets.ranked[f, s, i]]
-                points[i] = min(max(centre + spread * targets.error[f, s, i], low), high)
-            if on_support:
-                for i in range(k):
-                    beta[i] = row[i]
-                project(beta[:k], points[:k], row[:k])
-            record(row[:k], points[:k], theta, target[case], out[s, case])
-
-
-@kernel
 def left_out_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
     """Weights (n, n_held) of all cases for the first of those left out.
 

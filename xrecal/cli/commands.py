@@ -46,6 +46,7 @@ def fit(
     min_samples: int,
     resume: bool,
     overwrite: bool,
+    force: bool,
     dry_run: bool,
     scheduler: str | None,
     quiet: bool,
@@ -59,7 +60,7 @@ def fit(
             session,
             source(hindcast, "hindcast"),
             source(observations, "observations"),
-            _output(model, resume, overwrite, dry_run),
+            _output(model, resume, overwrite, force, dry_run),
             Selection(**selection),
             method_of(method, settings),
             {"condition_on": condition_on or None, "min_samples": min_samples},
@@ -94,6 +95,7 @@ def apply(
     members: int | None,
     resume: bool,
     overwrite: bool,
+    force: bool,
     dry_run: bool,
     scheduler: str | None,
     quiet: bool,
@@ -109,7 +111,7 @@ def apply(
             session,
             model,
             source(forecast, "forecast"),
-            _output(output, resume, overwrite, dry_run),
+            _output(output, resume, overwrite, force, dry_run),
             Selection(**selection),
             quantiles,
             members,
@@ -187,7 +189,7 @@ def compare(
     run("compare", compared, scheduler=scheduler, quiet=quiet, as_json=as_json)
 
 
-def _output(path: str, resume: bool, overwrite: bool, dry_run: bool) -> Output:
+def _output(path: str, resume: bool, overwrite: bool, force: bool, dry_run: bool) -> Output:
     if resume and overwrite:
         raise click.UsageError("--resume goes on and --overwrite starts again; give one of them")
-    return Output(path, resume, overwrite, dry_run)
+    return Output(path, resume, overwrite, force, dry_run)

@@ -72,7 +72,7 @@ class Source:
             raise ValueError(f"{self.name} {self.path} is a fitted model; give a file of data")
         for coordinate in dataset.coords.values():
             coordinate.load()
-        return dataset
+        return dataset if options["engine"] == "netcdf4" else _by_name(dataset)
 
     def fingerprint(self) -> dict[str, Any]:
         """What changes when the file does: its path, number of files, bytes, newest date."""
@@ -89,6 +89,13 @@ class Source:
             "bytes": sum(one.st_size for one in found),
             "changed": max(one.st_mtime_ns for one in found),
         }
+
+
+def _by_name(dataset: xr.Dataset) -> xr.Dataset:
+    """Variables by name: a store may list them in another order each time, results must not."""
+    coords = {name: dataset.coords[name] for name in sorted(dataset.coords, key=str)}
+    variables = dataset[sorted(dataset.data_vars, key=str)]
+    return variables.drop_vars(coords).assign_coords(coords)
 
 
 def source(path: str, name: str) -> Source:

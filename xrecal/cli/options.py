@@ -100,6 +100,9 @@ def writing(function: F) -> F:
     """Options of commands that write a result."""
     for option in (
         click.option("--dry-run", is_flag=True, help="Print what would be done, and stop."),
+        click.option(
+            "--force", is_flag=True, help="Go on though a task may need more memory than there is."
+        ),
         click.option("--overwrite", is_flag=True, help="Replace what is there."),
         click.option(
             "--resume", is_flag=True, help="Take up an interrupted run; begin if there is none."

@@ -1,72 +1,77 @@
-"""What a run would do, told before it does anything."""
+"""The plan of a run, told or enforced before it does anything."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
 
 from xrecal.blocks import Run, blocks_of
+from xrecal.plans import Chunks, MemoryPlanError, Plan, TaskPlan, find_shortage
 
 from .session import Result
 
+NUMBERS = (
+    "cases",
+    "members",
+    "forecasts",
+    "locations",
+    "tasks",
+    "locations_per_task",
+    "input_bytes",
+    "output_bytes",
+    "workspace_bytes",
+    "task_bytes",
+)
+"""Of the plan of a variable, as JSON has them."""
 
-def plan(
-    run: Run,
-    inputs: list[xr.Dataset],
-    result: xr.Dataset,
-    locations: Mapping[Hashable, int],
-    n_cases: int,
-) -> Result:
-    """Cases, locations, blocks, and bytes of the largest block, of inputs and a lazy result.
 
-    Nothing is computed. Bytes are those of the arrays in memory, without compression and without
-    what computing needs beside them.
-    """
-    blocks = blocks_of(result)
-    finished = sum(run.marker(n).exists() for n in range(len(blocks)))
+def shown(plan: Plan, run: Run, result: xr.Dataset) -> Result:
+    """The plan, and how many blocks of the lazy result are finished already."""
+    n = len(blocks_of(result))
+    finished = sum(run.marker(number).exists() for number in range(n))
     found: dict[str, Any] = {
         "status": "planned",
         "output": str(run.target),
-        "cases": n_cases,
-        "locations": math.prod(locations.values()),
-        "blocks": len(blocks),
+        "blocks": n,
         "blocks_finished": finished,
-        "block_locations": {
-            str(d): max(sizes) for d, sizes in inputs[0].chunksizes.items() if d in locations
+        "task_bytes": plan.task_bytes,
+        "memory_bytes": plan.resources.memory,
+        "fits": plan.fits,
+        "variables": {
+            str(part.variable): {
+                **{name: getattr(part, name) for name in NUMBERS},
+                "chunks": {str(d): size for d, size in _sizes(part, part.chunks).items()},
+            }
+            for part in plan.variables
         },
-        "block_bytes_in": sum(map(_largest_block, inputs)),
-        "block_bytes_out": _largest_block(result),
-        "bytes_in": sum(one.nbytes for one in inputs),
-        "bytes_out": result.nbytes,
     }
-    product = " x ".join(f"{d} {n}" for d, n in locations.items())
-    lines = [
-        f"{run.request['command']} -> {run.target}",
-        f"  cases      {n_cases}",
-        f"  locations  {found['locations']}" + (f" ({product})" if product else ""),
-        f"  blocks     {len(blocks)}" + (f", {finished} of them finished" if finished else ""),
-        f"  a block    {_shown(found['block_bytes_in'])} in, "
-        f"{_shown(found['block_bytes_out'])} out",
-        f"  all        {_shown(found['bytes_in'])} in, {_shown(found['bytes_out'])} out",
-    ]
-    return Result(found, "\n".join(lines))
+    blocks = f"{n} block{'s' * (n != 1)}" + (f", {finished} of them finished" if finished else "")
+    # What it notes about models that are not in memory does not hold for those in files.
+    table = replace(plan, notes=()).table(_typed)
+    return Result(found, f"{run.request['command']} -> {run.target}: {blocks}\n{table}")
 
 
-def _largest_block(dataset: xr.Dataset) -> int:
-    """Bytes of the largest chunks of all lazy arrays."""
-    return sum(
-        v.dtype.itemsize * math.prod(max(sizes) for sizes in v.chunksizes.values())
-        for v in dataset.variables.values()
-        if v.chunks is not None
-    )
+def require_memory(plan: Plan, *, force: bool) -> None:
+    """As :func:`xrecal.check_plan`, in the words of the command line."""
+    short = None if force else find_shortage(plan)
+    if short is None:
+        return
+    if short.chunks is None:
+        use = "use workers with more memory or fewer threads, fewer cases"
+    else:
+        use = f"use {_typed(short.part, short.chunks)}"
+    raise MemoryPlanError(f"{short.needs}; {use}, or --force to try nevertheless")
 
 
-def _shown(n_bytes: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.3g} TB"
+def _typed(part: TaskPlan, chunks: Chunks) -> str:
+    sizes = _sizes(part, chunks)
+    if not sizes:
+        return "nothing to cut"
+    return "--chunks " + ",".join(f"{d}={size}" for d, size in sizes.items())
+
+
+def _sizes(part: TaskPlan, chunks: Chunks) -> dict[Any, int]:
+    """Sizes of all dimensions that blocks can be cut along."""
+    return {d: n if chunks[d] == -1 else chunks[d] for d, n in part.sizes.items()}

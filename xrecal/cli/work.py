@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,8 @@ from xrecal.encoding import to_plain
 from xrecal.matching import explicit_member_dim
 from xrecal.methods import Method
 from xrecal.paths import local_path
+from xrecal.planning import plan
+from xrecal.plans import Plan
 from xrecal.recalibrate import fit
 from xrecal.recalibrator import FittedVariable, Recalibrator
 from xrecal.settings import encode
@@ -23,7 +27,7 @@ from xrecal.storage import block_sizes, in_blocks, open_recalibrator
 from xrecal.stored import to_dataset
 
 from .inputs import Blocks, Selection, Source, forecast_variables, paired, source
-from .plan import plan
+from .plan import require_memory, shown
 from .session import Result, Session
 
 
@@ -34,6 +38,8 @@ class Output:
     path: str
     resume: bool
     overwrite: bool
+    force: bool
+    """Whether to go on where the memory may not suffice."""
     dry_run: bool
 
     def run(self, request: Request) -> Run:
@@ -51,7 +57,7 @@ def fit_files(
     options: Mapping[str, Any],
 ) -> Result:
     """Fit a method and write the model; ``options`` are further arguments of ``fit``."""
-    pair, _, blocks = paired(hindcast, observations, chosen)
+    (given, observed), _, blocks = paired(hindcast, observations, chosen)
     request = {
         "command": "fit",
         "hindcast": hindcast.fingerprint(),
@@ -61,14 +67,14 @@ def fit_files(
         **{name: encode(value, name) for name, value in options.items()},
         "chunks": {str(d): n for d, n in blocks.items()},
     }
-    model = fit(*pair, method, dim=chosen.dim, member_dim=chosen.member_dim, **options)
+    asked: dict[str, Any] = {"dim": chosen.dim, "member_dim": chosen.member_dim, **options}
+    model = fit(given, observed, method, **asked)
     state = in_blocks(to_plain(to_dataset(model)), model)
-    run = output.run(request)
+    with _said_already():
+        planned = plan(given, observed, method, **asked, probe=False)
+    result = _done(session, output.run(request), output, state, planned)
     if output.dry_run:
-        run.check(overwrite=output.overwrite, resume=output.resume)
-        n_cases = max(fitted.n_matched for fitted in model.variables.values())
-        return plan(run, [_dataset(one) for one in pair], state, _locations(model), n_cases)
-    result = _written(session, run, output, state)
+        return result
     written = open_recalibrator(output.path)
     told = {str(name): _told(fitted) for name, fitted in written.variables.items()}
     lines = [
@@ -106,12 +112,9 @@ def apply_files(
     else:
         found = model.members(given, n_members)
     assert isinstance(found, xr.Dataset)
-    result, run = _for_files(found), output.run(request)
-    if output.dry_run:
-        run.check(overwrite=output.overwrite, resume=output.resume)
-        n_cases = max(given.sizes.get(fitted.dim, 1) for fitted in model.variables.values())
-        return plan(run, [given, model.to_dataset()], result, _locations(model), n_cases)
-    return _written(session, run, output, result)
+    with _said_already():
+        planned = model.plan(given, values=n_members or len(levels or ()), probe=False)
+    return _done(session, output.run(request), output, _for_files(found), planned)
 
 
 def _blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
@@ -146,9 +149,16 @@ def _for_files(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.assign_coords(text).drop_encoding()
 
 
-def _written(session: Session, run: Run, output: Output, result: xr.Dataset) -> Result:
+def _done(session: Session, run: Run, output: Output, result: xr.Dataset, planned: Plan) -> Result:
+    """Write a result, or tell what that would take."""
+    complete = run.is_complete(overwrite=output.overwrite, resume=output.resume)
+    if output.dry_run:
+        return shown(planned, run, result)
+    if not complete:
+        require_memory(planned, force=output.force)
+    run.make_way(overwrite=output.overwrite)
     found = {"status": "complete", "output": str(run.target)}
-    if run.is_complete(overwrite=output.overwrite, resume=output.resume):
+    if complete:
         n = len(blocks_of(result))
         return Result(
             {**found, "blocks": n, "blocks_skipped": n}, f"{run.target} is complete already"
@@ -157,6 +167,14 @@ def _written(session: Session, run: Run, output: Output, result: xr.Dataset) -> 
     text = f"wrote {run.target}: {n} block{'s' * (n != 1)}"
     text += f", {skipped} of an earlier run" if skipped else ""
     return Result({**found, "blocks": n, "blocks_skipped": skipped}, text)
+
+
+@contextmanager
+def _said_already() -> Iterator[None]:
+    """Without the warnings of pairing, which the work itself has given."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _told(fitted: FittedVariable) -> dict[str, Any]:
@@ -170,11 +188,3 @@ def _told(fitted: FittedVariable) -> dict[str, Any]:
         "locations": status.size,
         "status": {text: count for text, count in counts.items() if count},
     }
-
-
-def _locations(model: Recalibrator) -> dict[Hashable, int]:
-    return {d: f.state.sizes[d] for f in model.variables.values() for d in f.locations}
-
-
-def _dataset(obj: xr.DataArray | xr.Dataset) -> xr.Dataset:
-    return obj if isinstance(obj, xr.Dataset) else obj.to_dataset(name=obj.name or "observations")

@@ -1,0 +1,103 @@
+"""Selections without a location or a forecast: results without values, of the right shape."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+
+from .marks import forbid_compute
+from .strategies import METHODS, ensemble_and_truth, new_cases
+
+HINDCAST, TRUTH = ensemble_and_truth()
+NEW, VERIFIED = new_cases()
+PRODUCTS = {
+    "apply": lambda model, new: model.apply(new),
+    "quantile": lambda model, new: model.quantile(new, [0.1, 0.9]),
+    "one quantile": lambda model, new: model.quantile(new, 0.5),
+    "members": lambda model, new: model.members(new, 3),
+    "exceedance": lambda model, new: model.exceedance(new, [280.0, 281.0]),
+    "mean": lambda model, new: model.mean(new),
+    "std": lambda model, new: model.std(new),
+}
+STATISTICS = {
+    "quantile": lambda new: new.recal.quantile([0.1, 0.9]),
+    "members": lambda new: new.recal.members(3),
+    "exceedance": lambda new: new.recal.exceedance(280.0),
+    "mean": lambda new: new.recal.mean(),
+}
+
+
+def same_but_empty(found, whole, dim):
+    """That a result is a selection of none along a dimension."""
+    expected = whole.isel({dim: slice(0)})
+    assert type(found) is type(whole)
+    xr.testing.assert_identical(found.compute(), expected)
+    if isinstance(found, xr.DataArray):
+        assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_fits_at_no_location(method, lazy):
+    """All that follows from such a model is empty too."""
+    none = {"lat": slice(0)}
+    hindcast = HINDCAST.isel(none)
+    with forbid_compute():
+        model = (hindcast.chunk() if lazy else hindcast).recal.fit(
+            TRUTH.isel(none), METHODS[method]
+        )
+    whole = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    same_but_empty(model.compute().state, whole.state, "lat")
+    for product in ("apply", "quantile"):
+        found = PRODUCTS[product](model, NEW.isel(none))
+        expected = PRODUCTS[product](whole, NEW)
+        assert found.sizes == expected.isel(lat=slice(0)).sizes
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("method", ["ckme", "emos", "pool", "errors"])
+def test_products_of_no_forecast(method, product, lazy):
+    model, new = HINDCAST.recal.fit(TRUTH, METHODS[method]), NEW.isel(time=slice(0))
+    found = PRODUCTS[product](model, new.chunk() if lazy else new)
+    same_but_empty(found, PRODUCTS[product](model, NEW), "time")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("dim", ["time", "lat"])
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_statistics_of_no_forecast(statistic, dim, lazy):
+    new = NEW.isel({dim: slice(0)})
+    same_but_empty(
+        STATISTICS[statistic](new.chunk() if lazy else new), STATISTICS[statistic](NEW), dim
+    )
+
+
+def test_no_case_to_learn_or_verify_is_told():
+    with pytest.raises(ValueError, match="no label along 'time' is common to hindcast"):
+        HINDCAST.isel(time=slice(0)).recal.fit(TRUTH)
+    with pytest.raises(ValueError, match="forecast has no members: its dimension 'member' has"):
+        NEW.isel(member=slice(0)).recal.mean()
+    model = HINDCAST.recal.fit(TRUTH, xrecal.Climatology())
+    with pytest.raises(ValueError, match="'lat': 2 against 0 labels; select the same ones"):
+        model.quantile(NEW.isel(lat=slice(0)), 0.5)
+
+
+# members along several dimensions -----------------------------------------------------------------
+
+
+def test_variables_with_members_of_their_own():
+    hindcast = xr.Dataset({"t2m": HINDCAST, "dew": (HINDCAST - 3).rename(member="number")})
+    truth, new = xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2}), hindcast.isel(time=slice(5))
+    model = hindcast.recal.fit(truth, xrecal.Climatology())
+    assert model.quantile(new, [0.5]).sizes == {"time": 5, "quantile": 1, "lat": 2, "lon": 2}
+    match = (
+        r"members of 'dew' are along 'number'.*'calibration_time' along both; apply one by one: "
+        r"model\['dew'\]\.apply\(forecast\['dew'\]\)"
+    )
+    with pytest.raises(ValueError, match=match):
+        model.apply(new)
+    alone = model["dew"].apply(new["dew"])
+    assert alone.dew.dims == ("number", "lat", "lon")
+    assert np.isfinite(alone.dew_weight).all()

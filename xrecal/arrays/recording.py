@@ -1,0 +1,127 @@
+"""Forecasts of held-out cases from signed weights, and what is recorded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._compiled import kernel
+from .tuning import heaviest, left_out_weights
+
+
+@kernel
+def mean_losses(recorded: Any, supports: Any) -> Any:
+    """Mean (S,) of the first number recorded of the cases held out; infinite without any."""
+    found = np.full(recorded.shape[0], np.inf)
+    for s in supports:
+        total, count = 0.0, 0
+        for i in range(recorded.shape[1]):
+            if not np.isnan(recorded[s, i, 0]):
+                total += recorded[s, i, 0]
+                count += 1
+        if count > 0:
+            found[s] = total / count
+    return found
+
+
+class Recorder(NamedTuple):
+    """Compiled code that records forecasts of held-out cases into (S, n, width)."""
+
+    fold: Callable[..., None]
+    """Of one fold, from its signed weights"""
+    folds: Callable[..., None]
+    """Of all folds that leave out no more than they train on, from an eigendecomposition"""
+
+
+@cache
+def recorder(project: Any, on_support: bool, record: Any) -> Recorder:
+    """Code for a projection, which may depend on the support, and for what is recorded.
+
+    Compiled functions that were arguments would be examined at every call, which takes as long as
+    a small fold and holds the GIL; so would a call for every fold.
+    """
+
+    @kernel
+    def record_fold(
+        signed: Any,
+        root: Any,
+        folds: Any,
+        f: int,
+        targets: Any,
+        target: Any,
+        low: float,
+        high: float,
+        theta: float,
+        supports: Any,
+        out: Any,
+    ) -> None:
+        """Make forecasts of signed weights (n, n_held) and record them.
+
+        Rows of the scaled problem belong to cases; those left out hold nothing. A projection that
+        needs the support is done for each of them.
+        """
+        n = target.size
+        beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        train = folds.cases[f, folds.n_out[f] :]
+        k = train.size
+        total = 0.0
+        for i in train:
+            total += root[i] * root[i]
+        for c in range(folds.n_held[f]):
+            case = folds.cases[f, c]
+            mass = 0.0
+            for i in train:
+                full[i] = signed[i, c] * root[i] / root[case]
+                mass += full[i]
+            for i in train:
+                full[i] += (1.0 - mass) * root[i] * root[i] / total
+            if not on_support:
+                for i in range(k):
+                    beta[i] = full[train[i]]
+                project(beta[:k], points[:k], row[:k])
+                for i in range(k):
+                    full[train[i]] = row[i]
+            for s in supports:
+                centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
+                for i in range(k):
+                    row[i] = full[targets.ranked[f, s, i]]
+                    points[i] = min(max(centre + spread * targets.error[f, s, i], low), high)
+                if on_support:
+                    for i in range(k):
+                        beta[i] = row[i]
+                    project(beta[:k], points[:k], row[:k])
+                record(row[:k], points[:k], theta, target[case], out[s, case])
+
+    @kernel
+    def record_folds(
+        values: Any,
+        vectors: Any,
+        ridge: float,
+        root: Any,
+        folds: Any,
+        targets: Any,
+        target: Any,
+        low: float,
+        high: float,
+        theta: float,
+        supports: Any,
+        out: Any,
+    ) -> None:
+        """As record_fold, with weights from the eigendecomposition of the kernel matrix."""
+        for f in range(folds.n_out.size):
+            n_out = folds.n_out[f]
+            train = folds.cases[f, n_out:]
+            if train.size < n_out:
+                continue
+            shift = ridge * train.size * heaviest(root, train)
+            signed = left_out_weights(
+                values, vectors, folds.cases[f, :n_out], folds.n_held[f], shift
+            )
+            record_fold(
+                signed, root, folds, f, targets, target, low, high, theta, supports, out
+            )  # fmt: skip
+
+    return Recorder(record_fold, record_folds)
