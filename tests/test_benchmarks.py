@@ -7,7 +7,6 @@ import pytest
 
 import benchmarks
 
-
 OTHERS = ("speed",)  # tested in tests/benchmarks
 
 
