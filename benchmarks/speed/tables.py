@@ -108,7 +108,7 @@ class Report:
 
 def _fit(head: str, cell: float | str) -> str:
     """A cell below its head; the last one may run on."""
-    text = cell if isinstance(cell, str) else f"{cell:.3g}"
+    text = cell if isinstance(cell, str) else f"{cell:.4g}"
     return f"  {text:>{max(len(head), OTHER)}}"
 
 

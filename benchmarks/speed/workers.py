@@ -1,12 +1,15 @@
 """Budgets: two workers of Dask against one, and Dask against plain NumPy on the same chunk."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
 import dask
+import numpy as np
 import xarray as xr
+from numba import njit
 
 import xrecal
 from xrecal.methods import Method
@@ -52,9 +55,36 @@ def budgets(quick: bool) -> Iterator[Line | Missing]:
         works = [make_work(name, 80, 5, 2) for name in ("CKME", "small LinearPool")]
     else:
         works = [make_work("CKME", 700, 50, 16), make_work("LinearPool", 400, 50, 8)]
+    yield machine(1_000 if quick else 1_000_000_000)
     yield from on_threads(works, repeats)
     yield from on_processes(works, repeats)
     yield from overhead(quick)
+
+
+@njit(nogil=True)
+def count_down(steps):
+    """Arithmetic alone, which shares nothing but the cores."""
+    left = np.uint64(steps)
+    mixed = np.uint64(1)
+    while left > 0:
+        mixed ^= mixed << np.uint64(13)
+        mixed ^= mixed >> np.uint64(7)
+        mixed ^= mixed << np.uint64(17)
+        left -= np.uint64(1)
+    return mixed
+
+
+def machine(steps: int) -> Line:
+    """What two threads gain at most, given what else the machine does meanwhile."""
+    count_down(1)
+
+    def halves(threads: int) -> None:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(count_down, [steps // 2] * 2))
+
+    one, two = in_turn({str(k): partial(halves, k) for k in (1, 2)}, 1, warm=False)
+    absolute = f"{seconds(one)} v {seconds(two)}; other work on the machine lowers it"
+    return Line("  plain arithmetic: one / two threads", one / two, "x", absolute)
 
 
 def on_threads(works: list[Work], repeats: int) -> Iterator[Line]:

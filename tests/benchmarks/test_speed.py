@@ -79,7 +79,7 @@ def test_report(capsys, tmp_path):
     printed = capsys.readouterr().out
     assert "MISSED" in printed
     assert "not measured: no module" in printed
-    assert "0.123 " in printed
+    assert "0.1235 " in printed
     assert report.verdict == "budget lines that hold: 1 of 2; MISSED: slow"
     stored = (tmp_path / "rows.csv").read_text()
     assert "Costs,n=1,fit,0.12346" in stored
