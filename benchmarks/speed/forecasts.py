@@ -14,7 +14,7 @@ LEVELS = np.linspace(0.1, 0.9, 9)
 def budgets(quick: bool) -> Iterator[Line]:
     n, m, few, many, repeats = (60, 5, 3, 13, 1) if quick else (1000, 50, 100, 1100, 3)
     hindcast, observations = make_hindcast(n, m, 1)
-    new, _ = make_hindcast(many, m, 1)
+    new, _ = make_hindcast(many, m, 1, new=True)
     models = []
     fit = min(
         time_of(lambda: models.append(hindcast.recal.fit(observations)))

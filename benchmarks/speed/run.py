@@ -2,7 +2,6 @@
 
 import os
 import platform
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -70,7 +69,6 @@ def main(quick: bool = False, parts: Sequence[str] = (), results: Path | None = 
     tasks, which have one each.
     """
     wanted, report = set(parts or PARTS), Report(judged=not quick)
-    warnings.filterwarnings("ignore", "season learned from")  # the smallest sizes
     with threadpool_limits(1):
         print("\n".join(header(quick)))
         if wanted & set(BUDGETS):
