@@ -48,8 +48,9 @@ def by_members(quick: bool) -> Iterator[Row]:
 
 def by_locations(quick: bool) -> Iterator[Row]:
     n, m = (40, 5) if quick else (250, 20)
-    hindcast, observations = make_hindcast(40, 5, 2)
-    hindcast.recal.fit(observations).quantile(hindcast, LEVELS)  # compiles
+    for locations in (1, 2):  # compiles
+        hindcast, observations = make_hindcast(40, 5, locations)
+        hindcast.recal.fit(observations).quantile(hindcast, LEVELS)
     for locations in (1, 2) if quick else (1, 4, 16, 64):
         hindcast, observations = make_hindcast(n, m, locations)
         cut = {"location": -(-locations // 4)}

@@ -70,7 +70,8 @@ def main(quick: bool = False, parts: Sequence[str] = (), results: Path | None = 
     """
     wanted, report = set(parts or PARTS), Report(judged=not quick)
     with threadpool_limits(1):
-        print("\n".join(header(quick)))
+        for name, text in header(quick).items():
+            report.tell(name, text)
         if wanted & set(BUDGETS):
             report.start("Budgets")
         for name, measure in BUDGETS.items():
@@ -82,7 +83,8 @@ def main(quick: bool = False, parts: Sequence[str] = (), results: Path | None = 
                 add_all(report, measure, quick)
     if results is not None:
         report.store(results)
-    print(f"\n{report.verdict}")
+    if report.lines:
+        print(f"\n{report.verdict}")
     return report
 
 
@@ -92,7 +94,7 @@ def add_all(report: Report, measure: Part, quick: bool) -> None:
         report.add(found)
 
 
-def header(quick: bool) -> Iterable[str]:
+def header(quick: bool) -> dict[str, str]:
     """What was measured where."""
     n, m = (100, 5) if quick else (1000, 50)
     blas = {
@@ -100,11 +102,15 @@ def header(quick: bool) -> Iterable[str]:
         for library in threadpool_info()
         if library["user_api"] == "blas"
     }
-    yield f"{os.cpu_count()} cores, {processor()}, Python {platform.python_version()}"
-    yield "one BLAS thread in everything timed; NumPy's BLAS: " + ", ".join(sorted(blas))
-    yield ", ".join(f"{name} {installed(name)}" for name in PACKAGES)
     rank = rank_of(gram_of(make_ensembles(n, m)))
-    yield f"budget data: rank {rank} at tolerance {TOLERANCE:g}, n={n} m={m}"
+    return {
+        "machine": f"{os.cpu_count()} cores, {processor()}",
+        "BLAS": f"one thread in everything timed; {', '.join(sorted(blas))}",
+        "versions": ", ".join(
+            [f"Python {platform.python_version()}", *(f"{p} {installed(p)}" for p in PACKAGES)]
+        ),
+        "budget data": f"rank {rank} at tolerance {TOLERANCE:g}, n={n} m={m}",
+    }
 
 
 def processor() -> str:

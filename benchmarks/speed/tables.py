@@ -65,6 +65,11 @@ class Report:
         self._title = ""
         self._heads: tuple[str, ...] = ()
 
+    def tell(self, name: str, text: str) -> None:
+        """Print and keep what the tables depend on."""
+        print(f"{name}: {text}", flush=True)
+        self._rows.append(("", name, "", text))
+
     def start(self, title: str) -> None:
         """Begin a table."""
         self._title, self._heads = title, ()
