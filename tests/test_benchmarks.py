@@ -7,9 +7,12 @@ import pytest
 
 import benchmarks
 
+OTHERS = ("speed",)  # tested in tests/benchmarks
+
 
 @pytest.mark.parametrize(
-    "name", [module.name for module in pkgutil.iter_modules(benchmarks.__path__)]
+    "name",
+    [found.name for found in pkgutil.iter_modules(benchmarks.__path__) if found.name not in OTHERS],
 )
 def test_runs(name, capsys):
     importlib.import_module(f"benchmarks.{name}").main(quick=True)
