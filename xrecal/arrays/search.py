@@ -11,15 +11,15 @@ from xrecal.typing import FloatArray, IntArray
 
 from .candidates import Best, Candidates
 from .location import Location
+from .minimum import golden_section, parabola
 from .recording import mean_losses, recorder
 from .solvers import CLOSE, ROUGH, Exact, Solver, Solvers
 from .tuning import Folds, Targets, rank_errors, thin_out
 
-# Ridges tried, in powers of ten, and how finely the best one is then located.
+# Ridges tried, in powers of ten.
 GRID_STEP = 0.5
 GRID = np.arange(-6.0, 0.1, GRID_STEP)
 START = -2.0
-SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
 
 # Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
 # solver makes them the main cost.
@@ -96,7 +96,7 @@ class Search:
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
     def _compare(self, best: Best) -> None:
-        """Choose again by more cases among the kernels that are nearly best, in place."""
+        """Choose again by more cases among kernels and supports that are nearly best, in place."""
         near = self._promising(best.tried_loss, NEAR)
         best.loss[:] = np.inf
         recorded = np.full_like(best.recorded, np.nan)
@@ -117,26 +117,17 @@ class Search:
         return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
     def refine(self, best: Best) -> None:
-        """Golden section between the neighbours of the winner's grid point, in place."""
+        """Locate the winner's ridge between the neighbours of its grid point, in place."""
         s, supports = best.winner, np.array([best.winner])
         g, recorded = int(best.kernel[s]), np.full_like(best.recorded, np.nan)
         solver, targets = self.solvers[g], self.targets(g)
-        middle, smallest = float(best.exponent[s]), float(best.loss[s])
-        low, high = middle - GRID_STEP, middle + GRID_STEP
-        for _ in range(solver.refinements):
-            exponent = middle + SECTION * (
-                high - middle if high - middle > middle - low else low - middle
-            )
+
+        def loss(exponent: float) -> float:
             self.record(solver, self.compared, targets, exponent, CLOSE, supports, recorded)
-            loss = float(mean_losses(recorded, supports)[s])
-            if loss < smallest:
-                low, high = (middle, high) if exponent > middle else (low, middle)
-                middle, smallest = exponent, loss
-            elif exponent > middle:
-                high = exponent
-            else:
-                low = exponent
-        best.exponent[s] = middle
+            return float(mean_losses(recorded, supports)[s])
+
+        minimum = parabola if self.low_rank else golden_section
+        best.exponent[s] = minimum(loss, float(best.exponent[s]), float(best.loss[s]), GRID_STEP)
 
     def landmarks(self, best: Best, s: int) -> Sequence[int]:
         """Cases that represent all others in forecasts with what is best for a support."""
