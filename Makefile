@@ -17,6 +17,10 @@ BIN := .venv/bin
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@ .venv/.demo
 
+.venv/.bench: .venv/.dev
+	$(BIN)/pip install --quiet --editable '.[bench]'
+	touch $@
+
 demo: .venv/.demo ## recalibrate the Lorenz 96 hindcast: table, figure, netCDF file in demo/
 	$(BIN)/python examples/lorenz96.py --output demo
 
@@ -36,10 +40,8 @@ types: .venv/.dev
 docs: .venv/.dev ## HTML in docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-bench: .venv/.dev ## measured ratios of the performance budgets
-	$(BIN)/python -m benchmarks.distance
-	$(BIN)/python -m benchmarks.crps
-	$(BIN)/python -m benchmarks.startup
+bench: .venv/.bench ## the performance budgets, costs and peers, into benchmarks/results/bench.csv
+	$(BIN)/python -m benchmarks.speed
 
 bench-grid: .venv/.dev ## a large grid on two small workers, undisturbed and killed: an hour and 3 GB of disk
 	$(BIN)/python -m benchmarks.grid

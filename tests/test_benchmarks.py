@@ -7,6 +7,7 @@ import pytest
 
 import benchmarks
 
+OTHERS = ("speed",)  # tested in tests/benchmarks
 SLOW = ("grid", "pool_threads")  # they start processes, or compile a pool
 
 
@@ -15,6 +16,7 @@ SLOW = ("grid", "pool_threads")  # they start processes, or compile a pool
     [
         pytest.param(found.name, marks=[pytest.mark.slow] if found.name in SLOW else [])
         for found in pkgutil.iter_modules(benchmarks.__path__)
+        if found.name not in OTHERS
     ],
 )
 def test_runs(name, capsys):

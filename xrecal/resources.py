@@ -88,13 +88,17 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
     where methods are weighed, and matrices of one location at a time.
     """
     from .arrays.cases import WORKSPACE
+    from .arrays.solvers import KEPT
 
     each = 8 * 4 * n_cases * n_members
     if isinstance(method, LinearPool):
         from .methods.components import N_HELD_OUT
 
         each += 2 * 8 * len(method.components) * n_cases * N_HELD_OUT
-    return max(each, min(n_locations * each, WORKSPACE)) * 2 + _matrices(method, n_cases)
+    matrices = _matrices(method, n_cases)
+    # Of several kernels the solvers are kept until the best is known.
+    kept = min(KEPT, 2 * matrices) if method.covariates else 0
+    return max(each, min(n_locations * each, WORKSPACE)) * 2 + matrices + kept
 
 
 def apply_workspace(

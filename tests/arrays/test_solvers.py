@@ -39,7 +39,9 @@ def test_exact_weights_solve_the_system_of_the_fold(forward, ridge):
     for f in range(some.n_out.size):
         train, expected = reference(matrix, exact.root, some, f, ridge)
         assert solver.reaches(ridge, FINE)
-        np.testing.assert_allclose(solver.signed(some, f, ridge, FINE)[train], expected, atol=1e-9)
+        np.testing.assert_allclose(
+            solver.signed(some, f, ridge, FINE)[:, train], expected.T, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("forward", [False, True])
@@ -53,7 +55,9 @@ def test_weights_of_low_rank_solve_it_for_the_matrix_that_they_stand_for(forward
     matrix = solver.factor.rows.T @ solver.factor.rows
     for f in range(some.n_out.size):
         train, expected = reference(matrix, ours.root, some, f, ridge)
-        np.testing.assert_allclose(solver.signed(some, f, ridge, slack)[train], expected, atol=1e-9)
+        np.testing.assert_allclose(
+            solver.signed(some, f, ridge, slack)[:, train], expected.T, atol=1e-9
+        )
 
 
 def test_what_was_done_for_other_ridges_and_folds_changes_nothing():

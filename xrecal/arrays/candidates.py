@@ -29,6 +29,8 @@ class Candidates:
     """What is kept of a held-out forecast: a loss, perhaps quantiles"""
     width: int
     """How many numbers that is"""
+    each: bool
+    """Whether every support is of interest, not only the best"""
 
 
 @dataclass

@@ -80,10 +80,12 @@ def fit_ckme(
 
     Notes
     -----
-    Per location and candidate of the kernel one eigendecomposition, O(n³), and 13 ridges of O(n³)
-    matrix products (20 for the winner); five n × n matrices of float64 at a time. Cases with an
-    infinite or otherwise invalid value are left out, with a status. Centres of errors are fitted
-    inside the folds. Locations run one after another in compiled code without the GIL.
+    Exactly: per location and candidate of the kernel one eigendecomposition, O(n³), and 13 ridges
+    of O(n³) matrix products (20 for the winner); five n × n matrices of float64 at a time, and up
+    to 64 MiB of decompositions that are kept. With low rank: a few ridges of O(n r²) for each
+    candidate, (3 n + 5 r) r numbers. Cases with an infinite or otherwise invalid value are left
+    out, with a status. Centres of errors are fitted inside the folds. Locations run one after
+    another in compiled code without the GIL.
 
     References
     ----------

@@ -153,7 +153,7 @@ def _fit_location(
         search.refine(best)
     found.ridge[place] = 10.0**best.exponent if settings.ridge is None else settings.ridge
     found.strength[place], found.widening[place] = strength[best.kernel], widening[best.kernel]
-    for s in range(candidates.supports.size):
+    for s in range(candidates.supports.size) if candidates.each else [best.winner]:
         landmarks = search.landmarks(best, s)
         found.landmark[place, s, : len(landmarks)] = landmarks
     for s, code in enumerate(candidates.supports):
@@ -175,6 +175,7 @@ def _candidates(settings: Settings, conditioned: bool, n_quantiles: int) -> Cand
         settings.projection == "energy",
         crps_and_quantiles if n_quantiles else LOSSES[settings.loss],
         1 + n_quantiles,
+        n_quantiles > 0,
     )
 
 

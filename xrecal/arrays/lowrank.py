@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import neg
+from typing import Any
 
 import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
+from ._compiled import kernel
 from .location import Location
 
 SMALLEST = 1e-14
@@ -39,7 +41,8 @@ class Factor:
         self._rows = np.empty((min(64, self._most), location.root.size))
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
-        self._residuals = [self.residual]  # with the first landmarks, however many
+        # With the first landmarks, however many.
+        self._residuals: list[float] = [what_is_left(self._left)[0]]
 
     @property
     def rows(self) -> FloatArray:
@@ -54,7 +57,7 @@ class Factor:
     @property
     def residual(self) -> float:
         """Mean of the diagonal of K - L Lᵀ; 0 where only rounding is left."""
-        return float(self._left.mean()) if self._left.max() > SMALLEST else 0.0
+        return self._residuals[-1]
 
     def start_from(self, landmarks: IntArray) -> None:
         """Take these cases (r,) as the first landmarks, all at once."""
@@ -66,7 +69,7 @@ class Factor:
         self.landmarks = landmarks.tolist()
         explained = np.cumsum(np.einsum("rn,rn->r", self._rows, self._rows)) / self._left.size
         self._residuals = [self._residuals[0], *(self._residuals[0] - explained)]
-        self._residuals[-1] = self.residual
+        self._residuals[-1] = what_is_left(self._left)[0]
         self._square = None
 
     def extend(self, tolerance: float) -> int:
@@ -90,29 +93,19 @@ class Factor:
         columns = np.stack([self._location.column(int(case), *self._kernel) for case in cases])
         columns -= self.rows[:, cases].T @ self.rows
         self._make_room(rank + size)
-        for _ in range(size):
-            at = int(np.argmax(self._left[cases]))
-            case = int(cases[at])
-            if self._left[case] < SHARE * self._left.max() or self.residual <= tolerance:
-                break
-            added = self._rows[rank : len(self.landmarks)]
-            self._add(case, columns[at] - added[:, case] @ added)
+        taken, residuals = np.empty(size, np.int64), np.empty(size)
+        added = take_pivots(
+            columns, cases, self._left, tolerance, self._rows[rank : rank + size], taken, residuals
+        )
+        self.landmarks += taken[:added].tolist()
+        self._residuals += residuals[:added].tolist()
+        self._square = None
 
     def _make_room(self, rank: int) -> None:
         """Room for rows of so many landmarks."""
         if rank > self._rows.shape[0]:
             room = min(max(rank, 2 * self._rows.shape[0]), self._most) - self._rows.shape[0]
             self._rows = np.concatenate([self._rows, np.empty((room, self._left.size))])
-
-    def _add(self, case: int, left: FloatArray) -> None:
-        """Add a case, given what is left of its column of K."""
-        row = left / np.sqrt(self._left[case])
-        self._rows[len(self.landmarks)] = row
-        self._left = np.maximum(self._left - row * row, 0.0)
-        self._left[case] = 0.0
-        self.landmarks.append(case)
-        self._residuals.append(self.residual)
-        self._square = None
 
     def product(self, train: IntArray, out: IntArray) -> FloatArray:
         """``LᵀL`` (r, r) of the rows of the cases to train on, given all others."""
@@ -134,3 +127,46 @@ class Factor:
         among[np.diag_indices_from(among)] += ridge * rows.shape[1]
         inner = np.linalg.solve(among, rows)
         return np.linalg.solve(rows[:, self.landmarks[:rank]], inner)
+
+
+@kernel
+def take_pivots(
+    columns: Any, cases: Any, left: Any, tolerance: float, rows: Any, taken: Any, residuals: Any
+) -> int:
+    """Add cases, given what was left of their columns (k, n) of K, and return how many.
+
+    The worst of them is next, while it has a share of the largest residual of all cases. Fills the
+    rows of the factor, the cases taken and the mean residual after each, and lowers ``left`` (n,).
+    """
+    n, added = left.size, 0
+    residual, largest = what_is_left(left)
+    while added < cases.size and residual > tolerance:
+        at = np.argmax(left[cases])
+        case = cases[at]
+        if left[case] < SHARE * largest:
+            break
+        row = rows[added]
+        row[:] = columns[at]
+        for j in range(added):
+            shared = rows[j, case]
+            for i in range(n):
+                row[i] -= shared * rows[j, i]
+        root = np.sqrt(left[case])
+        for i in range(n):
+            row[i] /= root
+            left[i] = max(left[i] - row[i] * row[i], 0.0)
+        left[case] = 0.0
+        residual, largest = what_is_left(left)
+        taken[added], residuals[added] = case, residual
+        added += 1
+    return added
+
+
+@kernel
+def what_is_left(left: Any) -> Any:
+    """Mean of the diagonal that is left, 0 where that is only rounding, and its largest entry."""
+    largest, total = 0.0, 0.0
+    for each in left:
+        total += each
+        largest = max(largest, each)
+    return total / left.size if largest > SMALLEST else 0.0, largest

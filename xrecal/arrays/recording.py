@@ -66,10 +66,10 @@ def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
         supports: Any,
         out: Any,
     ) -> None:
-        """Make forecasts of signed weights (n, n_held) and record them.
+        """Make forecasts of signed weights (n_held, n) and record them.
 
-        Rows of the scaled problem belong to cases; those left out hold nothing. A projection that
-        needs the support is done for each of them.
+        Columns of the scaled problem belong to cases; those left out hold nothing. A projection
+        that needs the support is done for each of them.
         """
         n = target.size
         beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -80,9 +80,9 @@ def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
             total += root[i] * root[i]
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
-            mass = 0.0
+            mass, scale = 0.0, 1.0 / root[case]
             for i in train:
-                full[i] = signed[i, c] * root[i] / root[case]
+                full[i] = signed[c, i] * root[i] * scale
                 mass += full[i]
             for i in train:
                 full[i] += (1.0 - mass) * root[i] * root[i] / total

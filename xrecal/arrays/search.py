@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
 from .candidates import Best, Candidates
 from .location import Location
+from .minimum import golden_section, parabola
 from .recording import mean_losses, recorder
-from .solvers import FINE, ROUGH, Exact, Solver, Solvers
+from .solvers import CLOSE, ROUGH, Exact, Solver, Solvers
 from .tuning import Folds, Targets, rank_errors, thin_out
 
-# Ridges tried, in powers of ten, and how finely the best one is then located.
+# Ridges tried, in powers of ten.
 GRID_STEP = 0.5
 GRID = np.arange(-6.0, 0.1, GRID_STEP)
 START = -2.0
-SECTION = (3 - np.sqrt(5.0)) / 2  # golden section
 
 # Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
 # solver makes them the main cost.
 TRIED, COMPARED = 500, 2000
 
-NEAR, FAR = 0.01, 0.05
-"""Kernels whose loss is so much larger than the best may be better with other cases, or with
-another ridge."""
+NEAR, FAR = 0.01, 0.03
+"""Kernels and supports whose loss is so much larger than the best may be better with other cases,
+or with another ridge."""
 
 
 class Search:
@@ -53,7 +54,9 @@ class Search:
     def run(self, ridge: float | None) -> Best:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
         best = Best.nothing_yet(self.candidates, self.location.target.size)
-        for g in range(len(self.candidates.kernels)):
+        n_kernels = len(self.candidates.kernels)
+        middle = n_kernels // 2 if self.low_rank else 0  # others than a likely one may be far off
+        for g in sorted(range(n_kernels), key=lambda g: abs(g - middle)):
             self._try_ridges(g, ridge, best)
         if self.low_rank:
             self._compare(best)
@@ -66,30 +69,35 @@ class Search:
         return best
 
     def _try_ridges(self, g: int, ridge: float | None, best: Best) -> None:
-        """Try ridges with one kernel: from a likely one down, then up, while they may be better."""
+        """Try ridges with one kernel: from a likely one up, then down, while they may be better."""
         solver, at = self.solvers[g], best.tried_exponent[g]
         attempt = _Attempt(self, solver, self.targets(g), g, best)
         if ridge is not None:
             attempt(float(np.log10(ridge)))
             return
-        at[:] = start = START if g == 0 else best.exponent[best.winner]
+        at[:] = start = START if np.isinf(best.loss).all() else float(best.exponent[best.winner])
         enough = solver.patience + GRID_STEP / 2
-        for exponent in GRID[start >= GRID][::-1]:
-            if (at - exponent).min() > enough:
-                break
-            if not solver.reaches(10.0**exponent, ROUGH) and exponent < start:
+        attempt(start)
+        if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
+            return
+        for exponent in GRID[start < GRID]:  # first up, as small ridges need many landmarks
+            if (exponent - at[self._promising(best.tried_loss[[g]], NEAR)[0]]).min() > enough:
                 break
             attempt(exponent)
-            if self.low_rank and (best.tried_loss[g] > (1 + FAR) * best.loss).all():
-                return
-        for exponent in GRID[start < GRID]:
-            if (exponent - at).min() > enough:
+        for exponent in GRID[start > GRID][::-1]:
+            far = (at[self._promising(best.tried_loss[[g]], NEAR)[0]] - exponent).min() > enough
+            if far or not solver.reaches(10.0**exponent, ROUGH):
                 break
             attempt(exponent)
 
+    def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
+        """Which losses (G, S) are at most so much larger than the smallest one that counts."""
+        smallest = loss.min(axis=0) if self.candidates.each else loss.min()
+        return np.asarray(loss <= smallest + share * np.abs(smallest))
+
     def _compare(self, best: Best) -> None:
-        """Choose again by more cases among the kernels that are nearly best, in place."""
-        near = best.tried_loss <= (1 + NEAR) * best.tried_loss.min(axis=0)
+        """Choose again by more cases among kernels and supports that are nearly best, in place."""
+        near = self._promising(best.tried_loss, NEAR)
         best.loss[:] = np.inf
         recorded = np.full_like(best.recorded, np.nan)
         for g in map(int, np.flatnonzero(near.any(axis=1))):
@@ -109,26 +117,17 @@ class Search:
         return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
     def refine(self, best: Best) -> None:
-        """Golden section between the neighbours of the winner's grid point, in place."""
+        """Locate the winner's ridge between the neighbours of its grid point, in place."""
         s, supports = best.winner, np.array([best.winner])
         g, recorded = int(best.kernel[s]), np.full_like(best.recorded, np.nan)
         solver, targets = self.solvers[g], self.targets(g)
-        middle, smallest = float(best.exponent[s]), float(best.loss[s])
-        low, high = middle - GRID_STEP, middle + GRID_STEP
-        for _ in range(solver.refinements):
-            exponent = middle + SECTION * (
-                high - middle if high - middle > middle - low else low - middle
-            )
-            self.record(solver, self.compared, targets, exponent, FINE, supports, recorded)
-            loss = float(mean_losses(recorded, supports)[s])
-            if loss < smallest:
-                low, high = (middle, high) if exponent > middle else (low, middle)
-                middle, smallest = exponent, loss
-            elif exponent > middle:
-                high = exponent
-            else:
-                low = exponent
-        best.exponent[s] = middle
+
+        def loss(exponent: float) -> float:
+            self.record(solver, self.compared, targets, exponent, CLOSE, supports, recorded)
+            return float(mean_losses(recorded, supports)[s])
+
+        minimum = parabola if self.low_rank else golden_section
+        best.exponent[s] = minimum(loss, float(best.exponent[s]), float(best.loss[s]), GRID_STEP)
 
     def landmarks(self, best: Best, s: int) -> Sequence[int]:
         """Cases that represent all others in forecasts with what is best for a support."""
@@ -160,7 +159,7 @@ class Search:
         solver = self.solvers[g]
         for exponent in np.unique(exponents[supports])[::-1]:
             at = supports[exponents[supports] == exponent]
-            self.record(solver, folds, targets, float(exponent), FINE, at, recorded)
+            self.record(solver, folds, targets, float(exponent), CLOSE, at, recorded)
 
     def record(
         self,

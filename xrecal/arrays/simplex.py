@@ -106,14 +106,16 @@ def simplex_row(beta: Any, support: Any, out: Any) -> None:
     for b in beta:
         if b > top or np.isnan(b):
             top = b
-    for b in beta:  # sums relative to the largest lose no digits where all are large
-        total += b - top
+    for i in range(kept):  # sums relative to the largest lose no digits where all are large
+        out[i] = beta[i] - top
+        total += out[i]
     shift = (total - 1.0) / kept
-    while True:
+    while True:  # what is at most the shift stays so as this grows, and need not be seen again
         total, count = 0.0, 0
-        for b in beta:
-            if b - top > shift:
-                total += b - top
+        for i in range(kept):
+            if out[i] > shift:
+                total += out[i]
+                out[count] = out[i]
                 count += 1
         if count == 0 or count >= kept:
             break

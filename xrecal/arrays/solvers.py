@@ -16,15 +16,15 @@ from .tuning import Folds, heaviest, left_out_weights
 
 SOLVERS = ("auto", "exact", "lowrank")
 
-EXACT_UP_TO = 2000
+EXACT_UP_TO = 500
 """Cases of a location up to which ``"auto"`` solves exactly."""
 
 MAX_RANK = 1000
 """Landmarks of a location at most."""
 
-ROUGH, FINE = 10.0, 1.0
-"""What may be left of the mean of the diagonal of K, in ridges: while they are tried, and where
-what is best is compared and forecasts are made."""
+ROUGH, CLOSE, FINE = 10.0, 3.0, 1.0
+"""What may be left of the mean of the diagonal of K, in ridges: while they are tried, where the
+best are compared, and where forecasts are made."""
 
 LOOSEST = 0.03
 """And what may be left with the largest ridges."""
@@ -50,12 +50,13 @@ class Solver(Protocol):
 
     patience: float
     """Powers of ten of the ridge below the best one that are searched"""
-    refinements: int
-    """Steps of the golden section that locates the best ridge"""
 
     @property
     def nbytes(self) -> int:
         """Memory of what is kept for the next ridge."""
+
+    def tidy(self) -> None:
+        """Forget what is made again at little cost."""
 
     def reaches(self, ridge: float, slack: float) -> bool:
         """Whether at most so many ridges are left of K, after more work if need be."""
@@ -64,7 +65,7 @@ class Solver(Protocol):
         """Cases that represent all others in forecasts with this ridge; all count without any."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Weights (n, n_held) of the cases to train on, for those that a fold holds out.
+        """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
 
         They belong to the problem scaled by the roots of the case weights.
         """
@@ -74,7 +75,6 @@ class Exact:
     """One eigendecomposition for all ridges and folds, O(n³)."""
 
     patience = math.inf
-    refinements = 7  # narrow the bracket from one power of ten to about 0.06
 
     def __init__(self, location: Location, bandwidth: float, strength: float) -> None:
         self._root = location.root
@@ -85,6 +85,9 @@ class Exact:
     def nbytes(self) -> int:
         """One or two matrices."""
         return self._gram.nbytes * (1 if self._eigen is None else 2)
+
+    def tidy(self) -> None:
+        """Nothing is."""
 
     def reaches(self, ridge: float, slack: float) -> bool:
         """Whatever the ridge."""
@@ -100,10 +103,10 @@ class Exact:
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
         if train.size < n_out:
-            found = np.zeros((self._root.size, n_held))
+            found = np.zeros((n_held, self._root.size))
             block = self._gram[np.ix_(train, train)]
             block[np.diag_indices_from(block)] += shift
-            found[train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])])
+            found[:, train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])]).T
             return found
         return np.asarray(left_out_weights(*self.eigen, out, n_held, shift))
 
@@ -125,7 +128,6 @@ class LowRank:
     """K ≈ L Lᵀ as accurate as the ridge needs, O(n r²)."""
 
     patience = 0.5
-    refinements = 3  # to about 0.3 powers of ten, which the noise of folds is far above
 
     def __init__(
         self,
@@ -145,6 +147,10 @@ class LowRank:
         """The factor and its products."""
         return self.factor.nbytes + sum(product.nbytes for _, product in self._among.values())
 
+    def tidy(self) -> None:
+        """Forget the products."""
+        self._among = {}
+
     def reaches(self, ridge: float, slack: float) -> bool:
         """Whether the landmarks represent all cases so well."""
         self._rank(ridge, slack)
@@ -159,9 +165,9 @@ class LowRank:
         return self.factor.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """``L (LᵀL + λ n)⁻¹ l`` with the factor's rows l of the cases held out.
+        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the factor's rows l of the cases held out.
 
-        Rows of the cases left out are filled too, and not to be used.
+        Columns of the cases left out are filled too, and not to be used.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -169,7 +175,7 @@ class LowRank:
         rows = self.factor.rows[:rank]
         among = self._product(f, train, out, rank)[:rank, :rank].copy()
         among[np.diag_indices_from(among)] += ridge * train.size * heaviest(self._root, train)
-        return np.asarray(rows.T @ np.linalg.solve(among, rows[:, out[:n_held]]))
+        return np.asarray(np.linalg.solve(among, rows[:, out[:n_held]]).T @ rows)
 
     def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
@@ -198,6 +204,8 @@ class Solvers:
         widening, strength = self._kernels[g]
         kernel = self._location, self._bandwidth * widening, strength
         found = self._kept.pop(g, None)
+        for other in self._kept.values():
+            other.tidy()
         while self._kept and sum(s.nbytes for s in (found, *self._kept.values()) if s) > KEPT:
             oldest = next(iter(self._kept))
             dropped = self._kept.pop(oldest)

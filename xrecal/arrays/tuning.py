@@ -153,30 +153,25 @@ def heaviest(root: Any, train: Any) -> float:
 
 @kernel
 def left_out_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
-    """Weights (n, n_held) of all cases for the first of those left out.
+    """Weights (n_held, n) of all cases for the first of those left out.
 
     ``values`` and ``vectors`` are those of the kernel matrix K.
 
     One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and
-    left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Rows of cases left out hold no
+    left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Columns of cases left out hold no
     weights.
     """
     n, size = values.size, out.size
-    shrunk, right = np.empty((n, n)), np.empty((n, size))
-    for i in range(n):
+    shrunk = np.empty((size, n))
+    for i in range(size):
         for j in range(n):
-            shrunk[i, j] = vectors[i, j] / (max(values[j], 0.0) + shift)
-    for j in range(size):
-        for i in range(n):
-            right[i, j] = vectors[out[j], i]
-    columns = np.dot(shrunk, right)
+            shrunk[i, j] = vectors[out[i], j] / (max(values[j], 0.0) + shift)
+    rows = np.dot(shrunk, vectors.T)
     block = np.empty((size, size))
     for i in range(size):
         for j in range(size):
-            block[i, j] = -columns[out[i], j]
+            block[i, j] = -rows[i, out[j]]
     # The inverse of this small block, as compiling a solver would take three seconds.
-    inverse, held = np.linalg.inv(block), np.empty((size, n_held))
-    for i in range(size):
-        for c in range(n_held):
-            held[i, c] = inverse[i, c]
-    return np.dot(columns, held)
+    inverse, held = np.linalg.inv(block), np.empty((n_held, size))
+    held[:] = inverse[:n_held]
+    return np.dot(held, rows)
