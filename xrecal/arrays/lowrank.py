@@ -63,7 +63,7 @@ class Factor:
         """Take these cases (r,) as the first landmarks, all at once."""
         columns = np.stack([self._location.column(case, *self._kernel) for case in landmarks])
         root = np.linalg.cholesky(columns[:, landmarks])
-        self._rows = np.linalg.solve(root, columns)
+        self._rows = np.linalg.inv(root) @ columns
         self._left = np.maximum(self._left - np.einsum("rn,rn->n", self._rows, self._rows), 0.0)
         self._left[landmarks] = 0.0
         self.landmarks = landmarks.tolist()
@@ -117,16 +117,17 @@ class Factor:
         part = self.rows[:, out]
         return self._square - part @ part.T
 
-    def operator(self, ridge: float, rank: int) -> FloatArray:
-        """Matrix (r, n) from similarities to the first landmarks to signed weights of the cases.
+    def operators(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray]:
+        """Matrices (r, r) and (r, n) from similarities to the first landmarks to signed weights.
 
         With ``z = C⁻¹ k_p`` and ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ z``.
+        They are the same whatever the forecasts, and so is then each forecast's rounding.
         """
         rows = self.rows[:rank]
         among = rows @ rows.T
         among[np.diag_indices_from(among)] += ridge * rows.shape[1]
-        inner = np.linalg.solve(among, rows)
-        return np.linalg.solve(rows[:, self.landmarks[:rank]], inner)
+        root = rows[:, self.landmarks[:rank]]
+        return np.linalg.solve(root, np.linalg.inv(among)), rows
 
 
 @kernel

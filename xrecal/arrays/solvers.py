@@ -16,7 +16,7 @@ from .tuning import Folds, heaviest, left_out_weights
 
 SOLVERS = ("auto", "exact", "lowrank")
 
-EXACT_UP_TO = 500
+EXACT_UP_TO = 250
 """Cases of a location up to which ``"auto"`` solves exactly."""
 
 MAX_RANK = 1000

@@ -76,10 +76,10 @@ def ckme_weights(
     Notes
     -----
     Rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per location, O(n³), for all T
-    forecasts; each then costs O(n m + n²). Signed weights
-    :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get :math:`1 - \sum\beta` added in
-    proportion to the case weights, the regression around the climatological mean embedding,
-    before the projection.
+    forecasts; each then costs O(n m + n²). With r landmarks that is O(n r²) and O(r m + n r).
+    Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get
+    :math:`1 - \sum\beta` added in proportion to the case weights, the regression around the
+    climatological mean embedding, before the projection.
     """
     check_kernel(kernel)
     check_choice("projection", projection, PROJECTIONS)
@@ -157,7 +157,7 @@ class _Ensembles:
         known = self._landmarks()
         one = locate(cases, cell, laplace=self.laplace, low_rank=known.size > 0, squared=squared)
         one = replace(one, precision=self._precision())
-        chosen, operator = self._solve(one, known)
+        chosen, operators = self._solve(one, known)
         centre, spread = self._centres(cases.mean, cases.variance, cases.features)
         error = (one.target - centre[:n]) / spread[:n]
         order = np.argsort(error)
@@ -166,7 +166,10 @@ class _Ensembles:
         bounds = float(fitted.lower[place]), float(fitted.upper[place])
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
-            signed = self._similarities(rows, chosen, across, one) @ operator * one.root
+            signed = self._similarities(rows, chosen, across, one)
+            for operator in operators:
+                signed = signed @ operator
+            signed *= one.root
             found = np.empty((signed.shape[0], n))
             points = np.empty_like(found)
             fill_rows(
@@ -187,8 +190,10 @@ class _Ensembles:
         found: IntArray = place[landmark[landmark >= 0]]
         return np.asarray(found[found >= 0])
 
-    def _solve(self, one: Location, known: IntArray) -> tuple[slice | IntArray, FloatArray]:
-        """Cases to compare with, and the matrix from similarities to signed weights."""
+    def _solve(
+        self, one: Location, known: IntArray
+    ) -> tuple[slice | IntArray, tuple[FloatArray, ...]]:
+        """Cases to compare with, and matrices from similarities to signed weights."""
         fitted, place = self.fitted, self.place
         kernel = float(fitted.bandwidth[place]), float(fitted.strength[place])
         ridge = float(fitted.ridge[place])
@@ -196,11 +201,11 @@ class _Ensembles:
             solver = LowRank(one, *kernel, known)
             # Cases that came by an update may need some of their own.
             landmarks = solver.landmarks_for(ridge)
-            return np.array(landmarks), solver.factor.operator(ridge, len(landmarks))
+            return np.array(landmarks), solver.factor.operators(ridge, len(landmarks))
         one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
         gram = one.gram(*kernel)
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
-        return slice(gram.shape[0]), np.linalg.inv(gram)
+        return slice(gram.shape[0]), (np.linalg.inv(gram),)
 
     def _precision(self) -> FloatArray:
         return np.asarray(self.fitted.precision[self.place], np.float64)

@@ -91,7 +91,7 @@ class CKME(Conditioned, MemberPerCase):
     solver : {"auto", "exact", "lowrank"}
         How weights are solved for: exactly, O(n³) time for n cases; or with at most 1000 cases as
         landmarks of all, O(n r²) time for r landmarks, as many as the ridge needs, and settings
-        chosen on a part of the held-out cases. "auto": exactly up to 500 cases of a location
+        chosen on a part of the held-out cases. "auto": exactly up to 250 cases of a location
         and with the Laplace kernel, which landmarks serve badly.
     support : {"observations", "errors", "auto"}
         Where members may lie. Past observations, which no forecast then exceeds; errors around a
