@@ -8,6 +8,7 @@ import xrecal
 from xrecal import arrays
 from xrecal.arrays.centre import SUPPORTS as CODES
 from xrecal.arrays.embedding import Settings
+from xrecal.arrays.solvers import EXACT_UP_TO
 from xrecal.dims import CaseAxis
 from xrecal.methods.ckme import STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 from xrecal.methods.embedding import CENTRES, complete_fit
@@ -118,7 +119,7 @@ def test_the_state_holds_what_is_chosen(settings, n_features, names):
     assert set(parameters) == names | {"landmark"}
     assert "landmark" not in xrecal.CKME(**settings, solver="exact").parameters(n_features)
     assert parameters["landmark"].sizes(3000) == {"rank": 1000}
-    assert parameters["landmark"].sizes(500) == {"rank": 1}
+    assert parameters["landmark"].sizes(EXACT_UP_TO) == {"rank": 1}
     assert parameters["bandwidth"].in_units_of_variable
     if "centre" in names:
         assert parameters["centre"].dims == {"coefficient": 4 + 2 * n_features}
