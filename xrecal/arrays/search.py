@@ -58,8 +58,10 @@ class Search:
         middle = n_kernels // 2 if self.low_rank else 0  # others than a likely one may be far off
         for g in sorted(range(n_kernels), key=lambda g: abs(g - middle)):
             self._try_ridges(g, ridge, best)
+        if self.thinned:
+            self._choose_again(best, (0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP))
         if self.low_rank:
-            self._compare(best)
+            self._record_best(best)
         return best
 
     def take(self, ridge: float) -> Best:
@@ -95,20 +97,37 @@ class Search:
         smallest = loss.min(axis=0) if self.candidates.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
-    def _compare(self, best: Best) -> None:
-        """Choose again by more cases among kernels and supports that are nearly best, in place."""
+    def _choose_again(self, best: Best, steps: tuple[float, ...]) -> None:
+        """Try with more cases what is nearly best, and ridges so many steps away, in place."""
         near = self._promising(best.tried_loss, NEAR)
         best.loss[:] = np.inf
         recorded = np.full_like(best.recorded, np.nan)
         for g in map(int, np.flatnonzero(near.any(axis=1))):
-            supports, exponents = np.flatnonzero(near[g]), best.tried_exponent[g]
-            self._record_all(self.compared, self.targets(g), g, exponents, supports, recorded)
-            losses = mean_losses(recorded, supports)
-            for s in supports:
-                loss = losses[s]
-                if loss < best.loss[s]:
-                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponents[s], loss
-                    best.recorded[s] = recorded[s]
+            solver, supports = self.solvers[g], np.flatnonzero(near[g])
+            at = np.unique(np.add.outer(best.tried_exponent[g, supports], steps))
+            smallest = np.full(supports.size, np.inf)
+            for exponent in at[at <= GRID[-1]][::-1].tolist():  # small ridges take most time
+                if not solver.reaches(10.0**exponent, ROUGH):
+                    break
+                self.record(
+                    solver, self.compared, self.targets(g), exponent, ROUGH, supports, recorded
+                )
+                best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
+                losses = mean_losses(recorded, supports)
+                for s in supports[losses[supports] < best.loss[supports]]:
+                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, losses[s]
+                if (losses[supports] > smallest).all():
+                    break
+                smallest = np.minimum(smallest, losses[supports])
+
+    def _record_best(self, best: Best) -> None:
+        """Record more closely what is best, in place: for each support, or for the best one."""
+        wanted = np.arange(best.loss.size) if self.candidates.each else np.array([best.winner])
+        for g in map(int, np.unique(best.kernel[wanted])):
+            supports = wanted[best.kernel[wanted] == g]
+            targets = self.targets(g)
+            self._record_all(self.compared, targets, g, best.exponent, supports, best.recorded)
+            best.loss[supports] = mean_losses(best.recorded, supports)[supports]
 
     def on_edge(self, best: Best) -> bool:
         """Whether the winner's ridge is the smallest or largest that could be tried."""

@@ -22,9 +22,9 @@ EXACT_UP_TO = 250
 MAX_RANK = 1000
 """Landmarks of a location at most."""
 
-ROUGH, CLOSE, FINE = 10.0, 3.0, 1.0
+ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
 """What may be left of the mean of the diagonal of K, in ridges: while they are tried, where the
-best are compared, and where forecasts are made."""
+best one is located, and where forecasts are made."""
 
 LOOSEST = 0.03
 """And what may be left with the largest ridges."""
