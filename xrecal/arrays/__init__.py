@@ -15,6 +15,8 @@ lowrank       columns of landmarks -> factor of the kernel matrix
 solvers       kernel matrix, or its factor, and ridge -> signed weights
 tuning        folds, and what each of them trains on
 recording     signed weights -> held-out forecasts
+candidates    what may be chosen at a location, and what is best so far
+minimum       where a loss is smallest between points of a grid
 search        ... -> kernel, support and ridge with the smallest loss
 ckme          cases -> fitted embedding at every location
 weights       fitted embedding + new forecasts -> weighted ensembles
