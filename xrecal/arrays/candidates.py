@@ -25,8 +25,10 @@ class Candidates:
     """Signed weights to probabilities"""
     on_support: bool
     """Whether the projection depends on the support"""
+    loss: Any
+    """What a held-out forecast is judged by"""
     record: Any
-    """What is kept of a held-out forecast: a loss, perhaps quantiles"""
+    """What is kept of it: that loss, and perhaps quantiles"""
     width: int
     """How many numbers that is"""
     each: bool

@@ -173,6 +173,7 @@ def _candidates(settings: Settings, conditioned: bool, n_quantiles: int) -> Cand
         past_observations if settings.supports == ("observations",) else fit_centre,
         PROJECTIONS[settings.projection],
         settings.projection == "energy",
+        LOSSES["crps" if n_quantiles else settings.loss],
         crps_and_quantiles if n_quantiles else LOSSES[settings.loss],
         1 + n_quantiles,
         n_quantiles > 0,

@@ -48,7 +48,10 @@ class Search:
         self.thinned = self.low_rank and location.target.size > TRIED
         self.folds = thin_out(folds, TRIED) if self.thinned else folds
         self.compared = thin_out(folds, COMPARED) if self.thinned else folds
-        self.recorder = recorder(candidates.project, candidates.on_support, candidates.record)
+        projection = candidates.project, candidates.on_support
+        self.recorder = recorder(*projection, candidates.record)
+        # Of low rank what is best is recorded again, more closely.
+        self.rough = recorder(*projection, candidates.loss) if self.low_rank else self.recorder
         self._targets: dict[bool, Targets] = {}
 
     def run(self, ridge: float | None) -> Best:
@@ -193,14 +196,15 @@ class Search:
         """Record what is forecast for the cases held out, into (S, n, width)."""
         ridge, where = 10.0**exponent, self.location
         known = targets, where.target, *self.bounds, where.theta, supports, recorded
+        code = self.rough if slack == ROUGH else self.recorder
         left: Sequence[int] = range(folds.n_out.size)
         if isinstance(solver, Exact):
             left = solver.solved_directly(folds)
             if len(left) < folds.n_out.size:
-                self.recorder.folds(*solver.eigen, ridge, where.root, folds, *known)
+                code.folds(*solver.eigen, ridge, where.root, folds, *known)
         for f in left:
             signed = solver.signed(folds, f, ridge, slack)
-            self.recorder.fold(signed, where.root, folds, f, *known)
+            code.fold(signed, where.root, folds, f, *known)
 
     def targets(self, g: int) -> Targets:
         """Errors in the folds searched over; they train on the same cases, thinned out or not."""
