@@ -51,6 +51,12 @@ def recorder(project: Any, on_support: bool, record: Any) -> Recorder:
 
 @cache
 def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
+    fold = _of_one_fold(project, on_support, record)
+    return Recorder(fold, _of_all_folds(fold))
+
+
+def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
+    """Compile the recording of one fold."""
 
     @kernel
     def record_fold(
@@ -103,6 +109,12 @@ def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
                     project(beta[:k], points[:k], row[:k])
                 record(row[:k], points[:k], theta, target[case], out[s, case])
 
+    return record_fold
+
+
+def _of_all_folds(record_fold: Any) -> Any:
+    """Compile the recording of all folds with that of one."""
+
     @kernel
     def record_folds(
         values: Any,
@@ -132,4 +144,4 @@ def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
                 signed, root, folds, f, targets, target, low, high, theta, supports, out
             )  # fmt: skip
 
-    return Recorder(record_fold, record_folds)
+    return record_folds
