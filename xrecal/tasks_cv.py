@@ -79,7 +79,7 @@ class CrossValidationTask:
 
     def _predict(self, cases: Cases, fold: Fold) -> FloatArray:
         """Scores (L, T, ...) of the cases that a split tests."""
-        from .arrays.pit import hash_uniform
+        from .arrays.draws import hash_uniform
 
         train, new = select_cases(cases, fold.train), as_new(cases, fold)
         fitted = fold.method.fit_locations(train, self.min_samples)

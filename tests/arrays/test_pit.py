@@ -5,12 +5,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from xrecal.arrays import normal_quantile
+from xrecal.arrays import hash_uniform, normal_quantile
 from xrecal.arrays.forms import Forecasts
 from xrecal.arrays.pit import (
     SMALLEST_LEVEL,
     conformal_levels,
-    hash_uniform,
     pit_values,
     recalibrated_members,
 )

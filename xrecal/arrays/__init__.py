@@ -23,6 +23,7 @@ weights       fitted embedding + new forecasts -> weighted ensembles
 simplex       signed weights -> probabilities
 pool          held-out forecasts of several methods -> weights of their mixture
 weighted      probabilities + members -> statistics of a weighted ensemble
+draws         random numbers that depend on seed, location and case alone
 members       equally likely members in a random order
 scores        forecasts + observations -> CRPS
 significance  differences of scores -> standard errors, p-values
@@ -80,7 +81,8 @@ _HOME = {
     "idr_weights": "idr",
     "index_of": "idr",
     "conformal_levels": "pit",
-    "hash_uniform": "pit",
+    "hash_uniform": "draws",
+    "uniform_at": "draws",
     "pit_values": "pit",
     "recalibrated_members": "pit",
     "find_bounds": "bounds",

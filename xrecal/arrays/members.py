@@ -9,7 +9,7 @@ import numpy as np
 from xrecal.typing import FloatArray, IntArray
 
 from ._compiled import inner, kernel
-from .pit import GOLDEN, MIXING, splitmix64
+from .draws import GOLDEN, MIXING, keys_at, splitmix64
 
 (SHIFT_1, FACTOR_1), (SHIFT_2, FACTOR_2) = (
     (np.uint64(shift), np.uint64(factor)) for shift, factor in MIXING
@@ -61,9 +61,7 @@ def shuffled_members(
                 f"{name} must be integers of shape {shuffled.shape[:-1]}, "
                 f"got {found.dtype} of shape {found.shape}"
             )
-    start = splitmix64(np.array([int(seed) % 2**64], np.uint64), np.zeros(1, np.uint64))
-    keys = splitmix64(start, np.asarray(locations).astype(np.uint64))
-    keys = splitmix64(keys, np.asarray(cases).astype(np.uint64))
+    keys = splitmix64(keys_at(seed, locations), np.asarray(cases).astype(np.uint64))
     rows = shuffled.reshape(-1, shuffled.shape[-1])
     _shuffle_rows(rows, np.ascontiguousarray(keys.reshape(-1)))
     return shuffled
@@ -71,7 +69,7 @@ def shuffled_members(
 
 @inner
 def _splitmix64(state: Any, position: Any) -> Any:
-    """Output of SplitMix64, as :func:`xrecal.arrays.pit.splitmix64`."""
+    """Output of SplitMix64, as :func:`xrecal.arrays.draws.splitmix64`."""
     bits = state + (position + ONE) * GOLDEN
     bits = (bits ^ (bits >> SHIFT_1)) * FACTOR_1
     bits = (bits ^ (bits >> SHIFT_2)) * FACTOR_2

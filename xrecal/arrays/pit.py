@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 from .cases import location_blocks
 from .forms import VALID, Forecasts, verdicts
@@ -16,10 +16,6 @@ from .weighted import LEVEL_ROUNDING, weighted_quantile
 
 SMALLEST_LEVEL = 2.0**-53
 """Levels of normal forecasts stay this far inside (0, 1): quantiles within 8.2 deviations."""
-
-# SplitMix64: the step of its counter, and multipliers and shifts of its output.
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
@@ -88,58 +84,6 @@ def _valid(forecasts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatAr
         scale = np.ascontiguousarray(np.where(left_out, 0.0, scale), np.float64)
     mass[left_out] = 0.0
     return np.ascontiguousarray(np.where(left_out, 0.0, loc), np.float64), scale, mass
-
-
-def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
-    """Reproducible uniform numbers that depend on seed, location and case, on nothing else.
-
-    Parameters
-    ----------
-    seed : int
-        Any integer; it counts modulo 2^64.
-    location_numbers : array of int, shape (L,)
-        Number of each location in the whole data set, so that chunks make no difference.
-    n : int
-        Number of cases at each location.
-
-    Returns
-    -------
-    array of float64, shape (L, n)
-        Multiples of 2^-53 inside (0, 1).
-
-    Raises
-    ------
-    ValueError
-        If the location numbers are no integers along one axis.
-
-    Notes
-    -----
-    O(1) a number. Each location has the SplitMix64 stream of a key made from seed and location.
-
-    References
-    ----------
-    .. [1] Steele, Lea & Flood (2014), Fast splittable pseudorandom number generators.
-       https://doi.org/10.1145/2660193.2660195
-    """
-    numbers = np.asarray(location_numbers)
-    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-        raise ValueError(
-            "location_numbers must be integers of shape (L,), "
-            f"got {numbers.dtype} of shape {numbers.shape}"
-        )
-    start = splitmix64(np.array([int(seed) % 2**64], dtype=np.uint64), np.zeros(1, np.uint64))
-    key = splitmix64(start, numbers.astype(np.uint64))
-    bits = splitmix64(key[:, np.newaxis], np.arange(n, dtype=np.uint64))
-    return ((bits >> np.uint64(12)) + 0.5) * 2.0**-52
-
-
-def splitmix64(state: IntArray, position: IntArray) -> IntArray:
-    """Outputs of SplitMix64 at positions from 0 of the streams that start in a state, uint64."""
-    with np.errstate(over="ignore"):
-        bits = state + (position + np.uint64(1)) * GOLDEN
-        for shift, multiplier in MIXING:
-            bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(multiplier)
-    return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
 def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from xrecal.arrays.pit import hash_uniform, splitmix64
+from xrecal.arrays.draws import hash_uniform, splitmix64, uniform_at
 
 
 def test_splitmix64_has_the_published_outputs():
@@ -51,3 +51,9 @@ def test_errors():
     for numbers in (np.zeros(3), np.zeros((2, 2), np.int64)):
         with pytest.raises(ValueError, match=r"location_numbers must be integers of shape \(L,\)"):
             hash_uniform(0, numbers, 3)
+
+
+def test_uniform_at_any_place_is_the_hash():
+    everything = hash_uniform(5, np.arange(9), 12)
+    locations, cases = np.array([[8], [3]]), np.array([11, 0, 4])
+    np.testing.assert_array_equal(uniform_at(5, locations, cases), everything[locations, cases])

@@ -1,0 +1,87 @@
+"""Reproducible random numbers: a hash of the seed, the location and the case, nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.typing import FloatArray, IntArray
+
+# SplitMix64: the step of its counter, and multipliers and shifts of its output.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+
+
+def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
+    """Reproducible uniform numbers that depend on seed, location and case, on nothing else.
+
+    Parameters
+    ----------
+    seed : int
+        Any integer; it counts modulo 2^64.
+    location_numbers : array of int, shape (L,)
+        Number of each location in the whole data set, so that chunks make no difference.
+    n : int
+        Number of cases at each location.
+
+    Returns
+    -------
+    array of float64, shape (L, n)
+        Multiples of 2^-53 inside (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If the location numbers are no integers along one axis.
+
+    Notes
+    -----
+    O(1) a number. Each location has the SplitMix64 stream of a key made from seed and location.
+
+    References
+    ----------
+    .. [1] Steele, Lea & Flood (2014), Fast splittable pseudorandom number generators.
+       https://doi.org/10.1145/2660193.2660195
+    """
+    numbers = np.asarray(location_numbers)
+    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+        raise ValueError(
+            "location_numbers must be integers of shape (L,), "
+            f"got {numbers.dtype} of shape {numbers.shape}"
+        )
+    return uniform_at(seed, numbers[:, np.newaxis], np.arange(n))
+
+
+def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> FloatArray:
+    """The numbers of :func:`hash_uniform` for any locations and cases, which broadcast.
+
+    Parameters
+    ----------
+    seed : int
+        Any integer; it counts modulo 2^64.
+    locations, cases : array_like of int >= 0
+        Number of the location and of the case in the whole data set.
+
+    Returns
+    -------
+    array of float64, the shape of both together
+        Multiples of 2^-53 inside (0, 1).
+    """
+    keys = keys_at(seed, locations)
+    bits = splitmix64(keys, np.asarray(cases).astype(np.uint64))
+    return ((bits >> np.uint64(12)) + 0.5) * 2.0**-52
+
+
+def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:
+    """State of the stream of each location, uint64."""
+    start = splitmix64(np.array([int(seed) % 2**64], dtype=np.uint64), np.zeros(1, np.uint64))
+    return splitmix64(start, np.asarray(locations).astype(np.uint64))
+
+
+def splitmix64(state: IntArray, position: IntArray) -> IntArray:
+    """Outputs of SplitMix64 at positions from 0 of the streams that start in a state, uint64."""
+    with np.errstate(over="ignore"):
+        bits = state + (position + np.uint64(1)) * GOLDEN
+        for shift, multiplier in MIXING:
+            bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(multiplier)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
