@@ -3,7 +3,8 @@ import pytest
 import xarray as xr
 
 from xrecal.arrays import cases
-from xrecal.tasks import StatisticTask, crps_of, mean_of, quantiles_of, std_of, together
+from xrecal.reductions import crps_of, mean_of, quantiles_of, std_of
+from xrecal.tasks import StatisticTask, together
 
 from .strategies import FORMS, METHODS, ensemble_and_truth, new_cases
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
 
-from . import cross_validation, diagnostics, ensembles, products, recalibrate
+from . import cross_validation, ensembles, products, recalibrate
+from .accessor_evidence import Evidence
 from .covariates import Given
 from .forms import Labelled
 from .methods import Method
@@ -20,7 +21,7 @@ from .recalibrator import Recalibrator
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
 
-class _Recal(Generic[T]):
+class _Recal(Evidence[T]):
     """Recalibrate, describe and score the forecasts held here; see :mod:`xrecal`."""
 
     def __init__(self, obj: T) -> None:
@@ -118,16 +119,6 @@ class _Recal(Generic[T]):
     def members(self, n: int, *, seed: int = 0, member_dim: Hashable | None = None) -> Labelled:
         """Equally likely members of each forecast; see :func:`xrecal.products.members`."""
         return products.members(self._obj, n, seed=seed, member_dim=member_dim)
-
-    def crps(
-        self,
-        observations: Observations,
-        dim: Hashable | Sequence[Hashable] | None = None,
-        *,
-        member_dim: Hashable | None = None,
-    ) -> Labelled:
-        """Score against what verified; see :func:`xrecal.diagnostics.crps`."""
-        return diagnostics.crps(self._obj, observations, dim, member_dim=member_dim)
 
 
 @xr.register_dataarray_accessor("recal")

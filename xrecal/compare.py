@@ -22,7 +22,7 @@ from .methods import CKME, EMOS, Climatology, LinearPool, Method
 from .pairing import pair_cases
 from .parallel import require_one_chunk
 from .recalibrate import checked, fit
-from .tasks import crps_of
+from .reductions import crps_of
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
 """Methods that are compared if none are named."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from .attributes import shown_units
+from .table import Table, shown_p
 
 RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
@@ -47,41 +47,20 @@ class Comparison(xr.Dataset):
         """Table of scores over all locations, each weighted by its number of cases."""
         if not self._is_whole():
             return super().__repr__()
-        head, rows, foot = self._table()
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        lines = [
-            "  ".join(
-                [row[0].ljust(widths[0])]
-                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            )
-            for row in (head, *rows)
-        ]
-        return "\n".join([*lines, foot])
+        return self._table().text()
 
     def _repr_html_(self) -> str:
         """The same table in a notebook."""
         if not self._is_whole():
             return super()._repr_html_()
-        head, rows, foot = self._table()
-        right = ' style="text-align: right"'
-
-        def line(row: list[str], tag: str) -> str:
-            first = f'<{tag} style="text-align: left">{escape(row[0])}</{tag}>'
-            rest = (f"<{tag}{right}>{escape(cell)}</{tag}>" for cell in row[1:])
-            return f"<tr>{first}{''.join(rest)}</tr>"
-
-        body = "".join(line(row, "td") for row in rows)
-        return (
-            f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"
-            f"<p>{escape(foot)}</p>"
-        )
+        return self._table().html()
 
     def _is_whole(self) -> bool:
         """Whether it holds what the table needs, which a selection may have taken away."""
         known = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
         return known and set(REFERENCES) <= set(self.indexes["method"])
 
-    def _table(self) -> tuple[list[str], list[list[str]], str]:
+    def _table(self) -> Table:
         """Head, rows and foot."""
         others = [d for d in self["crps"].dims if d != "method"]
         cases = self["n_cases"]
@@ -103,7 +82,7 @@ class Comparison(xr.Dataset):
             p = self._over_locations(f"p_{reference}", others)
             if p is not None:
                 own = labels.index(reference)
-                add("p", ["" if i == own else _shown_p(value) for i, value in enumerate(p)])
+                add("p", ["" if i == own else shown_p(value) for i, value in enumerate(p)])
         if {"fit_seconds", "apply_seconds"} <= set(self):
             seconds = self["fit_seconds"] + self["apply_seconds"].fillna(0)
             add("seconds", [f"{value:.3g}" for value in seconds.to_numpy()])
@@ -111,7 +90,7 @@ class Comparison(xr.Dataset):
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
         told = self.attrs.get("cross_validation")
         foot += f", cross-validated {told}" if told else ""
-        return head, [list(row) for row in zip(*columns, strict=True)], foot
+        return Table(head, list(zip(*columns, strict=True)), foot)
 
     def _over_locations(self, name: str, others: list[Hashable]) -> np.ndarray | None:
         """What a variable says about all locations together; None if that is not known."""
@@ -120,10 +99,6 @@ class Comparison(xr.Dataset):
         whole = int(self["n_cases"].sum()) == self.attrs.get("n_scores")
         name = f"overall_{name}"
         return self[name].to_numpy() if whole and name in self else None
-
-
-def _shown_p(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.2g}"
 
 
 class Timed(NamedTuple):

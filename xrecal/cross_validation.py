@@ -105,18 +105,14 @@ def cross_validate(
     method = checked(method, condition_on, min_samples)
     score, size = _score(output, q)
     options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
-    told = f"by={by!r}" + "".join(
-        f", {name}={_plain(value)}"
-        for name, value in options.items()
-        if value is not None and (name != "blocks" or (by != "year" and window is None))
-    )
+    told = told_of(by, options)
     results = {}
     for name, (form, observed) in pair_variables(
         hindcast, observations, member_dim, name="hindcast"
     ).items():
-        prepared = prepare(form, observed, method, dim, covariates, min_samples)
-        folds = _folds(method, prepared, by, options, min_samples)
-        result = _in_user_order(_run(prepared, folds, score, size, min_samples, by), form, prepared)
+        result = predict_unseen(
+            form, observed, method, score, size, dim, by, options, covariates, min_samples
+        )
         result.attrs = {**_attributes(form, observed, output), "cross_validation": told}
         if output == "quantile":
             result = result.assign_coords(quantile=np.atleast_1d(np.asarray(q, np.float64)))
@@ -130,6 +126,37 @@ def cross_validate(
         return result.rename(hindcast.name if output == "quantile" else output)
     attrs = {**hindcast.attrs, "cross_validation": told}
     return xr.Dataset(results, attrs=history_line(attrs, what))
+
+
+def told_of(by: str, options: Mapping[str, Any]) -> str:
+    """Splits in words, as they would be typed."""
+    return f"by={by!r}" + "".join(
+        f", {name}={_plain(value)}"
+        for name, value in options.items()
+        if value is not None and (name != "blocks" or (by != "year" and options["window"] is None))
+    )
+
+
+def predict_unseen(
+    form: Form,
+    observed: xr.DataArray,
+    method: Method,
+    score: Score,
+    size: int | None,
+    dim: Hashable | None,
+    by: By,
+    options: Mapping[str, Any],
+    covariates: Given,
+    min_samples: int,
+) -> xr.DataArray:
+    """What ``score`` makes of each case, predicted by fits that have not seen it.
+
+    One number a case, or ``size`` of them along ``quantile`` in place of the members.
+    """
+    prepared = prepare(form, observed, method, dim, covariates, min_samples)
+    folds = _folds(method, prepared, by, options, min_samples)
+    result = _run(prepared, folds, score, size, min_samples, by)
+    return _in_user_order(result, form, prepared)
 
 
 def _score(output: str, q: float | Sequence[float] | np.ndarray) -> tuple[Score, int | None]:

@@ -13,7 +13,8 @@ from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms
 from .labels import require_equal_labels
 from .parallel import require_one_chunk, run_blockwise, work_on
-from .tasks import NEW_MEMBER, Reduction, StatisticTask, mean_of, quantiles_of, std_of
+from .reductions import Reduction, mean_of, quantiles_of, std_of
+from .tasks import NEW_MEMBER, StatisticTask
 
 
 def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:

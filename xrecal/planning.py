@@ -21,9 +21,9 @@ from .predict import run_on_forecasts
 from .probe import Setup, probe_of
 from .recalibrate import DEFAULT, Prepared, checked, prepare
 from .recalibrator import CASE, FittedVariable
+from .reductions import mean_of
 from .resources import apply_workspace, find_resources, fit_workspace
 from .state import fit_state
-from .tasks import mean_of
 
 if TYPE_CHECKING:
     from .recalibrator import Recalibrator

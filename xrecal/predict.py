@@ -23,10 +23,7 @@ from .matching import (
 from .pairing import Observations, pair_cases
 from .parallel import run_blockwise, work_on
 from .recalibrator import CASE, FittedVariable, Recalibrator
-from .tasks import (
-    COVARIATE,
-    NEW_MEMBER,
-    PredictTask,
+from .reductions import (
     Reduction,
     crps_of,
     members_and_weights,
@@ -34,6 +31,7 @@ from .tasks import (
     quantiles_of,
     weights_of,
 )
+from .tasks import COVARIATE, NEW_MEMBER, PredictTask
 
 SLOT = "slot"
 """Dimension of the members of a result inside a task, where forecasts have their own."""

@@ -18,7 +18,7 @@ from .products import (
     numbers_of,
     read_thresholds,
 )
-from .tasks import Reduction, exceedance_of, mean_of, std_of
+from .reductions import Reduction, exceedance_of, mean_of, std_of
 
 if TYPE_CHECKING:
     from .recalibrator import FittedVariable, Recalibrator

@@ -17,7 +17,7 @@ from .forms import Form, Labelled
 from .labels import require_equal_labels
 from .methods.base import equal_mass_levels, is_whole
 from .parallel import require_one_chunk
-from .tasks import Reduction, exceedance_of, members_of
+from .reductions import Reduction, exceedance_of, members_of
 from .units import check_units
 
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
@@ -227,6 +227,11 @@ def check_count(n: int, seed: int) -> None:
     """Raise ValueError unless the number of members and the seed are whole."""
     if not is_whole(n) or n < 1:
         raise ValueError(f"n must be a whole number of members from 1 on, got {n!r}")
+    check_seed(seed)
+
+
+def check_seed(seed: int) -> None:
+    """Raise ValueError unless the seed is whole."""
     if not is_whole(seed):
         raise ValueError(f"seed must be a whole number, got {seed!r}")
 

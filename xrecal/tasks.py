@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .dims import CaseAxis
 from .methods import Method
 from .methods.base import Cases, Covariates, NewCases
-from .typing import FloatArray, IntArray
+from .reductions import Reduction
+from .typing import FloatArray
 
 if TYPE_CHECKING:
-    from .arrays.distributions import Distribution, Empirical, Normal
-
-Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
-"""Distributions (L, T) and, where given, arrays (L, T, ...), to arrays (L, T, ...)."""
+    from .arrays.distributions import Distribution, Normal
 
 COVARIATE = "covariate_"
 """Prefix of covariates among the variables of the state."""
@@ -163,61 +161,6 @@ def _spread(
     """An array with ``n_core`` last axes, over all the axes before them, as ``shape``."""
     core = array.shape[array.ndim - n_core :]
     return np.broadcast_to(array, (*lead, *core)).reshape(*shape, *core)
-
-
-def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Weights (L, T, n) of a weighted ensemble."""
-    assert distribution.weights is not None
-    return (distribution.weights,)
-
-
-def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Members and weights (L, T, n) of weighted ensembles with members of their own."""
-    assert distribution.weights is not None
-    return distribution.members, distribution.weights
-
-
-def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
-    """Location and scale (L, T) of normal distributions."""
-    return distribution.loc[..., 0], distribution.scale[..., 0]
-
-
-def quantiles_of(distribution: Distribution, levels: FloatArray) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, k)."""
-    return (distribution.quantile(levels),)
-
-
-def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
-    """CRPS (L, T)."""
-    return (distribution.crps(observations),)
-
-
-def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
-    """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
-    return (distribution.exceedance(thresholds),)
-
-
-def members_of(
-    distribution: Distribution, cases: IntArray, *places: IntArray, levels: FloatArray, seed: int
-) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, n) in an order drawn by the numbers of the case and of the location.
-
-    ``places`` (L, T) sum up to the number of the location.
-    """
-    from .arrays.members import shuffled_members
-
-    members = distribution.quantile(levels)
-    return (shuffled_members(members, seed, sum(places, np.zeros_like(cases)), cases),)
-
-
-def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
-    """Means (L, T)."""
-    return (distribution.mean(),)
-
-
-def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
-    """Standard deviations (L, T)."""
-    return (distribution.std(),)
 
 
 class StatisticTask:

@@ -11,18 +11,33 @@ import numpy.typing as npt
 
 from .dims import CaseAxis
 from .methods import Method
-from .methods.base import Cases, NewCases
+from .methods.base import N_QUANTILES, Cases, NewCases, equal_mass_levels
 from .state import cases_of
 from .typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from .arrays.distributions import Distribution
+    from .arrays.forms import Forecasts
 
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
 
-Score: TypeAlias = Callable[["Distribution", FloatArray, FloatArray], FloatArray]
-"""Distributions (L, T), what verified and uniform numbers (L, T), to an array (L, T, ...)."""
+
+class HeldOut(NamedTuple):
+    """What a fit says of cases that it has not seen, and what is known of them."""
+
+    distribution: Distribution
+    """(L, T)"""
+    observed: FloatArray
+    """(L, T) what verified"""
+    uniform: FloatArray
+    """(L, T) numbers in (0, 1)"""
+    issued: Forecasts
+    """(L, T, m) forecasts as they were"""
+
+
+Score: TypeAlias = Callable[[HeldOut], FloatArray]
+"""To an array (L, T, ...)."""
 
 
 class Fold(NamedTuple):
@@ -86,9 +101,8 @@ class CrossValidationTask:
         distribution = fold.method.predict_locations(new, train, fitted)
         observed = cases.observations[:, fold.test]
         uniform = hash_uniform(SEED, np.zeros(1, np.int64), cases.observations.shape[1])
-        return self.score(
-            distribution, observed, np.broadcast_to(uniform[:, fold.test], observed.shape)
-        )
+        uniform = np.broadcast_to(uniform[:, fold.test], observed.shape)
+        return self.score(HeldOut(distribution, observed, uniform, new.forecasts))
 
     def _bytes_each(self, n: int) -> int:
         """Of the largest arrays of a location: distances, and weights of the tested forecasts."""
@@ -128,18 +142,41 @@ def _distances(cases: Cases, rows: IntArray, columns: IntArray) -> FloatArray | 
     return np.ascontiguousarray(cases.squared[:, rows[:, np.newaxis], columns])
 
 
-def quantiles_from(
-    distribution: Distribution, observed: FloatArray, uniform: FloatArray, levels: FloatArray
-) -> FloatArray:
+def quantiles_from(held: HeldOut, levels: FloatArray) -> FloatArray:
     """Quantiles (L, T, k)."""
-    return distribution.quantile(levels)
+    return held.distribution.quantile(levels)
 
 
-def crps_from(distribution: Distribution, observed: FloatArray, uniform: FloatArray) -> FloatArray:
+def crps_from(held: HeldOut) -> FloatArray:
     """CRPS (L, T)."""
-    return distribution.crps(observed)
+    return held.distribution.crps(held.observed)
 
 
-def pit_from(distribution: Distribution, observed: FloatArray, uniform: FloatArray) -> FloatArray:
+def pit_from(held: HeldOut) -> FloatArray:
     """Probability integral transform (L, T)."""
-    return distribution.pit(observed, uniform)
+    return held.distribution.pit(held.observed, held.uniform)
+
+
+def evidence_from(held: HeldOut, levels: FloatArray) -> FloatArray:
+    """CRPS, probability integral transform and quantiles (L, T, 2 + k)."""
+    return np.concatenate(
+        [
+            crps_from(held)[..., np.newaxis],
+            pit_from(held)[..., np.newaxis],
+            quantiles_from(held, levels),
+        ],
+        axis=-1,
+    )
+
+
+def parts_from(held: HeldOut) -> FloatArray:
+    """CRPS as issued, CRPS as predicted, half their squared distance (L, T, 3)."""
+    from .arrays.decomposition import half_squared_distance
+    from .arrays.distributions import Empirical, distribution_of
+
+    issued, predicted = distribution_of(held.issued), held.distribution
+    if not isinstance(predicted, Empirical):
+        predicted = Empirical(predicted.quantile(equal_mass_levels(N_QUANTILES)))
+    distance = half_squared_distance(issued, predicted)
+    scores = issued.crps(held.observed), held.distribution.crps(held.observed)
+    return np.stack([*scores, distance], axis=-1)

@@ -1,23 +1,34 @@
-"""Evidence: how good a forecast is, with its observations."""
+"""Scores of whole distributions: the CRPS, and its forms that look at a part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import xarray as xr
 
-from .ensembles import reduce_form
-from .forms import Form, Labelled
-from .pairing import Observations, pair_cases, pair_variables
-from .tasks import crps_of
+from xrecal.forms import Form, Labelled
+from xrecal.pairing import Observations, pair_cases, pair_variables
+from xrecal.products import Threshold, Thresholds, read_thresholds
+from xrecal.reductions import crps_between, crps_of, fair_crps_of, quantile_crps_of
+
+from .cases import Dims
+
+Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
+
+_ISSUED = "score of the issued distribution, not corrected for ensemble size"
 
 
 def crps(
     forecast: Labelled,
     observations: Observations,
-    dim: Hashable | Sequence[Hashable] | None = None,
+    dim: Dims = None,
     *,
+    fair: bool = False,
+    lower: Threshold | None = None,
+    upper: Threshold | None = None,
     member_dim: Hashable | None = None,
 ) -> Labelled:
     r"""Continuous ranked probability score of forecasts of any form.
@@ -30,6 +41,12 @@ def crps(
         What verified, in the same units; matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
+    fair : bool
+        Estimate the score of an infinite ensemble from exchangeable members [2]_, which may be
+        negative. Only for plain ensembles of at least two members.
+    lower, upper : float or DataArray, optional
+        Count only what is between them (threshold-weighted CRPS [3]_), in the unit of the
+        variable; a DataArray may differ from place to place and date to date.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -42,56 +59,161 @@ def crps(
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, or a weight is negative.
+        If dimensions, labels or units do not fit, a weight is negative, ``fair`` is asked of
+        other forms than plain ensembles or together with a threshold, or ``lower`` is above
+        ``upper``.
 
     Notes
     -----
-    :math:`E|X - y| - \frac12 E|X - X'|` of the distribution that is issued: members and quantiles
-    count as they stand, without the correction for a finite ensemble ("fair" CRPS). Normal
-    distributions have a closed form.
+    :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_ of the distribution
+    that is issued; members and quantiles count as they stand. ``lower`` and ``upper`` bound the
+    integral. Normal distributions have a closed form.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+    .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+    .. [3] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
+       quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
     """
+    if fair and not (lower is None and upper is None):
+        raise ValueError("fair=True has no thresholds; leave out lower and upper, or fair")
+    if fair:
+        estimator = "fair: of an infinite ensemble, from exchangeable members"
+    else:
+        ends = [f"{k} {_told(v)}" for k, v in (("above", lower), ("below", upper)) if v is not None]
+        estimator = _ISSUED + (f"; values {' and '.join(ends)} count" if ends else "")
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-        return reduce_form(form, crps_of, extras=[pairs.observations])
+        if fair and form.kind != "ensemble":
+            raise ValueError(
+                f"fair=True is for plain ensembles, but {form.name!r} is a forecast of the form "
+                f"{form.kind!r}; leave it out"
+            )
+        if lower is None and upper is None:
+            return _reduced(form, observed, fair_crps_of if fair else crps_of)
+        bounds = [_bound(lower, -np.inf, form), _bound(upper, np.inf, form)]
+        return _reduced(form, observed, crps_between, bounds)
 
-    return score_variables(forecast, observations, one, dim, member_dim)
+    return score_variables(forecast, observations, one, dim, member_dim, estimator)
+
+
+def quantile_weighted_crps(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    emphasis: Emphasis = "tails",
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""CRPS as the mean quantile score, with more weight on some levels.
+
+    Parameters
+    ----------
+    forecast, observations, dim, member_dim
+        As for :func:`crps`; forecasts are ensembles, weighted ensembles or quantiles.
+    emphasis : {"center", "tails", "upper", "lower"}
+        Weight of level :math:`\tau`: :math:`\tau (1 - \tau)`, :math:`(2 \tau - 1)^2`,
+        :math:`\tau^2` or :math:`(1 - \tau)^2`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Score >= 0 of each case in the unit of the variable, as from :func:`crps`.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`crps`, for an unknown emphasis, and for normal distributions: take quantiles
+        of them first.
+
+    References
+    ----------
+    .. [1] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
+       quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+    """
+    if emphasis not in get_args(Emphasis):
+        raise ValueError(f"emphasis is {emphasis!r}; give one of {list(get_args(Emphasis))}")
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        if form.kind in ("normal", "censored"):
+            raise ValueError(
+                f"{form.name!r} holds normal distributions, which have no closed form here; take "
+                "quantiles: forecast.recal.quantile(np.arange(0.005, 1, 0.01))"
+            )
+        return _reduced(form, observed, partial(quantile_crps_of, emphasis=emphasis))
+
+    told = f"weight on levels: {emphasis}"
+    return score_variables(
+        forecast,
+        observations,
+        one,
+        dim,
+        member_dim,
+        told,
+        name="quantile_weighted_crps",
+        long_name="quantile-weighted continuous ranked probability score",
+    )
+
+
+def _told(bound: object) -> str:
+    return "a threshold by place" if isinstance(bound, xr.DataArray) else str(bound)
+
+
+def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
+    """A threshold for each case, without a dimension of its own."""
+    found: Thresholds = read_thresholds(none if bound is None else bound, form, form.loc.dtype)
+    if found.several:
+        raise ValueError(
+            f"lower and upper are one threshold each, but there are several along {found.dim!r}; "
+            "select one"
+        )
+    return found.values.isel({found.dim: 0}, drop=True)
+
+
+def _reduced(
+    form: Form, observed: xr.DataArray, reduction: Callable[..., object], extras: Iterable = ()
+) -> xr.DataArray:
+    from xrecal.ensembles import reduce_form
+
+    pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+    return reduce_form(form, reduction, extras=[pairs.observations, *extras])  # type: ignore[arg-type]
 
 
 def score_variables(
     forecast: Labelled,
     observations: Observations,
     score: Callable[[Form, xr.DataArray], xr.DataArray],
-    dim: Hashable | Sequence[Hashable] | None,
+    dim: Dims,
     member_dim: Hashable | None,
+    estimator: str = _ISSUED,
+    *,
+    name: str = "crps",
+    long_name: str = "continuous ranked probability score",
+    units: Mapping[str, str] | None = None,
 ) -> Labelled:
-    """Score every pair of variables and average over ``dim``."""
+    """Score every pair of variables and average over ``dim``; in their unit if none is given."""
     results: dict[Hashable, xr.DataArray] = {}
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
-    for name, (form, observed) in paired.items():
+    for variable, (form, observed) in paired.items():
         scores = score(form, observed)
         over = _dims_to_average(dim, scores)
         if not set(over) <= set(scores.dims):
             raise ValueError(
                 f"dim={dim!r} is not among the dimensions of the scores, {list(scores.dims)}"
             )
-        attrs = {
-            "long_name": "continuous ranked probability score",
-            "estimator": "score of the issued distribution, not corrected for ensemble size",
-        }
-        if "units" in form.loc.attrs:
-            attrs["units"] = form.loc.attrs["units"]
+        own = {k: v for k, v in form.loc.attrs.items() if k == "units"} if units is None else units
+        attrs = {"long_name": long_name, "estimator": estimator, **own}
         if over:
             scores = scores.mean(over, dtype=np.float64).astype(scores.dtype)
-        results[name] = scores.assign_attrs(attrs)
+        results[variable] = scores.assign_attrs(attrs)
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
-        return next(iter(results.values())).rename("crps")
+        return next(iter(results.values())).rename(name)
     return xr.Dataset(results)
 
 
-def _dims_to_average(
-    dim: Hashable | Iterable[Hashable] | None, scores: xr.DataArray
-) -> list[Hashable]:
+def _dims_to_average(dim: Dims, scores: xr.DataArray) -> list[Hashable]:
     if dim is None:
         return []
     if dim is ...:

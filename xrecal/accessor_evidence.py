@@ -1,0 +1,288 @@
+"""The doors of ``.recal`` to evidence. Each method calls one function."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import xarray as xr
+
+from . import cross_validation, diagnostics, recalibrate
+from .covariates import Given
+from .diagnostics.cases import Dims
+from .diagnostics.scores import Emphasis
+from .diagnostics.skce_task import Test
+from .diagnostics.summary import Summary
+from .forms import Labelled
+from .methods import Method
+from .pairing import Observations
+from .products import Threshold
+
+T = TypeVar("T", xr.DataArray, xr.Dataset)
+
+
+class Evidence(Generic[T]):
+    """Score and test the forecasts held here; see :mod:`xrecal.diagnostics`."""
+
+    _obj: T
+
+    def crps(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        fair: bool = False,
+        lower: Threshold | None = None,
+        upper: Threshold | None = None,
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """Score against what verified; see :func:`xrecal.diagnostics.crps`."""
+        return diagnostics.crps(
+            self._obj, observations, dim, fair=fair, lower=lower, upper=upper, member_dim=member_dim
+        )
+
+    def quantile_weighted_crps(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        emphasis: Emphasis = "tails",
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """CRPS with weighted levels; see :func:`xrecal.diagnostics.quantile_weighted_crps`."""
+        return diagnostics.quantile_weighted_crps(
+            self._obj, observations, dim, emphasis=emphasis, member_dim=member_dim
+        )
+
+    def brier_score(
+        self,
+        observations: Observations,
+        threshold: Threshold,
+        dim: Dims = None,
+        *,
+        fair: bool = False,
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """Score of a probability; see :func:`xrecal.diagnostics.brier_score`."""
+        return diagnostics.brier_score(
+            self._obj, observations, threshold, dim, fair=fair, member_dim=member_dim
+        )
+
+    def ranked_probability_score(
+        self,
+        observations: Observations,
+        edges: Sequence[float] | np.ndarray | xr.DataArray,
+        dim: Dims = None,
+        *,
+        fair: bool = False,
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """Score of categories; see :func:`xrecal.diagnostics.ranked_probability_score`."""
+        return diagnostics.ranked_probability_score(
+            self._obj, observations, edges, dim, fair=fair, member_dim=member_dim
+        )
+
+    def quantile_score(
+        self,
+        observations: Observations,
+        q: float | Sequence[float] | np.ndarray = (0.1, 0.25, 0.5, 0.75, 0.9),
+        dim: Dims = None,
+        *,
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """Score of quantiles; see :func:`xrecal.diagnostics.quantile_score`."""
+        return diagnostics.quantile_score(self._obj, observations, q, dim, member_dim=member_dim)
+
+    def pit(
+        self,
+        observations: Observations,
+        *,
+        seed: int = 0,
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """Where observations fall within these forecasts; see :func:`xrecal.diagnostics.pit`."""
+        return diagnostics.pit(self._obj, observations, seed=seed, member_dim=member_dim)
+
+    def pit_histogram(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        bins: int = 10,
+        seed: int = 0,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """Histogram of the transform; see :func:`xrecal.diagnostics.pit_histogram`."""
+        return diagnostics.pit_histogram(
+            self._obj, observations, dim, bins=bins, seed=seed, member_dim=member_dim
+        )
+
+    def pit_test(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        seed: int = 0,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """Test of calibration on average; see :func:`xrecal.diagnostics.pit_test`."""
+        return diagnostics.pit_test(self._obj, observations, dim, seed=seed, member_dim=member_dim)
+
+    def rank_histogram(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        seed: int = 0,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """Ranks of observations; see :func:`xrecal.diagnostics.rank_histogram`."""
+        return diagnostics.rank_histogram(
+            self._obj, observations, dim, seed=seed, member_dim=member_dim
+        )
+
+    def reliability(
+        self,
+        observations: Observations,
+        threshold: Threshold,
+        dim: Dims = None,
+        *,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """What happens, given the issued probability; see :func:`xrecal.diagnostics.reliability`."""
+        return diagnostics.reliability(
+            self._obj, observations, threshold, dim, member_dim=member_dim
+        )
+
+    def quantile_reliability(
+        self,
+        observations: Observations,
+        q: float | Sequence[float] | np.ndarray = (0.1, 0.25, 0.5, 0.75, 0.9),
+        dim: Dims = None,
+        *,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """What happens, given the issued quantile; see :func:`xrecal.diagnostics.quantile_reliability`."""
+        return diagnostics.quantile_reliability(
+            self._obj, observations, q, dim, member_dim=member_dim
+        )
+
+    def coverage(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        level: float | Sequence[float] = (0.5, 0.8, 0.9),
+        seed: int = 0,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """Coverage and width of central intervals; see :func:`xrecal.diagnostics.coverage`."""
+        return diagnostics.coverage(
+            self._obj, observations, dim, level=level, seed=seed, member_dim=member_dim
+        )
+
+    def spread_skill(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        bins: int = 5,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """Bias, error and spread; see :func:`xrecal.diagnostics.spread_skill`."""
+        return diagnostics.spread_skill(
+            self._obj, observations, dim, bins=bins, member_dim=member_dim
+        )
+
+    def skce(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        augmented: bool = False,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """Squared kernel calibration error; see :func:`xrecal.diagnostics.skce`."""
+        return diagnostics.skce(
+            self._obj, observations, dim, augmented=augmented, member_dim=member_dim
+        )
+
+    def skce_test(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        test: Test = "bootstrap",
+        n_resamples: int = 1000,
+        block_length: int | None = None,
+        augmented: bool = False,
+        seed: int = 0,
+        member_dim: Hashable | None = None,
+    ) -> xr.Dataset:
+        """Test of calibration given the forecast; see :func:`xrecal.diagnostics.skce_test`."""
+        return diagnostics.skce_test(
+            self._obj,
+            observations,
+            dim,
+            test=test,
+            n_resamples=n_resamples,
+            block_length=block_length,
+            augmented=augmented,
+            seed=seed,
+            member_dim=member_dim,
+        )
+
+    def decompose(
+        self,
+        observations: Observations,
+        method: Method = recalibrate.DEFAULT,
+        *,
+        dim: Hashable | None = None,
+        member_dim: Hashable | None = None,
+        by: cross_validation.By = "block",
+        gap: cross_validation.Span = 0,
+        blocks: int = 5,
+        window: cross_validation.Span | None = None,
+        every: cross_validation.Span | None = None,
+        condition_on: str | tuple[str, ...] | None = None,
+        covariates: Given = None,
+        min_samples: int = 20,
+    ) -> xr.Dataset:
+        """What recalibration would gain; see :func:`xrecal.diagnostics.decompose`."""
+        return diagnostics.decompose(
+            self._obj,
+            observations,
+            method,
+            dim=dim,
+            member_dim=member_dim,
+            by=by,
+            gap=gap,
+            blocks=blocks,
+            window=window,
+            every=every,
+            condition_on=condition_on,
+            covariates=covariates,
+            min_samples=min_samples,
+        )
+
+    def summary(
+        self,
+        observations: Observations,
+        dim: Dims = None,
+        *,
+        test: Test = "bootstrap",
+        n_resamples: int = 1000,
+        seed: int = 0,
+        member_dim: Hashable | None = None,
+    ) -> Summary:
+        """The most telling evidence together; see :func:`xrecal.diagnostics.summary`."""
+        return diagnostics.summary(
+            self._obj,
+            observations,
+            dim,
+            test=test,
+            n_resamples=n_resamples,
+            seed=seed,
+            member_dim=member_dim,
+        )

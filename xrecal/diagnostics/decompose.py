@@ -1,0 +1,120 @@
+"""How much of a score recalibration could gain."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import xarray as xr
+
+from xrecal.covariates import Given
+from xrecal.cross_validation import By, Span, predict_unseen, told_of
+from xrecal.forms import Labelled
+from xrecal.methods import Method
+from xrecal.pairing import Observations
+from xrecal.recalibrate import DEFAULT, checked
+from xrecal.tasks_cv import parts_from
+
+from .cases import as_dataset, counted, over_cases, read_evidence, task_name
+
+PART = "quantile"  # what cross-validation calls several numbers a case
+
+_TEXTS = {
+    "crps": "mean continuous ranked probability score",
+    "calibration_error": "part of the CRPS that recalibration would gain",
+    "calibration_error_error": "standard error of the calibration error, with autocorrelation",
+    "remainder": "part of the CRPS that no recalibration changes",
+    "remainder_error": "standard error of the remainder, with autocorrelation",
+}
+
+
+def decompose(
+    forecast: Labelled,
+    observations: Observations,
+    method: Method = DEFAULT,
+    *,
+    dim: Hashable | None = None,
+    member_dim: Hashable | None = None,
+    by: By = "block",
+    gap: Span = 0,
+    blocks: int = 5,
+    window: Span | None = None,
+    every: Span | None = None,
+    condition_on: str | tuple[str, ...] | None = None,
+    covariates: Given = None,
+    min_samples: int = 20,
+) -> xr.Dataset:
+    r"""CRPS as calibration error and the rest, by recalibrating each case unseen.
+
+    Parameters
+    ----------
+    forecast, observations, dim, member_dim
+        As for ``forecast.recal.fit``; one variable.
+    method : Method
+        What recalibrates.
+    by, gap, blocks, window, every, condition_on, covariates, min_samples
+        As for ``forecast.recal.cross_validate``.
+
+    Returns
+    -------
+    Dataset
+        Over locations, in the unit of the variable: ``crps``, the mean over the cases;
+        ``calibration_error``, which may come out negative for a calibrated forecast, and
+        ``remainder``, which together make up the CRPS; their standard errors
+        ``calibration_error_error`` and ``remainder_error``; ``n_cases`` and ``status``. Lazy if
+        an input is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for ``forecast.recal.cross_validate``.
+
+    Notes
+    -----
+    With forecasts Q and their recalibration R from fits that have not seen the case, the error is
+    the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, S the CRPS and d half the squared
+    energy distance. The noise of R raises the first and lowers the second, and nearly cancels. The
+    remainder, sharpness and uncertainty of the world together, cannot be split by forecasts and
+    observations alone. A recalibration that conditions on more than the forecast counts what that
+    adds as calibration error.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+    """
+    from xrecal.arrays import decompose as parts_of
+
+    method = checked(method, condition_on, min_samples)
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
+    found = predict_unseen(
+        evidence.form,
+        evidence.observations,
+        method,
+        parts_from,
+        3,
+        evidence.pairs.dim,
+        by,
+        options,
+        covariates,
+        min_samples,
+    )
+    issued, predicted, distance = (found.isel({PART: i}, drop=True) for i in range(3))
+    parts = over_cases(
+        parts_of,
+        issued,
+        predicted,
+        distance,
+        dims=evidence.dims,
+        out=[()] * len(_TEXTS),
+        what=task_name("the decomposition", evidence),
+    )
+    variables = {
+        name: array.assign_attrs(long_name=text, **evidence.units)
+        for (name, text), array in zip(_TEXTS.items(), parts, strict=True)
+    }
+    variables |= counted(found.notnull().all(PART), evidence.dims)
+    told = told_of(by, options)
+    attrs = {"cross_validation": told, "method": repr(method)}
+    what = f"decomposition of the CRPS by {method}, {told}"
+    return as_dataset(evidence, variables, what, **attrs)

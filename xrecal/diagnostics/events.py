@@ -1,0 +1,49 @@
+"""Events, such as more than 10 mm of rain: their probability, and whether they happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import xarray as xr
+
+from xrecal.products import Threshold, Thresholds, read_thresholds
+from xrecal.reductions import exceedance_of
+
+from .cases import Evidence
+
+T = TypeVar("T", xr.DataArray, xr.Dataset)
+
+
+@dataclass(frozen=True)
+class Events:
+    """Exceedances of thresholds by the cases of a forecast."""
+
+    thresholds: Thresholds
+    probability: xr.DataArray
+    """Issued; over the dimension of the thresholds too."""
+    happened: xr.DataArray
+    """1 where the observation exceeds the threshold, 0 where not, NaN where not known."""
+
+    def label(self, result: T) -> T:
+        """Coordinates of the thresholds, without the dimension if there is one threshold."""
+        if not self.thresholds.several:
+            result = result.isel({self.thresholds.dim: 0})
+        return result.assign_coords(self.thresholds.coords)
+
+
+def read_events(evidence: Evidence, threshold: Threshold) -> Events:
+    """Probabilities of more than a threshold, and whether that happened.
+
+    Thresholds are compared in the floating type of the forecast.
+    """
+    form = evidence.form
+    wanted = read_thresholds(threshold, form, form.loc.dtype)
+    new = {wanted.dim: wanted.values.sizes[wanted.dim]}
+    probability = evidence.reduce(exceedance_of, [wanted.values], new)
+    observed = evidence.observations.astype(form.loc.dtype)
+    above = (observed > wanted.values).astype(form.loc.dtype)
+    known = observed.notnull() & wanted.values.notnull()
+    name = form.loc.attrs.get("long_name", "the variable")
+    attrs = {"long_name": f"probability that {name} exceeds the threshold", "units": "1"}
+    return Events(wanted, probability.assign_attrs(attrs), above.where(known))

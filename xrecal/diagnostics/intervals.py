@@ -1,0 +1,143 @@
+"""Central prediction intervals: how often they hold the observation, and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from xrecal.forms import Labelled
+from xrecal.pairing import Observations
+from xrecal.products import check_seed
+from xrecal.reductions import quantiles_of
+
+from .cases import Dims, Evidence, as_dataset, counted, over_cases, read_evidence, task_name
+from .pit import pit_of_cases
+
+LEVEL = "level"
+
+
+def coverage(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    level: float | Sequence[float] = (0.5, 0.8, 0.9),
+    seed: int = 0,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Coverage and width of central intervals, and whether misses depend on the forecast.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    level : float or sequence of float
+        Probabilities :math:`1 - \alpha` of the intervals, between 0 and 1.
+    seed : int
+        Of the random numbers of the probability integral transform; see :func:`pit`.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        Over ``level`` (for several) and locations: ``coverage``, the share of observations inside
+        the interval from quantile :math:`\alpha/2` to :math:`1 - \alpha/2`, ends included;
+        ``width``, its mean length in the unit of the variable; ``interval_score``, length plus
+        :math:`2/\alpha` times the distance of observations outside, in that unit; ``dependence``,
+        the bias-corrected distance correlation between the ends of the interval and the
+        probability integral transform: 0 where errors are spread evenly over the forecasts.
+        Over locations: ``n_cases`` and ``status``. Lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If levels are not between 0 and 1, or dimensions, labels or units do not fit.
+
+    Notes
+    -----
+    Coverage can be right on average and wrong for every forecast, which ``dependence`` and
+    :func:`skce_test` tell apart. Discrete forecasts (few members, rain) cover more than the level.
+    O(m) a forecast, and O(n²) for the dependence of n cases.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+    .. [2] Székely & Rizzo (2014), Partial distance correlation with methods for dissimilarities.
+       https://doi.org/10.1214/14-AOS1255
+    """
+    check_seed(seed)
+    levels = _checked(level)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    pit = pit_of_cases(evidence, seed)
+    low, high = interval_ends(evidence, levels)
+    parts = [
+        over_cases(
+            partial(_cover, level=one),
+            evidence.observations.astype(low.dtype),
+            low.isel({LEVEL: i}),
+            high.isel({LEVEL: i}),
+            pit,
+            dims=evidence.dims,
+            out=[()] * 4,
+            what=task_name("the coverage", evidence),
+        )
+        for i, one in enumerate(levels)
+    ]
+    found = [xr.concat(part, LEVEL) for part in zip(*parts, strict=True)]
+    named = {
+        "coverage": ("share of observations inside the central interval", {"units": "1"}),
+        "width": ("mean width of the central interval", evidence.units),
+        "interval_score": ("mean interval score", evidence.units),
+        "dependence": (
+            "bias-corrected distance correlation of interval and PIT",
+            {"units": "1"},
+        ),
+    }
+    variables = {
+        name: array.assign_attrs(long_name=text, **units)
+        for (name, (text, units)), array in zip(named.items(), found, strict=True)
+    }
+    variables |= counted(pit.notnull(), evidence.dims)
+    result = as_dataset(evidence, variables, "coverage of central intervals")
+    attrs = {"long_name": "probability of the interval", "units": "1"}
+    result = result.assign_coords({LEVEL: (LEVEL, levels, attrs)})
+    return result.isel({LEVEL: 0}) if np.ndim(level) == 0 else result
+
+
+def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray, xr.DataArray]:
+    """Lower and upper end of the central intervals of each forecast, over ``level``."""
+    ends = evidence.reduce(
+        partial(quantiles_of, levels=np.concatenate([(1 - levels) / 2, (1 + levels) / 2])),
+        new={LEVEL: 2 * levels.size},
+    )
+    return ends.isel({LEVEL: slice(levels.size)}), ends.isel({LEVEL: slice(levels.size, None)})
+
+
+def _checked(level: float | Sequence[float]) -> np.ndarray:
+    levels = np.atleast_1d(np.asarray(level, np.float64))
+    if levels.ndim != 1 or not levels.size or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(f"level must hold probabilities between 0 and 1, got {level!r:.60}")
+    return levels
+
+
+def _cover(
+    observations: np.ndarray, low: np.ndarray, high: np.ndarray, pit: np.ndarray, level: float
+) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import distance_correlation, interval_coverage, interval_score
+
+    share, width = interval_coverage(observations, low, high)[:2]
+    score = interval_score(observations, low, high, level)
+    known = ~np.isnan(score)
+    n = known.sum(-1)
+    mean = np.where(known, score, 0.0).sum(-1) / np.where(n > 1, n, np.nan)
+    ends = np.stack([low, high], axis=-1)
+    return share, width, mean, distance_correlation(ends, pit[..., np.newaxis])

@@ -1,0 +1,70 @@
+"""Many tests at once, as on a map: how many rejections are false."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import xarray as xr
+
+from xrecal.parallel import run_blockwise
+
+
+def adjusted_p_values(
+    p_values: xr.DataArray, *, method: Literal["bh", "by"] = "bh"
+) -> xr.DataArray:
+    """P-values of many tests, adjusted so that those below q have a false discovery rate of q.
+
+    Parameters
+    ----------
+    p_values : DataArray
+        In [0, 1], of one test at each location; NaN where there is none.
+    method : {"bh", "by"}
+        Benjamini-Hochberg, for tests that are independent or positively dependent (fields), or
+        Benjamini-Yekutieli, for any dependence.
+
+    Returns
+    -------
+    DataArray
+        In [0, 1], not below the p-values; NaN stay. Lazy if the input is.
+
+    Raises
+    ------
+    ValueError
+        If a p-value is outside [0, 1] or the method is unknown.
+    TypeError
+        If the input is no DataArray.
+
+    Notes
+    -----
+    By :func:`scipy.stats.false_discovery_control`. All p-values are needed together: of several
+    chunks one is made.
+
+    References
+    ----------
+    .. [1] Benjamini & Hochberg (1995), Controlling the false discovery rate.
+       https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
+    .. [2] Wilks (2016), "The stippling shows statistically significant grid points".
+       https://doi.org/10.1175/BAMS-D-15-00267.1
+    """
+    if not isinstance(p_values, xr.DataArray):
+        raise TypeError(f"p_values must be a DataArray, got {type(p_values).__name__}")
+    if method not in ("bh", "by"):
+        raise ValueError(f"method is {method!r}; give 'bh' or 'by'")
+    from functools import partial
+
+    from xrecal.arrays import adjusted_p_values as adjusted
+
+    whole = p_values if p_values.chunks is None else p_values.chunk(-1)
+    (result,) = run_blockwise(
+        partial(adjusted, method=method),
+        whole,
+        core=[p_values.dims],
+        out=[p_values.dims],
+        dtypes=[p_values.dtype],
+        sizes={},
+        what="the control of false discoveries",
+    )
+    name = {"bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}[method]
+    text = p_values.attrs.get("long_name", "p-value")
+    attrs = {**p_values.attrs, "long_name": f"{text}, adjusted by {name}"}
+    return result.assign_coords(p_values.coords).assign_attrs(attrs).rename(p_values.name)

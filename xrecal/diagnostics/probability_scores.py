@@ -1,0 +1,223 @@
+"""Scores of probabilities and quantiles: Brier, ranked probability, pinball."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.ensembles import reduce_form
+from xrecal.forms import Form, Labelled
+from xrecal.pairing import Observations, pair_cases
+from xrecal.products import Threshold, read_thresholds
+from xrecal.reductions import brier_of, quantile_scores_of
+
+from .cases import Dims
+from .scores import score_variables
+
+
+def brier_score(
+    forecast: Labelled,
+    observations: Observations,
+    threshold: Threshold,
+    dim: Dims = None,
+    *,
+    fair: bool = False,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Brier score of the probability of exceeding a threshold.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    threshold : float, sequence of float or DataArray
+        As for :func:`xrecal.products.exceedance`; the event is strictly more.
+    dim : hashable or sequence of hashable, optional
+        Dimensions to average over. Missing scores are left out of the mean.
+    fair : bool
+        Estimate the score of an infinite ensemble from exchangeable members, which may be
+        negative. Only for plain ensembles of at least two members.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    DataArray or Dataset
+        :math:`(p - 1\{y > t\})^2` of each case and threshold, in [0, 1]; lazy if an input is. NaN
+        where the observation, forecast or threshold is missing.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units do not fit, or ``fair`` is asked of other forms than plain
+        ensembles.
+
+    References
+    ----------
+    .. [1] Brier (1950). https://doi.org/10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
+    .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+    """
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        return _brier(form, observed, threshold, fair)
+
+    return score_variables(
+        forecast,
+        observations,
+        one,
+        dim,
+        member_dim,
+        _estimator(fair),
+        name="brier_score",
+        long_name="Brier score",
+        units={"units": "1"},
+    )
+
+
+def ranked_probability_score(
+    forecast: Labelled,
+    observations: Observations,
+    edges: Sequence[float] | np.ndarray | xr.DataArray,
+    dim: Dims = None,
+    *,
+    fair: bool = False,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Ranked probability score of the categories between thresholds.
+
+    Parameters
+    ----------
+    forecast, observations, dim, fair, member_dim
+        As for :func:`brier_score`.
+    edges : sequence of float or DataArray
+        Thresholds between the categories, increasing, such as the two terciles of the
+        climatology. A value on an edge belongs to the category below it. A DataArray has one
+        dimension that the forecast lacks, and may have others (terciles by location).
+
+    Returns
+    -------
+    DataArray or Dataset
+        Sum over the edges of the Brier score, in [0, number of edges], of each case.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`brier_score`, or if there is a single edge without a dimension or edges
+        decrease.
+
+    References
+    ----------
+    .. [1] Epstein (1969), A scoring system for probability forecasts of ranked categories.
+       https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2
+    """
+    if not isinstance(edges, xr.DataArray):
+        values = np.asarray(edges, np.float64)
+        if values.ndim != 1 or not (np.diff(values) > 0).all():
+            raise ValueError(f"edges must be increasing numbers, got {edges!r:.60}")
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        scores = _brier(form, observed, edges, fair)
+        along = [d for d in scores.dims if d not in form.dims]
+        if len(along) != 1:
+            raise ValueError(
+                "edges need a dimension of their own, along which they increase; they have "
+                f"{list(getattr(edges, 'dims', ()))}"
+            )
+        return scores.sum(along, skipna=False)
+
+    return score_variables(
+        forecast,
+        observations,
+        one,
+        dim,
+        member_dim,
+        _estimator(fair),
+        name="ranked_probability_score",
+        long_name="ranked probability score, not divided by the number of edges",
+        units={"units": "1"},
+    )
+
+
+def quantile_score(
+    forecast: Labelled,
+    observations: Observations,
+    q: float | Sequence[float] | np.ndarray = (0.1, 0.25, 0.5, 0.75, 0.9),
+    dim: Dims = None,
+    *,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Quantile (pinball) score of quantiles of the forecasts.
+
+    Parameters
+    ----------
+    forecast, observations, dim, member_dim
+        As for :func:`brier_score`.
+    q : float or sequence of float
+        Levels in [0, 1].
+
+    Returns
+    -------
+    DataArray or Dataset
+        :math:`(1\{y \le x\} - q) (x - y) \ge 0` of each case, x the quantile, in the unit of the
+        variable; with ``quantile`` for several levels. Twice its mean over all levels is the CRPS.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside [0, 1], or dimensions, labels or units do not fit.
+
+    References
+    ----------
+    .. [1] Gneiting (2011), Quantiles as optimal point forecasts.
+       https://doi.org/10.1016/j.ijforecast.2009.12.015
+    """
+    from xrecal.arrays.weighted import check_levels
+
+    levels = check_levels(q)
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+        reduction = partial(quantile_scores_of, levels=levels)
+        scores = reduce_form(form, reduction, {"quantile": levels.size}, [pairs.observations])
+        scores = scores.assign_coords(quantile=levels)
+        return scores.isel(quantile=0) if np.ndim(q) == 0 else scores
+
+    return score_variables(
+        forecast,
+        observations,
+        one,
+        dim,
+        member_dim,
+        name="quantile_score",
+        long_name="quantile (pinball) score",
+    )
+
+
+def _brier(form: Form, observed: xr.DataArray, threshold: Any, fair: bool) -> xr.DataArray:
+    """Brier score of each case and threshold."""
+    if fair and form.kind != "ensemble":
+        raise ValueError(
+            f"fair=True is for plain ensembles, but {form.name!r} is a forecast of the form "
+            f"{form.kind!r}; leave it out"
+        )
+    pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+    wanted = read_thresholds(threshold, form, form.loc.dtype)
+    new = {wanted.dim: wanted.values.sizes[wanted.dim]}
+    scores = reduce_form(
+        form, partial(brier_of, fair=fair), new, [pairs.observations, wanted.values]
+    )
+    return wanted.label(scores, form.loc.attrs)
+
+
+def _estimator(fair: bool) -> str:
+    return (
+        "fair: of an infinite ensemble, from exchangeable members"
+        if fair
+        else "score of the issued probability, not corrected for ensemble size"
+    )

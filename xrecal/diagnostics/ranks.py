@@ -1,0 +1,112 @@
+"""Rank histograms: where observations fall among the members of plain ensembles."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from xrecal.forms import Labelled
+from xrecal.pairing import Observations
+from xrecal.products import check_seed, numbers_of
+from xrecal.reductions import rank_of
+
+from .cases import Dims, as_dataset, counted, over_cases, read_evidence, task_name
+
+RANK = "rank"
+_SHAPES = {"slope": "linear", "convexity": "U-shaped"}
+
+
+def rank_histogram(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    seed: int = 0,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Histogram of the ranks of observations among their members, and tests of its flatness.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        Plain ensembles, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    seed : int
+        Of the random places of observations among members they equal.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        Over ``rank`` from 0 (below all members) to their number m, and locations: ``count``. Over
+        locations: ``statistic`` and ``p_value`` of a flat histogram (chi-square with m degrees of
+        freedom), ``slope_statistic`` and ``slope_p_value`` of its linear part (bias),
+        ``convexity_statistic`` and ``convexity_p_value`` of its U-shaped part (spread),
+        ``n_cases`` and ``status``. Lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If forecasts are not plain ensembles, or dimensions, labels or units do not fit.
+
+    Notes
+    -----
+    Flat if members and observation are exchangeable, whatever the number of members. Cases with a
+    missing member are left out: their ranks are among fewer. Chi-square needs about 5 cases a
+    rank, and independent cases. O(m) a forecast.
+
+    References
+    ----------
+    .. [1] Hamill (2001), Interpretation of rank histograms for verifying ensemble forecasts.
+       https://doi.org/10.1175/1520-0493(2001)129<0550:IORHFV>2.0.CO;2
+    .. [2] Jolliffe & Primo (2008), Evaluating rank histograms using decompositions of the
+       chi-square test statistic. https://doi.org/10.1175/2007MWR2219.1
+    """
+    check_seed(seed)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    form = evidence.form
+    if form.kind != "ensemble":
+        raise ValueError(
+            f"a rank histogram is one of plain ensembles, but {form.name!r} is a forecast of the "
+            f"form {form.kind!r}; use pit_histogram, or forecast.recal.members(n) first"
+        )
+    along = evidence.pairs.dim if evidence.pairs.dim in form.dims else None
+    extras = [evidence.observations, *numbers_of(form, along)]
+    ranks = evidence.reduce(partial(rank_of, seed=seed), extras)
+    n_ranks = form.loc.sizes[form.member_dim] + 1
+    found = over_cases(
+        partial(_counts_and_tests, n_ranks=n_ranks),
+        ranks,
+        dims=evidence.dims,
+        out=[(RANK,), *[()] * 6],
+        sizes={RANK: n_ranks},
+        dtypes=[np.int64, *[ranks.dtype] * 6],
+        what=task_name("the rank histogram", evidence),
+    )
+    variables = {"count": found[0].assign_attrs(long_name="number of cases")}
+    for i, (part, shape) in enumerate({"": "", **_SHAPES}.items()):
+        prefix, shown = (f"{part}_", f"{shape} part of the ") if part else ("", "")
+        variables[f"{prefix}statistic"] = found[1 + 2 * i].assign_attrs(
+            long_name=f"chi-square of the {shown}rank histogram", units="1"
+        )
+        variables[f"{prefix}p_value"] = found[2 + 2 * i].assign_attrs(
+            long_name=f"p-value of no {shown}departure from a flat rank histogram", units="1"
+        )
+    variables |= counted(ranks.notnull(), evidence.dims)
+    result = as_dataset(evidence, variables, "rank histogram")
+    number = {"long_name": "number of members below the observation", "units": "1"}
+    return result.assign_coords({RANK: (RANK, np.arange(n_ranks), number)})
+
+
+def _counts_and_tests(ranks: np.ndarray, n_ranks: int) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import flatness_test, rank_counts
+
+    counts = rank_counts(ranks, n_ranks)
+    return (counts, *flatness_test(counts))

@@ -1,0 +1,223 @@
+"""The squared kernel calibration error: whether forecasts are calibrated given themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.forms import Labelled, require_distances
+from xrecal.methods.base import is_whole
+from xrecal.pairing import Observations
+from xrecal.parallel import require_one_chunk, run_blockwise
+from xrecal.products import check_seed
+from xrecal.tasks import NEW_MEMBER
+
+from .cases import Dims, Evidence, as_dataset, counted, read_evidence, task_name, with_meanings
+from .skce_task import SkceTask, Test, case_parts, over_cases_last, place_numbers
+
+_TESTS = {
+    "bootstrap": "bootstrap of Arcones and Giné",
+    "wild": "wild bootstrap",
+    "montecarlo": "observations drawn from the forecasts",
+    "block": "normal approximation of block estimates",
+}
+
+
+def skce(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    augmented: bool = False,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    """Squared kernel calibration error: 0 on average for forecasts calibrated given themselves.
+
+    Parameters, status and notes as for :func:`skce_test`, without the test.
+
+    Returns
+    -------
+    Dataset
+        Over locations ``skce``, unbiased and therefore possibly negative, without unit;
+        ``n_cases`` and ``status``.
+    """
+    evidence = _read(forecast, observations, dim, member_dim, augmented)
+    return _run(evidence, augmented, None, {"n_resamples": 1, "seed": 0, "block_length": 1})
+
+
+def skce_test(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    test: Test = "bootstrap",
+    n_resamples: int = 1000,
+    block_length: int | None = None,
+    augmented: bool = False,
+    seed: int = 0,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Test of auto-calibration: whether what is forecast comes true, given the forecast.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable; not censored.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    test : {"bootstrap", "wild", "montecarlo", "block"}
+        Where the distribution of the error of calibrated forecasts comes from: resampled cases
+        [1]_; random signs, closer to its level below 100 cases; observations drawn from the
+        forecasts themselves, right for any number of cases; or the normal approximation of the
+        mean of estimates from blocks of cases, for very many.
+    n_resamples : int
+        Number of resamples; not for "block".
+    block_length : int, optional
+        Successive cases that depend on each other: "wild" gives them the same sign (1 if not
+        given), "block" takes blocks of that many (the root of the number of cases if not given).
+    augmented : bool
+        Pool each observation into its own ensemble: exact for members that are exchangeable with
+        the observation. Only for plain ensembles, whose empirical distribution with m members is
+        not calibrated even if they are.
+    seed : int
+        Of the random numbers.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        Over locations: ``skce``, unbiased and therefore possibly negative, without unit;
+        ``p_value`` (right-tailed, small if forecasts are not calibrated); ``n_cases``; ``status``,
+        flags: fewer than 2 cases, or observations that are all the same, have NaN; fewer than 10
+        are flagged; identical forecasts are compared without regard to them; weights that are
+        negative or do not sum to one are refused, NaN. Lazy if an input is; cases must be in one
+        chunk.
+
+    Raises
+    ------
+    ValueError
+        If forecasts are censored, ``augmented`` is asked of other forms than plain ensembles, an
+        argument is out of range, or dimensions, labels or units do not fit.
+
+    Notes
+    -----
+    With the Energy Distance Kernel k on forecasts and a Laplace kernel l on observations, the
+    mean over pairs of :math:`k(P_i, P_j) (l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i, Z_j) +
+    E l(Z_i, Z_j))` with :math:`Z_i \sim P_i` [2]_; bandwidths are medians. All but "wild" and
+    "block" take cases as independent: with serial dependence they reject too often.
+
+    O(n²) distances and n² numbers of memory a location, and O(n_resamples n²) for the test; "block"
+    O(n block_length).
+
+    References
+    ----------
+    .. [1] Arcones & Giné (1992), On the bootstrap of U and V statistics.
+       https://doi.org/10.1214/aos/1176348650
+    .. [2] Widmann, Lindsten & Zachariah (2021), Calibration tests beyond classification.
+       https://arxiv.org/abs/2210.13355
+    """
+    if test not in get_args(Test):
+        raise ValueError(f"test is {test!r}; give one of {list(get_args(Test))}")
+    if not is_whole(n_resamples) or n_resamples < 1:
+        raise ValueError(f"n_resamples must be a whole number from 1 on, got {n_resamples!r}")
+    if block_length is not None:
+        _check_block_length(test, block_length)
+    check_seed(seed)
+    evidence = _read(forecast, observations, dim, member_dim, augmented)
+    options = {"n_resamples": n_resamples, "seed": seed, "block_length": block_length}
+    return _run(evidence, augmented, test, options)
+
+
+def _check_block_length(test: str, block_length: int) -> None:
+    if test not in ("wild", "block"):
+        raise ValueError(
+            f"block_length is for test='wild' or 'block', not {test!r}, which takes cases as "
+            "independent"
+        )
+    least = 1 if test == "wild" else 2
+    if not is_whole(block_length) or block_length < least:
+        raise ValueError(
+            f"block_length must be a whole number of cases from {least} on, got {block_length!r}"
+        )
+
+
+def _read(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims,
+    member_dim: Hashable | None,
+    augmented: bool,
+) -> Evidence:
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    require_distances(evidence.form, name="forecast")
+    if augmented and evidence.form.kind != "ensemble":
+        raise ValueError(
+            f"augmented=True is for plain ensembles, but {evidence.form.name!r} is a forecast of "
+            f"the form {evidence.form.kind!r}; leave it out"
+        )
+    return evidence
+
+
+def _run(
+    evidence: Evidence, augmented: bool, test: Test | None, options: Mapping[str, Any]
+) -> xr.Dataset:
+    form, dims = evidence.form, evidence.dims
+    shared = form.kind == "weighted" and not set(dims) & set(form.loc.dims)
+    loops = [d for d in form.dims if d not in dims]
+    cases = {d: f"case_{i}" for i, d in enumerate(dims)}
+    parts = case_parts(form, loops, cases, shared)
+    observed = evidence.observations
+    for part in form.parts.values():
+        require_one_chunk(part, [*dims, form.member_dim], name="forecast")
+    require_one_chunk(observed, dims, name="observations")
+    observed = over_cases_last(observed, form, loops, cases)
+    places = place_numbers(form, dims)
+    axes = tuple(cases.values())
+    core = [(NEW_MEMBER,) if shared and name == "loc" else (*axes, NEW_MEMBER) for name in parts]
+    core += [axes, *[()] * len(places)]
+    lengths = [(len(set(c) - {NEW_MEMBER}), int(NEW_MEMBER in c)) for c in core]
+    results = run_blockwise(
+        SkceTask(tuple(parts), lengths, augmented, test, options),
+        *parts.values(),
+        observed,
+        *places,
+        core=core,
+        out=[(), (), ()],
+        dtypes=[form.loc.dtype, form.loc.dtype, np.int16],
+        sizes={},
+        what=task_name("the calibration test", evidence),
+    )
+    value, p_value, status = (r.transpose(*[d for d in loops if d in r.dims]) for r in results)
+    variables = {
+        "skce": value.assign_attrs(
+            long_name="squared kernel calibration error",
+            estimator="unbiased, energy distance kernel on forecasts, Laplace on observations"
+            + (", observations pooled into their ensembles" if augmented else ""),
+            units="1",
+        )
+    }
+    if test is not None:
+        told = _TESTS[test]
+        if test in ("wild", "block") and options["block_length"] is not None:
+            told += f", {options['block_length']} cases a block"
+        if test != "block":
+            told += f", {options['n_resamples']} resamples"
+        variables["p_value"] = p_value.assign_attrs(
+            long_name=f"p-value of auto-calibration, {told}", units="1"
+        )
+    known = evidence.reduce(_is_known).astype(bool) & evidence.observations.notnull()
+    variables["n_cases"] = counted(known, dims)["n_cases"]
+    variables["status"] = with_meanings(status)
+    return as_dataset(evidence, variables, "squared kernel calibration error")
+
+
+def _is_known(distribution: Any) -> tuple[npt.NDArray[Any], ...]:
+    """1 where there is a forecast."""
+    return (~np.isnan(distribution.mean()) * 1.0,)

@@ -1,0 +1,112 @@
+"""Spread and skill: whether ensembles are as uncertain as they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from xrecal.forms import Labelled
+from xrecal.methods.base import is_whole
+from xrecal.pairing import Observations
+from xrecal.reductions import mean_of, std_of
+
+from .cases import Dims, as_dataset, counted, over_cases, read_evidence, task_name
+
+BIN = "spread_bin"
+
+
+def spread_skill(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    bins: int = 5,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Bias, error of the mean, and spread; over all cases and by spread.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    bins : int
+        Number of groups of cases of equal size, from the smallest spread to the largest.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        Over locations, in the unit of the variable: ``bias`` of the forecast mean and its standard
+        error ``bias_error`` with autocorrelation, ``rmse`` of the mean, ``spread``, the root of the
+        mean variance; ``ratio`` of spread and rmse, 1 for a calibrated forecast, less if it is
+        overconfident; ``n_cases`` and ``status``. Over ``spread_bin`` too: ``spread_of_bin``,
+        ``rmse_of_bin`` and ``count``. Lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, ``bins`` is no positive whole number, or dimensions,
+        labels or units do not fit.
+
+    Notes
+    -----
+    The variance of plain ensembles of m members is multiplied by :math:`(m+1)/(m-1)` [1]_, as
+    their own mean is uncertain; other forecasts are taken as they are. O(m) a forecast.
+
+    References
+    ----------
+    .. [1] Fortin et al. (2014), Why should ensemble spread match the RMSE of the ensemble mean?
+       https://doi.org/10.1175/JHM-D-14-0008.1
+    """
+    if not is_whole(bins) or bins < 1:
+        raise ValueError(f"bins must be a whole number from 1 on, got {bins!r}")
+    from xrecal.arrays import spread_skill as numbers_of
+
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    form = evidence.form
+    mean, std = evidence.reduce(mean_of), evidence.reduce(std_of)
+    plain = form.kind == "ensemble"
+    found = over_cases(
+        partial(numbers_of, bins=int(bins)),
+        mean,
+        std**2,
+        evidence.observations.astype(mean.dtype),
+        *([_present(form.loc, form.member_dim)] if plain else []),
+        dims=evidence.dims,
+        out=[*[()] * 5, *[(BIN,)] * 3],
+        sizes={BIN: int(bins)},
+        dtypes=[*[mean.dtype] * 7, np.int64],
+        what=task_name("spread and skill", evidence),
+    )
+    texts = {
+        "bias": "mean of forecast minus observation",
+        "bias_error": "standard error of the bias, with autocorrelation",
+        "rmse": "root mean square error of the forecast mean",
+        "spread": "root of the mean variance of the forecast",
+        "ratio": "ratio of spread and error",
+        "spread_of_bin": "root of the mean variance of the cases in the bin",
+        "rmse_of_bin": "root mean square error of the cases in the bin",
+        "count": "number of cases in the bin",
+    }
+    variables = {
+        name: array.assign_attrs(
+            {"long_name": text, **({"units": "1"} if name == "ratio" else evidence.units)}
+        )
+        for (name, text), array in zip(texts.items(), found, strict=True)
+    }
+    variables["count"].attrs.pop("units", None)
+    variables |= counted(mean.notnull() & evidence.observations.notnull(), evidence.dims)
+    return as_dataset(evidence, variables, "spread and skill")
+
+
+def _present(members: xr.DataArray, member_dim: Hashable) -> xr.DataArray:
+    """Number of members of each forecast."""
+    return members.notnull().sum(member_dim)

@@ -1,0 +1,160 @@
+"""The most telling evidence on a forecast together, as a Dataset and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import xarray as xr
+
+from xrecal.attributes import shown_units
+from xrecal.ensembles import quantile
+from xrecal.forms import Labelled
+from xrecal.methods.base import N_QUANTILES, equal_mass_levels
+from xrecal.pairing import Observations
+from xrecal.table import Table, shown_p
+
+from .cases import Dims, as_dataset, read_evidence
+from .intervals import LEVEL, coverage
+from .pit import pit_test
+from .scores import crps
+from .skce import skce_test
+from .skce_task import Test
+from .spread import spread_skill
+
+LEVELS = (0.5, 0.9)
+SIGNIFICANT = 0.05
+
+
+class Summary(xr.Dataset):
+    """Dataset of evidence over locations, which prints as a table once it is computed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Table of one location, or of the range over several."""
+        return self._table().text() if self._is_whole() else super().__repr__()
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        return self._table().html() if self._is_whole() else super()._repr_html_()
+
+    def _is_whole(self) -> bool:
+        """Whether it holds all that the table needs, and in memory."""
+        needed = {"crps", "coverage", "pit_p_value", "skce_p_value", "n_cases"}
+        return needed <= set(self) and LEVEL in self.indexes and not self.chunks
+
+    def _table(self) -> Table:
+        units = shown_units(self["crps"].attrs)
+        rows = [
+            self._row("CRPS", self["crps"], units),
+            self._row("bias", self["bias"], units),
+            self._row("spread / error", self["spread_error_ratio"]),
+        ]
+        for level in self[LEVEL].to_numpy():
+            share = self["coverage"].sel({LEVEL: level})
+            rows.append(self._row(f"coverage of {level:.0%}", share, percent=True))
+        rows.append(self._row("SKCE", self["skce"]))
+        rows += [self._p_row("PIT p", "pit_p_value"), self._p_row("SKCE p", "skce_p_value")]
+        n = self["n_cases"].to_numpy()
+        cases = f"{n.min()}" if n.size == 0 or n.min() == n.max() else f"{n.min()} to {n.max()}"
+        if n.size == 1:
+            return Table(["", ""], [row[:2] for row in rows], f"{cases} cases")
+        head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
+        foot = f"{n.size} locations, {cases} cases each; p < {SIGNIFICANT} after control of false "
+        return Table(head, rows, foot + "discoveries")
+
+    def _row(
+        self, label: str, values: xr.DataArray, units: str = "", percent: bool = False
+    ) -> list[str]:
+        found = values.to_numpy()
+        known = found[~np.isnan(found)]
+        three = (np.median(known), known.min(), known.max()) if known.size else (np.nan,) * 3
+        shown = [f"{x:.1%}" if percent else f"{x:.4g} {units}".rstrip() for x in three]
+        return [label, *shown, ""]
+
+    def _p_row(self, label: str, name: str) -> list[str]:
+        from xrecal.arrays import adjusted_p_values
+
+        found = self[name].to_numpy().astype(np.float64)
+        known = found[~np.isnan(found)]
+        if not known.size:
+            return [label, "nan", "nan", "nan", ""]
+        rejected = int((adjusted_p_values(known) < SIGNIFICANT).sum())
+        three = (np.median(known), known.min(), known.max())
+        return [label, *map(shown_p, three), f"{rejected} of {known.size}"]
+
+
+def summary(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    test: Test = "bootstrap",
+    n_resamples: int = 1000,
+    seed: int = 0,
+    member_dim: Hashable | None = None,
+) -> Summary:
+    """Evidence on forecasts: score, bias, spread, coverage, and tests of calibration.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    test, n_resamples, seed
+        As for :func:`skce_test`.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Summary
+        A Dataset over locations: ``crps`` and ``bias``, in the unit of the variable;
+        ``spread_error_ratio``, 1 if calibrated; ``coverage`` of the central 50 and 90 % intervals
+        over ``level``; ``pit_p_value``; ``skce`` and ``skce_p_value``; ``n_cases`` and ``status``
+        of the SKCE. Lazy if an input is; computed it prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, or dimensions, labels or units do not fit.
+
+    Notes
+    -----
+    See :func:`crps`, :func:`spread_skill`, :func:`coverage`, :func:`pit_test` and
+    :func:`skce_test`. The test of censored normal distributions is one of 200 quantiles of them.
+    """
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    dims, form = list(evidence.dims), evidence.form
+    options = {"member_dim": member_dim}
+    score = crps(forecast, observations, dims, **options)
+    spread = spread_skill(forecast, observations, dims, bins=1, **options)
+    inside = coverage(forecast, observations, dims, level=LEVELS, seed=seed, **options)
+    uniform = pit_test(forecast, observations, dims, seed=seed, **options)
+    tested, note = forecast, ""
+    if form.kind == "censored":
+        tested = quantile(forecast, equal_mass_levels(N_QUANTILES), **options)
+        note, options = f" of {N_QUANTILES} quantiles", {"member_dim": "quantile"}
+    calibrated = skce_test(
+        tested, observations, dims, test=test, n_resamples=n_resamples, seed=seed, **options
+    )
+    if isinstance(score, xr.Dataset):
+        (score,) = score.data_vars.values()
+    error = calibrated["skce"]
+    error.attrs["estimator"] += note
+    variables = {
+        "crps": score.assign_attrs(long_name=f"mean {score.attrs['long_name']}"),
+        "bias": spread["bias"],
+        "spread_error_ratio": spread["ratio"],
+        "coverage": inside["coverage"],
+        "pit_p_value": uniform["p_value"],
+        "skce": error,
+        "skce_p_value": calibrated["p_value"],
+        "n_cases": calibrated["n_cases"],
+        "status": calibrated["status"],
+    }
+    return Summary(as_dataset(evidence, variables, "summary of the evidence"))

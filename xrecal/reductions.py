@@ -1,0 +1,144 @@
+"""What is made of predicted distributions inside a task: statistics, products, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from .typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from .arrays.distributions import Distribution, Empirical, Normal
+
+Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
+"""Distributions (L, T) and, where given, arrays (L, T, ...), to arrays (L, T, ...)."""
+
+
+def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
+    """Weights (L, T, n) of a weighted ensemble."""
+    assert distribution.weights is not None
+    return (distribution.weights,)
+
+
+def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
+    """Members and weights (L, T, n) of weighted ensembles with members of their own."""
+    assert distribution.weights is not None
+    return distribution.members, distribution.weights
+
+
+def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
+    """Location and scale (L, T) of normal distributions."""
+    return distribution.loc[..., 0], distribution.scale[..., 0]
+
+
+def quantiles_of(distribution: Distribution, levels: FloatArray) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, k)."""
+    return (distribution.quantile(levels),)
+
+
+def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
+    """CRPS (L, T)."""
+    return (distribution.crps(observations),)
+
+
+def pit_of(
+    distribution: Distribution,
+    observations: FloatArray,
+    cases: IntArray,
+    *places: IntArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Probability integral transforms (L, T), within jumps by the numbers of case and location.
+
+    ``places`` (L, T) sum up to the number of the location.
+    """
+    from .arrays.draws import uniform_at
+
+    uniform = uniform_at(seed, sum(places, np.zeros_like(cases)), cases)
+    return (distribution.pit(observations, uniform),)
+
+
+def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
+    return (distribution.exceedance(thresholds),)
+
+
+def members_of(
+    distribution: Distribution, cases: IntArray, *places: IntArray, levels: FloatArray, seed: int
+) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, n) in an order drawn by the numbers of the case and of the location.
+
+    ``places`` (L, T) sum up to the number of the location.
+    """
+    from .arrays.members import shuffled_members
+
+    members = distribution.quantile(levels)
+    return (shuffled_members(members, seed, sum(places, np.zeros_like(cases)), cases),)
+
+
+def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
+    """Means (L, T)."""
+    return (distribution.mean(),)
+
+
+def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
+    """Standard deviations (L, T)."""
+    return (distribution.std(),)
+
+
+def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[FloatArray, ...]:
+    """Fair CRPS (L, T) of plain ensembles."""
+    return (distribution.fair_crps(observations),)
+
+
+def crps_between(
+    distribution: Distribution, observations: FloatArray, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, ...]:
+    """CRPS (L, T) of what is between thresholds (L, T)."""
+    return (distribution.threshold_crps(observations, lower, upper),)
+
+
+def quantile_crps_of(
+    distribution: Empirical, observations: FloatArray, emphasis: str
+) -> tuple[FloatArray, ...]:
+    """CRPS (L, T) with more weight on some levels."""
+    return (distribution.quantile_weighted_crps(observations, emphasis),)
+
+
+def quantile_scores_of(
+    distribution: Distribution, observations: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Quantile scores (L, T, k)."""
+    from .arrays.quantile_scores import quantile_score
+
+    return (quantile_score(observations, distribution.quantile(levels), levels),)
+
+
+def brier_of(
+    distribution: Distribution, observations: FloatArray, thresholds: FloatArray, fair: bool
+) -> tuple[FloatArray, ...]:
+    """Brier scores (L, T, k) of exceeding thresholds (L, T, k)."""
+    from .arrays.event_scores import brier_score
+
+    n_members = None
+    if fair:  # of plain ensembles
+        n_members = (~np.isnan(distribution.members)).sum(-1)  # type: ignore[attr-defined]
+    probability = distribution.exceedance(thresholds)
+    return (brier_score(observations, probability, thresholds, n_members),)
+
+
+def rank_of(
+    distribution: Empirical,
+    observations: FloatArray,
+    cases: IntArray,
+    *places: IntArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Ranks (L, T) among members; ties by the numbers of case and location, as in ``pit_of``."""
+    from .arrays.draws import uniform_at
+    from .arrays.ranks import observation_ranks
+
+    uniform = uniform_at(seed, sum(places, np.zeros_like(cases)), cases)
+    return (observation_ranks(observations, distribution.members, uniform)[0],)
