@@ -2,8 +2,7 @@
 
 In the order of the data flow:
 
-============  ================================================================
-forms         what a forecast is: points with weights, or normal distributions
+============  =========================================================forms         what a forecast is: points with weights, or normal distributions
 cases         calibration cases as the solver takes them, and their folds
 covariates    season and others -> coordinates for distances and regressions
 distance      ensembles -> squared energy distances
@@ -33,6 +32,42 @@ idr           isotonic distributional regression
 pit           probability integral transform, recalibrated and conformal levels
 climatology   past observations, whatever the forecast
 ============  ================================================================
+=======
+=================  ================================================================
+forms              what a forecast is: points with weights, or normal distributions
+cases              calibration cases as the solver takes them, and their folds
+covariates         season and others -> coordinates for distances and regressions
+distance           ensembles -> squared energy distances
+normal             ... closed forms for Gaussian and Gaussian-mixture forecasts
+kernel             distances -> similarities, median bandwidth
+centre             past observations, or errors around a centre, as members
+columns            distances from single cases to all, where not all pairs are compared
+lowrank            columns of landmarks -> factor of the kernel matrix
+solvers            kernel matrix, or its factor, and ridge -> signed weights
+tuning             folds, and what each of them trains on
+recording          signed weights -> held-out forecasts
+candidates         what may be chosen at a location, and what is best so far
+minimum            where a loss is smallest between points of a grid
+search             ... -> kernel, support and ridge with the smallest loss
+ckme               cases -> fitted embedding at every location
+weights            fitted embedding + new forecasts -> weighted ensembles
+simplex            signed weights -> probabilities
+pool               held-out forecasts of several methods -> weights of their mixture
+weighted           probabilities + members -> statistics of a weighted ensemble
+members            equally likely members in a random order
+scores             forecasts + observations -> CRPS, also fair or between thresholds
+normal_thresholds  ... the latter in closed form, for normal distributions and their mixtures
+quantile_scores    ... scores of quantiles, and the CRPS with more weight on some of them
+event_scores       ... scores of probabilities of exceeding thresholds
+skill              two scores -> skill of one over the other
+decomposition      scores + recalibrated forecast -> calibration error and the rest
+significance       differences of scores -> standard errors, p-values
+splitting          cases -> training and test, for honest evaluation
+emos               Gaussian regression by minimum CRPS, censored at bounds
+idr                isotonic distributional regression
+pit                probability integral transform, recalibrated and conformal levels
+climatology        past observations, whatever the forecast
+=================  ================================================================
 
 Importing this package is cheap: Numba and SciPy are loaded when a function is first used.
 """
@@ -71,6 +106,19 @@ _HOME = {
     "weighted_quantile": "weighted",
     "weighted_std": "weighted",
     "crps": "scores",
+    "fair_crps": "scores",
+    "threshold_weighted_crps": "scores",
+    "normal_threshold_crps": "normal_thresholds",
+    "censored_threshold_crps": "normal_thresholds",
+    "quantile_score": "quantile_scores",
+    "quantile_weighted_crps": "quantile_scores",
+    "brier_score": "event_scores",
+    "ranked_probability_score": "event_scores",
+    "Skill": "skill",
+    "skill_score": "skill",
+    "Decomposition": "decomposition",
+    "decompose": "decomposition",
+    "half_squared_distance": "decomposition",
     "censored_normal_crps": "censored",
     "censored_normal_exceedance": "censored",
     "censored_normal_mean_std": "censored",

@@ -95,6 +95,27 @@ def fill_normal_crps(observations, loc, scale, weights, out):  # type: ignore[no
         out[i] = 0.0 if crps < 0.0 else crps
 
 
+@kernel
+def fill_mean_crps(loc, scale, weights, points, mass, out):  # type: ignore[no-untyped-def]
+    """Mean CRPS (L, T) of mixtures (L, T, k) at points (L, n) with mass (L, T, n).
+
+    Weights of components are normalised, mass is here; points without it cost nothing.
+    """
+    for cell in range(mass.shape[0]):
+        for t in range(mass.shape[1]):
+            mu, sigma, w = loc[cell, t], scale[cell, t], weights[cell, t]
+            total, across = 0.0, 0.0
+            for j in range(points.shape[1]):
+                z, share = points[cell, j], mass[cell, t, j]
+                if share != 0.0 and not math.isnan(z):
+                    total += share
+                    for k in range(mu.size):
+                        if w[k] != 0.0:
+                            across += share * w[k] * mean_absolute_normal(mu[k] - z, sigma[k])
+            within = _mean_distance(mu, sigma, w, mu, sigma, w)
+            out[cell, t] = across / total - 0.5 * within if total > 0.0 else np.nan
+
+
 @inner
 def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no-untyped-def]
     """Return q - F(z), with F(z-) unless `closed`, and F'(z); level is q, or 1 - q if `upper`."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
-from . import censored, normal, scores, weighted
+from . import censored, normal, normal_thresholds, quantile_scores, scores, weighted
 from .cases import location_blocks
 from .forms import Forecasts, without_invalid
 
@@ -31,6 +32,20 @@ class Distribution(Protocol):
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS of each forecast."""
+
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Fair CRPS of each plain ensemble; ValueError for other forms."""
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS of each forecast between two thresholds."""
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """CRPS of each ensemble with more weight on some quantiles; ValueError without members."""
+
+    def n_members(self) -> FloatArray:
+        """Number of equally likely members of each plain ensemble; ValueError for other forms."""
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform, placed within jumps by numbers in (0, 1)."""
@@ -61,6 +76,28 @@ class Empirical(NamedTuple):
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.crps`."""
         return scores.crps(observations, self.members, self.weights)
+
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Fair CRPS; see :func:`~xrecal.arrays.fair_crps`."""
+        if self.weights is not None:
+            _not_plain("weights")
+        return scores.fair_crps(observations, self.members)
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS between thresholds; see :func:`~xrecal.arrays.threshold_weighted_crps`."""
+        return scores.threshold_weighted_crps(observations, *self, lower=lower, upper=upper)
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """CRPS with weighted quantiles; see :func:`~xrecal.arrays.quantile_weighted_crps`."""
+        return quantile_scores.quantile_weighted_crps(observations, *self, weighting=weighting)
+
+    def n_members(self) -> FloatArray:
+        """Number of members that are not missing."""
+        if self.weights is not None:
+            _not_plain("weights")
+        return np.asarray((~np.isnan(self.members)).sum(-1), np.float64)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
@@ -100,6 +137,26 @@ class Normal(NamedTuple):
         """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
         return normal.normal_crps(observations, *self._mixture())
 
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("normal distributions")
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS between thresholds; see :func:`~xrecal.arrays.normal_threshold_crps`."""
+        return normal_thresholds.normal_threshold_crps(
+            observations, *self._mixture(), lower=lower, upper=upper
+        )
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """No closed form."""
+        _no_members("normal distributions")
+
+    def n_members(self) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("normal distributions")
+
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
         return _pit(Forecasts(*self), observations, uniform)
@@ -136,6 +193,26 @@ class Censored(NamedTuple):
         """CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
         return censored.censored_normal_crps(observations, *self._parts())
 
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("censored normal distributions")
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS between thresholds; see :func:`~xrecal.arrays.censored_threshold_crps`."""
+        return normal_thresholds.censored_threshold_crps(
+            observations, *self._parts(), lower=lower, upper=upper
+        )
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """No closed form."""
+        _no_members("censored normal distributions")
+
+    def n_members(self) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("censored normal distributions")
+
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform of a normal distribution whose CDF jumps at the bounds."""
         _, _, lower, upper = self._parts()
@@ -147,6 +224,20 @@ class Censored(NamedTuple):
         below = np.where(observations > upper, 1.0, np.where(observations <= lower, 0.0, below))
         up_to = np.where(observations < lower, 0.0, np.where(observations >= upper, 1.0, up_to))
         return np.where(missing, np.nan, below + uniform * (up_to - below))
+
+
+def _not_plain(found: str) -> NoReturn:
+    raise ValueError(
+        f"fair scores are defined for plain ensembles of equally likely members, found {found}; "
+        "use crps, or scores without fair"
+    )
+
+
+def _no_members(found: str) -> NoReturn:
+    raise ValueError(
+        f"the quantile-weighted CRPS needs members, found {found}; make quantiles first: "
+        "forecast.recal.quantile(np.arange(0.005, 1, 0.01))"
+    )
 
 
 def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:

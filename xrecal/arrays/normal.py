@@ -45,7 +45,7 @@ def _as_mixture(
     return mu, sigma, w
 
 
-def _as_forecasts(
+def as_forecasts(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """As `_as_mixture`, with weights that sum to 1, or are NaN where the forecast is missing."""
@@ -144,7 +144,7 @@ def normal_crps(
     """
     y = np.asarray(observations, np.float64)
     components = weights is not None or np.ndim(loc) == y.ndim + 1
-    mu, sigma, w = _as_forecasts(loc, scale, weights, components)
+    mu, sigma, w = as_forecasts(loc, scale, weights, components)
     try:
         shape = np.broadcast_shapes(y.shape, mu.shape[:-1])
     except ValueError:
@@ -196,7 +196,7 @@ def normal_quantile(
     levels = np.asarray(q, np.float64)
     if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
         raise ValueError(f"q must be a 1-D array of levels in [0, 1], found {q!r}")
-    mu, sigma, w = _as_forecasts(loc, scale, weights, weights is not None)
+    mu, sigma, w = as_forecasts(loc, scale, weights, weights is not None)
     ascending = np.argsort(levels)
     out = np.empty((*mu.shape[:-1], levels.size))
     flat = np.empty((math.prod(mu.shape[:-1]), levels.size))
@@ -236,7 +236,7 @@ def normal_exceedance(
     ValueError
         For shapes that do not match, or a negative scale or weight.
     """
-    mu, sigma, w = _as_forecasts(loc, scale, weights, weights is not None)
+    mu, sigma, w = as_forecasts(loc, scale, weights, weights is not None)
     given = np.asarray(thresholds, np.float64)
     given = np.broadcast_to(given, (*mu.shape[:-1], given.shape[-1]))
     above = np.zeros(given.shape)
@@ -270,7 +270,7 @@ def normal_mean_std(
     ValueError
         For shapes that do not match, or a negative scale or weight.
     """
-    mu, sigma, w = _as_forecasts(loc, scale, weights, weights is not None)
+    mu, sigma, w = as_forecasts(loc, scale, weights, weights is not None)
     mean = np.sum(w * mu, axis=-1)
     variance = np.sum(w * (sigma**2 + (mu - mean[..., np.newaxis]) ** 2), axis=-1)
     return mean, np.sqrt(variance)

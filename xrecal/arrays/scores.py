@@ -1,10 +1,11 @@
-"""Forecasts and observations to scores."""
+"""CRPS of ensembles: of the distribution itself, fair to small ensembles, or between thresholds."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
@@ -50,25 +51,145 @@ def crps(
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
     """
+    return threshold_weighted_crps(observations, members, weights)
+
+
+def threshold_weighted_crps(
+    observations: FloatArray,
+    members: FloatArray,
+    weights: FloatArray | None = None,
+    *,
+    lower: npt.ArrayLike = -np.inf,
+    upper: npt.ArrayLike = np.inf,
+) -> FloatArray:
+    r"""CRPS of what the empirical distribution says between two thresholds.
+
+    Parameters
+    ----------
+    observations, members, weights
+        As in :func:`crps`.
+    lower, upper : array_like, broadcast to ``observations``
+        Thresholds, in the unit u of the members; -inf and inf are none. NaN gives NaN.
+
+    Returns
+    -------
+    array of float64, shape of ``observations``
+        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u: the score of members
+        and observation clipped to the thresholds. Those of two neighbouring intervals add up. NaN
+        as in :func:`crps`.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, a lower threshold exceeds the upper one, or shapes do not fit.
+
+    Notes
+    -----
+    O(n log n) a forecast, O(n) where forecasts share members. Unlike scores of the cases that
+    turned out extreme, it remains proper [1]_; clipping is the chaining function of [2]_.
+
+    References
+    ----------
+    .. [1] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
+       quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+    .. [2] Allen, Ginsbourger & Ziegel (2023), Evaluating forecasts for high-impact events using
+       transformed kernel scores. https://doi.org/10.1137/22M1532184
+    """
     observations, members = np.asarray(observations), np.asarray(members)
     if weights is not None and (np.asarray(weights) < 0).any():
         raise ValueError("weights must not be negative")
     if weights is not None and np.ndim(weights) == members.ndim + 1:
         support, mass, shape = by_support(members, weights)
-        _check_shape(observations, shape)
+        check_shape(observations, shape)
+        low, high = thresholds_of(observations, lower, upper)
         scores = np.empty(mass.shape[:2])
-        verified = np.ascontiguousarray(observations).reshape(scores.shape)
-        _fill_crps(verified, support, mass, scores)
+        verified, low, high = (
+            np.ascontiguousarray(part).reshape(scores.shape) for part in (observations, low, high)
+        )
+        _fill_crps(verified, support, mass, low, high, scores)
         return scores.reshape(shape)
-    _check_shape(observations, members.shape[:-1])
-    return _own_members(observations, members, weights)
+    check_shape(observations, members.shape[:-1])
+    low, high = thresholds_of(observations, lower, upper)
+    if np.isneginf(low).all() and np.isposinf(high).all():
+        return _own_members(observations, members, weights)
+    clipped = np.clip(members, low[..., np.newaxis], high[..., np.newaxis])
+    clipped = np.where(np.isinf(members), members, clipped)  # for one rule on infinite members
+    return _own_members(np.clip(observations, low, high), clipped, weights)
 
 
-def _check_shape(observations: FloatArray, shape: tuple[int, ...]) -> None:
+def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
+    r"""CRPS that an exchangeable ensemble would have with infinitely many members, on average.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...)
+        What verified, in the unit u of the members.
+    members : array of float, shape (..., m)
+        Equally likely members; NaN ones are left out.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j|` in u:
+        smaller is better; of one case it may be negative. NaN where the observation is NaN,
+        fewer than two members are left, or one is infinite.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+
+    Notes
+    -----
+    O(m log m) a forecast. For comparing ensembles of different sizes as samples of forecast
+    distributions; :func:`crps` scores the ensemble itself. Not for weighted members, which are
+    no sample.
+
+    References
+    ----------
+    .. [1] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+    """
+    y, x = np.asarray(observations, np.float64), np.sort(np.asarray(members, np.float64), axis=-1)
+    check_shape(y, x.shape[:-1])
+    known = ~np.isnan(x)
+    m = known.sum(-1)
+    undefined = np.isnan(y) | (m < 2) | np.isinf(x).any(-1)
+    y = np.where(undefined, 0.0, y)[..., np.newaxis]
+    x = np.where(known & ~undefined[..., np.newaxis], x - y, 0.0)  # an offset cancels here
+    # sum_ij |x_i - x_j| / 2 counts the sorted member i with i from below, and with m - 1 - i.
+    rank = 2.0 * np.arange(x.shape[-1]) - (m[..., np.newaxis] - 1)
+    m = np.maximum(m, 2)
+    score = np.abs(x).sum(-1) / m - (rank * x).sum(-1) / (m * (m - 1))
+    return np.where(undefined, np.nan, score)
+
+
+def check_shape(observations: FloatArray, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless observations have the shape of the forecasts."""
     if observations.shape != shape:
         raise ValueError(
             f"observations have shape {observations.shape}, but the forecasts need {shape}"
         )
+
+
+def thresholds_of(
+    observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Thresholds as float64 arrays of the shape of observations; ValueError unless they fit."""
+    low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
+    try:
+        low, high = (np.broadcast_to(part, observations.shape) for part in (low, high))
+    except ValueError:
+        raise ValueError(
+            f"lower and upper have shapes {low.shape} and {high.shape}; give numbers, or arrays "
+            f"that broadcast to the shape of observations, {observations.shape}"
+        ) from None
+    wrong = (low > high) | np.isposinf(low) | np.isneginf(high)
+    if wrong.any():
+        raise ValueError(
+            f"lower must not exceed upper, found {low[wrong][0]:g} and {high[wrong][0]:g}; "
+            "no threshold is lower=-inf and upper=inf"
+        )
+    return low, high
 
 
 def _own_members(
@@ -92,11 +213,14 @@ def _own_members(
 
 
 @kernel
-def _fill_crps(observations: Any, support: Any, mass: Any, out: Any) -> None:
-    """``int (F - 1{z >= y})^2 dz`` for observations (L, T), supports (L, n), weights (L, T, n).
+def _fill_crps(
+    observations: Any, support: Any, mass: Any, lower: Any, upper: Any, out: Any
+) -> None:
+    """``int (F - 1{z >= y})^2 dz`` from lower to upper.
 
-    Below the observation the integrand is the squared mass below z, above it that above z: two
-    walks towards the observation, without a branch or a division for each member.
+    Observations and thresholds have shape (L, T), supports (L, n), weights (L, T, n). Below the
+    observation the integrand is the squared mass below z, above it that above z: two walks towards
+    the observation, without a branch or a division for each member.
     """
     n = support.shape[1]
     z = np.empty(n)
@@ -112,23 +236,30 @@ def _fill_crps(observations: Any, support: Any, mass: Any, out: Any) -> None:
         while first < last and z[first] == -np.inf:
             first += 1
         for t in range(mass.shape[1]):
-            y, row = observations[cell, t], mass[cell, t]
+            row, low, high = mass[cell, t], lower[cell, t], upper[cell, t]
+            y = min(max(np.float64(observations[cell, t]), low), high)
             score, below, above, i = 0.0, 0.0, 0.0, first
+            reached = max(z[first], low) if first < last else y
             while i < last and z[i] < y:
-                if i > first:
-                    score += (z[i] - z[i - 1]) * below * below
+                point = max(z[i], low)
+                score += (point - reached) * below * below
+                reached = point
                 below += row[order[i]]
                 i += 1
-            for j in range(last - 1, i - 1, -1):
-                if j < last - 1:
-                    score += (z[j + 1] - z[j]) * above * above
-                above += row[order[j]]
             if i > first:
-                score += (y - z[i - 1]) * below * below
+                score += (y - reached) * below * below
+            reached = min(z[last - 1], high) if first < last else y
+            for j in range(last - 1, i - 1, -1):
+                point = min(z[j], high)
+                score += (reached - point) * above * above
+                reached = point
+                above += row[order[j]]
             if i < last:
-                score += (z[i] - y) * above * above
+                score += (reached - y) * above * above
             total = below + above
             out[cell, t] = score / (total * total) if total > 0 else np.nan
+            if np.isnan(low) or np.isnan(high) or np.isnan(observations[cell, t]):
+                out[cell, t] = np.nan
             for j in range(n):
                 infinite = (j < first or j >= last) and not np.isnan(z[j])
                 if infinite and row[order[j]] > 0:

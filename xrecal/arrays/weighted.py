@@ -7,6 +7,7 @@ too, where each forecast has members of its own, or (..., T, n), where T forecas
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
-from ._compiled import kernel
+from ._compiled import inner, kernel
 
 # Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
 LEVEL_ROUNDING = 1e-12
@@ -203,8 +204,8 @@ def by_support(
     n, n_sharing = members.shape[-1], weights.shape[-2]
     shape = weights.shape[:-1] if shared else members.shape[:-1]
     return (
-        np.ascontiguousarray(members).reshape(-1, n),
-        np.ascontiguousarray(weights).reshape(-1, n_sharing, n),
+        np.ascontiguousarray(members).reshape(math.prod(members.shape[:-1]), n),
+        np.ascontiguousarray(weights).reshape(math.prod(members.shape[:-1]), n_sharing, n),
         shape,
     )
 
@@ -222,6 +223,19 @@ def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
     with np.errstate(invalid="ignore"):
         mass = mass / np.where(total > 0, total, np.nan)
     return members, mass
+
+
+@inner
+def total_mass(values: Any, weights: Any) -> float:
+    """Sum of the weights (n,) of members (n,) that are not missing.
+
+    NaN where that is 0, one of them is NaN, or an infinite member has positive weight.
+    """
+    total = 0.0
+    for i in range(values.size):
+        if not np.isnan(values[i]):
+            total += np.nan if np.isinf(values[i]) and weights[i] > 0 else weights[i]
+    return total if total > 0 else np.nan
 
 
 @kernel
