@@ -27,6 +27,14 @@ members       equally likely members in a random order
 scores        forecasts + observations -> CRPS
 significance  differences of scores -> standard errors, p-values
 splitting     cases -> training and test, for honest evaluation
+rows          arguments of the following: cases on the last axis, locations before it
+uniformity    probability integral transforms -> histogram, test of uniformity
+ranks         observations among members -> rank histogram, test of flatness
+reliability   probabilities or quantiles -> reliability, miscalibration in a score
+intervals     prediction intervals -> coverage, width, score
+spread        spread and errors -> their ratio, by spread as well
+dependence    distance correlation of two quantities
+discovery     p-values of many locations -> false discovery rates
 emos          Gaussian regression by minimum CRPS, censored at bounds
 idr           isotonic distributional regression
 pit           probability integral transform, recalibrated and conformal levels
@@ -141,6 +149,18 @@ _HOME = {
     "block_bootstrap_interval": "significance",
     "diebold_mariano": "significance",
     "standard_error": "significance",
+    "pit_counts": "uniformity",
+    "uniform_test": "uniformity",
+    "flatness_test": "ranks",
+    "observation_ranks": "ranks",
+    "rank_counts": "ranks",
+    "corp": "reliability",
+    "quantile_reliability": "reliability",
+    "interval_coverage": "intervals",
+    "interval_score": "intervals",
+    "spread_skill": "spread",
+    "distance_correlation": "dependence",
+    "adjusted_p_values": "discovery",
     "pool_weights": "pool",
     "fit_emos": "emos",
     "predict_emos": "emos",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.special import stdtr
 from xrecal.typing import FloatArray, IntArray
 
 from .cases import location_blocks
+from .rows import whole_number
 
 SMALLEST = 3
 """With fewer cases there is no spread to speak of."""
@@ -90,7 +90,7 @@ def diebold_mariano(
        errors. https://doi.org/10.1016/S0169-2070(96)00719-4
     """
     rows, shape = _as_rows(differences)
-    length = None if lag is None else 1 + _whole("lag", lag, 0, rows.shape[1] - 1)
+    length = None if lag is None else 1 + whole_number("lag", lag, 0, rows.shape[1] - 1)
     statistic, p_value = np.empty((2, rows.shape[0]))
     for block in _row_blocks(rows):
         series = _series(rows[block])
@@ -123,7 +123,7 @@ def standard_error(scores: FloatArray, lag: int | None = None) -> FloatArray:
         If ``lag`` is out of range.
     """
     rows, shape = _as_rows(scores)
-    length = None if lag is None else 1 + _whole("lag", lag, 0, rows.shape[1] - 1)
+    length = None if lag is None else 1 + whole_number("lag", lag, 0, rows.shape[1] - 1)
     error = np.empty(rows.shape[0])
     for block in _row_blocks(rows):
         series = _series(rows[block])
@@ -186,8 +186,8 @@ def block_bootstrap_interval(
     rows, shape = _as_rows(differences)
     if not 0 < level < 1:
         raise ValueError(f"level is {level!r}; give a share between 0 and 1")
-    n_resamples = _whole("n_resamples", n_resamples, 1)
-    given = None if block is None else _whole("block", block, 1, max(rows.shape[1] // 2, 1))
+    n_resamples = whole_number("n_resamples", n_resamples, 1)
+    given = None if block is None else whole_number("block", block, 1, max(rows.shape[1] // 2, 1))
     bounds = np.empty((2, rows.shape[0]))
     for part in _row_blocks(rows, n_resamples):
         series = _series(rows[part])
@@ -212,17 +212,6 @@ def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
 def _row_blocks(rows: FloatArray, n_resamples: int = 0) -> Any:
     """Slices of locations whose temporary arrays, about eight of them, fit the workspace."""
     return location_blocks(rows.shape[0], 64 * (rows.shape[1] + n_resamples))
-
-
-def _whole(name: str, number: Any, least: int, most: int | None = None) -> int:
-    try:
-        found = operator.index(number)
-    except TypeError:
-        found = least - 1
-    if found < least or (most is not None and found > most):
-        end = "" if most is None else f" to {most}"
-        raise ValueError(f"{name} is {number!r}; give a whole number from {least}{end}")
-    return found
 
 
 def _series(rows: FloatArray) -> _Series:

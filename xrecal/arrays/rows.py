@@ -1,0 +1,70 @@
+"""Arguments of functions over cases: arrays (..., n) checked, and as one row for each location."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.typing import FloatArray
+
+FEWEST = 2
+"""With fewer usable cases the diagnostics of a location are NaN."""
+
+ROUNDING = 1e-6
+"""A probability this far outside [0, 1] is rounding, of float32 as well, and counts as the end."""
+
+
+def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
+    """Arrays (..., n) of one shape as rows (L, n), and the shape (...) of the locations.
+
+    Raises ValueError, with the names, unless all have the same shape with an axis of cases.
+    """
+    found = {name: np.asarray(array) for name, array in arrays.items()}
+    shapes = {name: array.shape for name, array in found.items()}
+    if len(set(shapes.values())) > 1:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"all arrays need one shape (..., cases), got {listed}")
+    for name, shape in shapes.items():
+        if not shape:
+            raise ValueError(f"{name} has no axis of cases; give an array of shape (..., n)")
+    lead, n = shape[:-1], shape[-1]
+    return [array.reshape(math.prod(lead), n) for array in found.values()], lead
+
+
+def check_probability(name: str, values: FloatArray) -> None:
+    """Raise ValueError if a number is outside [0, 1] by more than rounding; NaN may stand."""
+    outside = (values < -ROUNDING) | (values > 1 + ROUNDING)
+    if outside.any():
+        raise ValueError(
+            f"{name} must lie between 0 and 1, found {values[outside][0]:g}; divide by 100 if it "
+            "is in percent"
+        )
+
+
+def check_level(level: float) -> None:
+    """Raise ValueError unless a level is inside (0, 1)."""
+    if not (np.ndim(level) == 0 and 0 < level < 1):
+        raise ValueError(f"level is {level!r}; give a number between 0 and 1, such as 0.9")
+
+
+def whole_number(name: str, number: Any, least: int, most: int | None = None) -> int:
+    """A whole number from `least` to `most`; ValueError, with the name, if it is anything else."""
+    try:
+        found = operator.index(number)
+    except TypeError:
+        found = least - 1
+    if found < least or (most is not None and found > most):
+        end = "" if most is None else f" to {most}"
+        raise ValueError(f"{name} is {number!r}; give a whole number from {least}{end}")
+    return found
+
+
+def mean_of_known(values: FloatArray, known: npt.NDArray[np.bool_]) -> FloatArray:
+    """Means (L,) of values (L, n) over the known cases; NaN where these are too few."""
+    count = known.sum(-1)
+    total = np.where(known, values, 0.0).sum(-1)
+    return np.asarray(total / np.where(count < FEWEST, np.nan, count))
