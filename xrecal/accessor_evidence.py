@@ -150,7 +150,7 @@ class Evidence(Generic[T]):
         *,
         member_dim: Hashable | None = None,
     ) -> xr.Dataset:
-        """What happens, given the issued probability; see :func:`xrecal.diagnostics.reliability`."""
+        """What verifies, given the probability; see :func:`xrecal.diagnostics.reliability`."""
         return diagnostics.reliability(
             self._obj, observations, threshold, dim, member_dim=member_dim
         )
@@ -163,7 +163,7 @@ class Evidence(Generic[T]):
         *,
         member_dim: Hashable | None = None,
     ) -> xr.Dataset:
-        """What happens, given the issued quantile; see :func:`xrecal.diagnostics.quantile_reliability`."""
+        """What verifies, given the quantile; see :func:`xrecal.diagnostics.quantile_reliability`."""
         return diagnostics.quantile_reliability(
             self._obj, observations, q, dim, member_dim=member_dim
         )

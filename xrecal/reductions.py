@@ -97,7 +97,7 @@ def crps_between(
     distribution: Distribution, observations: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, ...]:
     """CRPS (L, T) of what is between thresholds (L, T)."""
-    return (distribution.threshold_crps(observations, lower, upper),)
+    return (distribution.threshold_weighted_crps(observations, lower, upper),)
 
 
 def quantile_crps_of(
@@ -122,9 +122,7 @@ def brier_of(
     """Brier scores (L, T, k) of exceeding thresholds (L, T, k)."""
     from .arrays.event_scores import brier_score
 
-    n_members = None
-    if fair:  # of plain ensembles
-        n_members = (~np.isnan(distribution.members)).sum(-1)  # type: ignore[attr-defined]
+    n_members = distribution.n_members() if fair else None
     probability = distribution.exceedance(thresholds)
     return (brier_score(observations, probability, thresholds, n_members),)
 
