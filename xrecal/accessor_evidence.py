@@ -163,7 +163,7 @@ class Evidence(Generic[T]):
         *,
         member_dim: Hashable | None = None,
     ) -> xr.Dataset:
-        """What verifies, given the quantile; see :func:`xrecal.diagnostics.quantile_reliability`."""
+        """What verifies given quantiles; see :func:`xrecal.diagnostics.quantile_reliability`."""
         return diagnostics.quantile_reliability(
             self._obj, observations, q, dim, member_dim=member_dim
         )

@@ -11,7 +11,7 @@ import xarray as xr
 
 from .attributes import describing, history_line
 from .covariates import Given, read_covariates
-from .diagnostics import score_variables
+from .diagnostics.scores import score_variables
 from .ensembles import task_parts
 from .forms import Form, Labelled
 from .matching import (

@@ -2,45 +2,6 @@
 
 In the order of the data flow:
 
-============  =========================================================forms         what a forecast is: points with weights, or normal distributions
-cases         calibration cases as the solver takes them, and their folds
-covariates    season and others -> coordinates for distances and regressions
-distance      ensembles -> squared energy distances
-normal        ... closed forms for Gaussian and Gaussian-mixture forecasts
-kernel        distances -> similarities, median bandwidth
-centre        past observations, or errors around a centre, as members
-columns       distances from single cases to all, where not all pairs are compared
-lowrank       columns of landmarks -> factor of the kernel matrix
-solvers       kernel matrix, or its factor, and ridge -> signed weights
-tuning        folds, and what each of them trains on
-recording     signed weights -> held-out forecasts
-candidates    what may be chosen at a location, and what is best so far
-minimum       where a loss is smallest between points of a grid
-search        ... -> kernel, support and ridge with the smallest loss
-ckme          cases -> fitted embedding at every location
-weights       fitted embedding + new forecasts -> weighted ensembles
-simplex       signed weights -> probabilities
-pool          held-out forecasts of several methods -> weights of their mixture
-weighted      probabilities + members -> statistics of a weighted ensemble
-draws         random numbers that depend on seed, location and case alone
-members       equally likely members in a random order
-scores        forecasts + observations -> CRPS
-significance  differences of scores -> standard errors, p-values
-splitting     cases -> training and test, for honest evaluation
-rows          arguments of the following: cases on the last axis, locations before it
-uniformity    probability integral transforms -> histogram, test of uniformity
-ranks         observations among members -> rank histogram, test of flatness
-reliability   probabilities or quantiles -> reliability, miscalibration in a score
-intervals     prediction intervals -> coverage, width, score
-spread        spread and errors -> their ratio, by spread as well
-dependence    distance correlation of two quantities
-discovery     p-values of many locations -> false discovery rates
-emos          Gaussian regression by minimum CRPS, censored at bounds
-idr           isotonic distributional regression
-pit           probability integral transform, recalibrated and conformal levels
-climatology   past observations, whatever the forecast
-============  ================================================================
-=======
 =================  ================================================================
 forms              what a forecast is: points with weights, or normal distributions
 cases              calibration cases as the solver takes them, and their folds
@@ -62,6 +23,7 @@ weights            fitted embedding + new forecasts -> weighted ensembles
 simplex            signed weights -> probabilities
 pool               held-out forecasts of several methods -> weights of their mixture
 weighted           probabilities + members -> statistics of a weighted ensemble
+draws              random numbers that depend on seed, location and case alone
 members            equally likely members in a random order
 scores             forecasts + observations -> CRPS, also fair or between thresholds
 normal_thresholds  ... the latter in closed form, for normal distributions and their mixtures
@@ -71,6 +33,14 @@ skill              two scores -> skill of one over the other
 decomposition      scores + recalibrated forecast -> calibration error and the rest
 significance       differences of scores -> standard errors, p-values
 splitting          cases -> training and test, for honest evaluation
+rows               arguments of the following: cases on the last axis, locations before it
+uniformity         probability integral transforms -> histogram, test of uniformity
+ranks              observations among members -> rank histogram, test of flatness
+reliability        probabilities or quantiles -> reliability, miscalibration in a score
+intervals          prediction intervals -> coverage, width, score
+spread             spread and errors -> their ratio, by spread as well
+dependence         distance correlation of two quantities
+discovery          p-values of many locations -> false discovery rates
 emos               Gaussian regression by minimum CRPS, censored at bounds
 idr                isotonic distributional regression
 pit                probability integral transform, recalibrated and conformal levels

@@ -32,3 +32,7 @@ MEANINGS = {
     BOUNDS: "bounds_violated",
     CONSTANT: "constant_covariate",
 }
+
+FEW = 16
+
+EVIDENCE_MEANINGS = {TOO_FEW: "too_few_cases", FEW: "few_cases"}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, FEW_CASES, TOO_FEW
+from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, TOO_FEW
 from xrecal.attributes import history_line
 from xrecal.dims import CALIBRATION, candidates
 from xrecal.ensembles import reduce_form
@@ -22,6 +22,10 @@ from xrecal.reductions import Reduction
 
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
+
+
+LEAST, FEW_CASES = 2, 10
+"""Numbers of cases below which there is no result, and one that is not to be trusted."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +167,8 @@ class _OverCases:
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
     """Number of cases, and the status that follows from it."""
     n = known.sum(list(dims)).assign_attrs(long_name="number of cases")
-    few = xr.where(n < FEW_CASES, FEW, 0)
-    return {"n_cases": n, "status": with_meanings(xr.where(n < 2, TOO_FEW, few))}
+    status = (n < LEAST) * TOO_FEW + ((n >= LEAST) & (n < FEW_CASES)) * FEW
+    return {"n_cases": n, "status": with_meanings(status)}
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:
@@ -176,13 +180,25 @@ def with_meanings(status: xr.DataArray) -> xr.DataArray:
     )
 
 
+def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
+    """Results for several levels along a new dimension, of one chunk in Dask."""
+    whole = xr.concat(list(parts), dim)
+    return whole if whole.chunks is None else whole.chunk({dim: -1})
+
+
 def as_dataset(
     evidence: Evidence, variables: Mapping[str, xr.DataArray], what: str, **attrs: Any
 ) -> xr.Dataset:
-    """Results with a line of history, and what was told about them."""
+    """Results with a line of history, and what was told about them.
+
+    Dimensions are in the order of the forecast, new ones last.
+    """
     history = {k: v for k, v in evidence.form.loc.attrs.items() if k == "history"}
     named = " and ".join(map(repr, evidence.dims))
-    return xr.Dataset(variables, attrs=history_line({**history, **attrs}, f"{what} over {named}"))
+    told = history_line({**history, **attrs}, f"{what} over {named}")
+    result = xr.Dataset(variables, attrs=told)
+    given = [d for d in evidence.form.dims if d in result.dims]
+    return result.transpose(*given, ...)
 
 
 def task_name(what: str, evidence: Evidence) -> str:

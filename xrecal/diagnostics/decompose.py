@@ -19,11 +19,11 @@ from .cases import as_dataset, counted, over_cases, read_evidence, task_name
 PART = "quantile"  # what cross-validation calls several numbers a case
 
 _TEXTS = {
+    "miscalibration": "miscalibration: what recalibration would gain",
+    "miscalibration_error": "standard error of the miscalibration, with autocorrelation",
+    "rest": "rest of the CRPS, which no recalibration changes",
+    "rest_error": "standard error of the rest, with autocorrelation",
     "crps": "mean continuous ranked probability score",
-    "calibration_error": "part of the CRPS that recalibration would gain",
-    "calibration_error_error": "standard error of the calibration error, with autocorrelation",
-    "remainder": "part of the CRPS that no recalibration changes",
-    "remainder_error": "standard error of the remainder, with autocorrelation",
 }
 
 
@@ -43,7 +43,7 @@ def decompose(
     covariates: Given = None,
     min_samples: int = 20,
 ) -> xr.Dataset:
-    r"""CRPS as calibration error and the rest, by recalibrating each case unseen.
+    r"""CRPS as miscalibration and the rest, by recalibrating each case unseen.
 
     Parameters
     ----------
@@ -58,10 +58,9 @@ def decompose(
     -------
     Dataset
         Over locations, in the unit of the variable: ``crps``, the mean over the cases;
-        ``calibration_error``, which may come out negative for a calibrated forecast, and
-        ``remainder``, which together make up the CRPS; their standard errors
-        ``calibration_error_error`` and ``remainder_error``; ``n_cases`` and ``status``. Lazy if
-        an input is.
+        ``miscalibration``, which may come out negative for a calibrated forecast, and ``rest``,
+        which together make up the CRPS; their standard errors ``miscalibration_error`` and
+        ``rest_error``; ``n_cases`` and ``status``. Lazy if an input is.
 
     Raises
     ------
@@ -70,12 +69,12 @@ def decompose(
 
     Notes
     -----
-    With forecasts Q and their recalibration R from fits that have not seen the case, the error is
-    the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, S the CRPS and d half the squared
+    With forecasts Q and their recalibration R from fits that have not seen the case, miscalibration
+    is the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, S the CRPS and d half the squared
     energy distance. The noise of R raises the first and lowers the second, and nearly cancels. The
-    remainder, sharpness and uncertainty of the world together, cannot be split by forecasts and
+    rest, lack of sharpness and uncertainty of the world together, cannot be split by forecasts and
     observations alone. A recalibration that conditions on more than the forecast counts what that
-    adds as calibration error.
+    adds as miscalibration.
 
     References
     ----------

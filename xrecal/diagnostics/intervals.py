@@ -13,7 +13,16 @@ from xrecal.pairing import Observations
 from xrecal.products import check_seed
 from xrecal.reductions import quantiles_of
 
-from .cases import Dims, Evidence, as_dataset, counted, over_cases, read_evidence, task_name
+from .cases import (
+    Dims,
+    Evidence,
+    as_dataset,
+    counted,
+    over_cases,
+    read_evidence,
+    stacked,
+    task_name,
+)
 from .pit import pit_of_cases
 
 LEVEL = "level"
@@ -92,7 +101,7 @@ def coverage(
         )
         for i, one in enumerate(levels)
     ]
-    found = [xr.concat(part, LEVEL) for part in zip(*parts, strict=True)]
+    found = [stacked(part, LEVEL) for part in zip(*parts, strict=True)]
     named = {
         "coverage": ("share of observations inside the central interval", {"units": "1"}),
         "width": ("mean width of the central interval", evidence.units),

@@ -16,7 +16,14 @@ from xrecal.reductions import rank_of
 from .cases import Dims, as_dataset, counted, over_cases, read_evidence, task_name
 
 RANK = "rank"
-_SHAPES = {"slope": "linear", "convexity": "U-shaped"}
+_TEXTS = {
+    "statistic": "chi-square of the rank histogram",
+    "p_value": "p-value of a flat rank histogram, chi-square test",
+    "slope": "linear component, positive if forecasts are too low",
+    "slope_p_value": "p-value of no linear component",
+    "convexity": "U-shaped component, positive if the spread is too small",
+    "convexity_p_value": "p-value of no U-shaped component",
+}
 
 
 def rank_histogram(
@@ -47,9 +54,9 @@ def rank_histogram(
     Dataset
         Over ``rank`` from 0 (below all members) to their number m, and locations: ``count``. Over
         locations: ``statistic`` and ``p_value`` of a flat histogram (chi-square with m degrees of
-        freedom), ``slope_statistic`` and ``slope_p_value`` of its linear part (bias),
-        ``convexity_statistic`` and ``convexity_p_value`` of its U-shaped part (spread),
-        ``n_cases`` and ``status``. Lazy if an input is.
+        freedom); ``slope`` and ``slope_p_value`` of its linear component, positive if forecasts
+        are too low; ``convexity`` and ``convexity_p_value`` of its U-shaped component, positive
+        if the spread is too small; ``n_cases`` and ``status``. Lazy if an input is.
 
     Raises
     ------
@@ -91,14 +98,8 @@ def rank_histogram(
         what=task_name("the rank histogram", evidence),
     )
     variables = {"count": found[0].assign_attrs(long_name="number of cases")}
-    for i, (part, shape) in enumerate({"": "", **_SHAPES}.items()):
-        prefix, shown = (f"{part}_", f"{shape} part of the ") if part else ("", "")
-        variables[f"{prefix}statistic"] = found[1 + 2 * i].assign_attrs(
-            long_name=f"chi-square of the {shown}rank histogram", units="1"
-        )
-        variables[f"{prefix}p_value"] = found[2 + 2 * i].assign_attrs(
-            long_name=f"p-value of no {shown}departure from a flat rank histogram", units="1"
-        )
+    for (name, text), array in zip(_TEXTS.items(), found[1:], strict=True):
+        variables[name] = array.assign_attrs(long_name=text, units="1")
     variables |= counted(ranks.notnull(), evidence.dims)
     result = as_dataset(evidence, variables, "rank histogram")
     number = {"long_name": "number of members below the observation", "units": "1"}

@@ -13,7 +13,16 @@ from xrecal.pairing import Observations
 from xrecal.products import Threshold
 from xrecal.reductions import quantiles_of
 
-from .cases import Dims, Evidence, as_dataset, counted, over_cases, read_evidence, task_name
+from .cases import (
+    Dims,
+    Evidence,
+    as_dataset,
+    counted,
+    over_cases,
+    read_evidence,
+    stacked,
+    task_name,
+)
 from .events import Events, read_events
 
 _PARTS = {
@@ -70,13 +79,11 @@ def reliability(
     .. [1] Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams for probabilistic
        classifiers. https://doi.org/10.1073/pnas.2016191118
     """
-    from xrecal.arrays import corp
-
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     events = read_events(evidence, threshold)
     dims = evidence.dims
     found = over_cases(
-        corp,
+        _probability_parts,
         events.probability,
         events.happened,
         dims=dims,
@@ -160,7 +167,8 @@ def quantile_reliability(
             )
         )
     conditional, *numbers = (
-        xr.concat(part, xr.Variable("quantile", levels)) for part in zip(*parts, strict=True)
+        stacked(part, "quantile").assign_coords(quantile=levels)
+        for part in zip(*parts, strict=True)
     )
     text = {"long_name": "quantile of the observation", **evidence.units}
     variables = {
@@ -180,6 +188,13 @@ def quantile_reliability(
     return result.isel(quantile=0) if np.ndim(q) == 0 else result
 
 
+def _probability_parts(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import corp
+
+    conditional, parts = corp(probability, happened)
+    return (conditional, *parts)
+
+
 def _quantile_parts(
     issued: np.ndarray, observations: np.ndarray, level: float
 ) -> tuple[np.ndarray, ...]:
@@ -189,7 +204,8 @@ def _quantile_parts(
     n = known.sum(-1)
     with np.errstate(invalid="ignore"):  # no case
         below = (known & (observations <= issued)).sum(-1) / np.where(n > 1, n, np.nan)
-    return (*parts_of(issued, observations, level), below)
+    conditional, parts = parts_of(issued, observations, level)
+    return (conditional, *parts, below)
 
 
 def _decomposed(

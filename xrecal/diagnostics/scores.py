@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import xarray as xr
 
+from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled
 from xrecal.pairing import Observations, pair_cases, pair_variables
 from xrecal.products import Threshold, Thresholds, read_thresholds
-from xrecal.reductions import crps_between, crps_of, fair_crps_of, quantile_crps_of
+from xrecal.reductions import Reduction, crps_between, crps_of, fair_crps_of, quantile_crps_of
 
 from .cases import Dims
 
@@ -173,12 +174,10 @@ def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
 
 
 def _reduced(
-    form: Form, observed: xr.DataArray, reduction: Callable[..., object], extras: Iterable = ()
+    form: Form, observed: xr.DataArray, reduction: Reduction, extras: Sequence[xr.DataArray] = ()
 ) -> xr.DataArray:
-    from xrecal.ensembles import reduce_form
-
     pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-    return reduce_form(form, reduction, extras=[pairs.observations, *extras])  # type: ignore[arg-type]
+    return reduce_form(form, reduction, extras=[pairs.observations, *extras])
 
 
 def score_variables(

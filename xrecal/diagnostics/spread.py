@@ -68,14 +68,12 @@ def spread_skill(
     """
     if not is_whole(bins) or bins < 1:
         raise ValueError(f"bins must be a whole number from 1 on, got {bins!r}")
-    from xrecal.arrays import spread_skill as numbers_of
-
     evidence = read_evidence(forecast, observations, dim, member_dim)
     form = evidence.form
     mean, std = evidence.reduce(mean_of), evidence.reduce(std_of)
     plain = form.kind == "ensemble"
     found = over_cases(
-        partial(numbers_of, bins=int(bins)),
+        partial(_numbers, bins=int(bins)),
         mean,
         std**2,
         evidence.observations.astype(mean.dtype),
@@ -107,6 +105,19 @@ def spread_skill(
     return as_dataset(evidence, variables, "spread and skill")
 
 
+def _numbers(
+    mean: np.ndarray,
+    variance: np.ndarray,
+    observations: np.ndarray,
+    n_members: np.ndarray | None = None,
+    *,
+    bins: int,
+) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import spread_skill as numbers_of
+
+    return numbers_of(mean, variance, observations, bins, n_members)
+
+
 def _present(members: xr.DataArray, member_dim: Hashable) -> xr.DataArray:
     """Number of members of each forecast."""
-    return members.notnull().sum(member_dim)
+    return members.notnull().sum([member_dim])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -130,7 +131,7 @@ def summary(
     """
     evidence = read_evidence(forecast, observations, dim, member_dim)
     dims, form = list(evidence.dims), evidence.form
-    options = {"member_dim": member_dim}
+    options: dict[str, Any] = {"member_dim": member_dim}
     score = crps(forecast, observations, dims, **options)
     spread = spread_skill(forecast, observations, dims, bins=1, **options)
     inside = coverage(forecast, observations, dims, level=LEVELS, seed=seed, **options)
