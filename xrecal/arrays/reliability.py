@@ -125,7 +125,7 @@ def quantile_reliability(
 
     Notes
     -----
-    The increasing function of the forecast with the smallest score; where many share it, the
+    The increasing function of the forecast with the smallest score [1]_; where many share it, the
     lower end, the smallest observation at which the CDF reaches the level. This is the quantile
     of isotonic distributional regression on the forecast [2]_, by pool-adjacent-violators [3]_
     without its CDFs. Cases with the same forecast have the same value. O(n log n) a location on
@@ -141,6 +141,7 @@ def quantile_reliability(
        regression problem for identifiable functionals. https://doi.org/10.1007/s10463-021-00808-0
     """
     check_level(level)
+    level = float(level)  # one compilation
     (q, y), shape = as_rows(forecast_quantile=forecast_quantile, observations=observations)
     recalibrated, parts = np.empty(q.shape), np.empty((4, len(q)))
     for block in location_blocks(len(q), 96 * q.shape[1]):

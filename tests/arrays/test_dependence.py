@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import cdist
+
+from tests.arrays.locations import check_locations
+from xrecal.arrays import distance_correlation
+
+value = st.integers(-20, 20).map(lambda v: v / 4)
+pairs = st.integers(4, 9).flatmap(
+    lambda n: st.tuples(
+        arrays(np.float64, (n, 2), elements=value), arrays(np.float64, (n, 1), elements=value)
+    )
+)
+
+
+def centred(x):
+    n, a = len(x), cdist(x, x)
+    a = a - a.sum(0) / (n - 2) - a.sum(1)[:, np.newaxis] / (n - 2) + a.sum() / (n - 1) / (n - 2)
+    np.fill_diagonal(a, 0)
+    return a
+
+
+def by_formula(x, y):
+    a, b = centred(x), centred(y)
+    if min((a * a).sum(), (b * b).sum()) < 1e-20:
+        return np.nan
+    return (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
+
+
+@given(pairs)
+def test_follows_the_formula(pair):
+    found = distance_correlation(*pair)
+    assert found.shape == ()
+    np.testing.assert_allclose(found, by_formula(*pair), atol=1e-11)
+
+
+def test_equals_dcor(rng):
+    dcor = pytest.importorskip("dcor")
+    for n in (4, 30, 200):
+        x = rng.normal(size=(n, 3))
+        y = np.abs(x[:, :1]) + rng.normal(size=(n, 1))
+        expected = dcor.u_distance_correlation_sqr(x, y)
+        np.testing.assert_allclose(distance_correlation(x, y), expected, atol=1e-12)
+
+
+@given(pairs, st.floats(0.5, 4), st.integers(-5, 5), st.floats(0, 6))
+def test_laws(pair, factor, shift, angle):
+    x, y = pair
+    found = distance_correlation(x, y)
+    assert np.isnan(found) or -1 <= found <= 1
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    for same in (
+        distance_correlation(y, x),
+        distance_correlation(x[::-1], y[::-1]),
+        distance_correlation(factor * x + shift, -y),
+        distance_correlation(x @ turn, y),
+    ):
+        np.testing.assert_allclose(same, found, atol=1e-10)
+    itself = distance_correlation(x, factor * x)
+    assert np.isnan(itself) or itself == pytest.approx(1)
+
+
+def test_mean_is_zero_for_independent_quantities(rng):
+    x, y = rng.normal(size=(3000, 20, 2)), rng.random((3000, 20, 1))
+    found = distance_correlation(x, y)
+    assert abs(found.mean()) < 4 * found.std() / np.sqrt(3000)
+    assert found.min() < 0
+    x = np.linspace(-1, 1, 200)[:, np.newaxis]  # uncorrelated but dependent
+    assert distance_correlation(x, x**2) > 0.2
+
+
+def test_too_few_and_constant_cases(rng):
+    x, y = rng.normal(size=(8, 2)), rng.normal(size=(8, 1))
+    assert np.isnan(distance_correlation(x[:3], y[:3]))
+    assert np.isfinite(distance_correlation(x[:4], y[:4]))
+    assert np.isnan(distance_correlation(x[:0], y[:0]))
+    for fixed in (np.full((8, 1), 0.1), 0.1 + np.eye(8)[:, :1], 1e9 + np.eye(8)[:, 2:3]):
+        assert np.isnan(distance_correlation(x, fixed))
+        assert np.isnan(distance_correlation(fixed, y))
+
+
+def test_missing_cases_are_as_if_never_there(rng):
+    x, y = rng.normal(size=(12, 2)), rng.normal(size=(12, 3))
+    x[2, 1], y[5, 0], y[7, 2] = np.nan, np.nan, -np.inf
+    known = np.isfinite(x).all(1) & np.isfinite(y).all(1)
+    assert distance_correlation(x, y) == distance_correlation(x[known], y[known])
+
+
+def test_locations(rng, monkeypatch):
+    x, y = rng.normal(size=(2, 3, 9, 2)), rng.normal(size=(2, 3, 9, 1))
+    x[0, 1], y[1, 0, 3] = np.nan, np.nan
+    check_locations(distance_correlation, x, y, monkeypatch=monkeypatch)
+    single = distance_correlation(x.astype(np.float32), y.astype(np.float32))
+    np.testing.assert_allclose(single, distance_correlation(x, y), atol=1e-5)
+
+
+def test_errors():
+    message = r"same cases, got \(4, 2\) and \(5, 1\)"
+    with pytest.raises(ValueError, match=message):
+        distance_correlation(np.zeros((4, 2)), np.zeros((5, 1)))
+    with pytest.raises(ValueError, match=r"shapes \(..., n, p\) and \(..., n, q\)"):
+        distance_correlation(np.zeros(4), np.zeros(4))

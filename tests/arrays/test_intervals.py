@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import scoringrules
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.arrays.locations import check_locations
+from xrecal.arrays import interval_coverage, interval_score
+
+value = st.integers(-20, 20).map(lambda v: v / 4)
+triples = st.integers(2, 9).flatmap(lambda n: arrays(np.float64, (3, n), elements=value))
+
+
+def ordered(triple):
+    y, *ends = triple
+    return y, np.minimum(*ends), np.maximum(*ends)
+
+
+@given(triples, st.floats(0.05, 0.95))
+def test_follows_the_definition(triple, level):
+    y, low, high = ordered(triple)
+    found = interval_coverage(y, low, high)
+    cases = list(zip(low, y, high, strict=True))
+    assert found.coverage == np.mean([a <= v <= b for a, v, b in cases])
+    assert found.width == pytest.approx(np.mean(high - low))
+    assert found.n_cases == y.size
+    alpha = 1 - level
+    expected = [
+        (b - a) + 2 / alpha * (a - v) * (v < a) + 2 / alpha * (v - b) * (v > b) for a, v, b in cases
+    ]
+    score = interval_score(y, low, high, level)
+    np.testing.assert_allclose(score, expected, atol=1e-9)
+    np.testing.assert_allclose(
+        score, scoringrules.interval_score(y, low, high, alpha), rtol=1e-10, atol=1e-10
+    )
+
+
+@given(triples, st.floats(0.1, 0.9), st.floats(0.5, 4), st.integers(-5, 5))
+def test_laws(triple, level, factor, shift):
+    y, low, high = ordered(triple)
+    score = interval_score(y, low, high, level)
+    assert (score >= high - low).all()
+    moved = interval_score(*(factor * part + shift for part in (y, low, high)), level)
+    np.testing.assert_allclose(moved, factor * score, atol=1e-9)
+    np.testing.assert_allclose(interval_score(-y, -high, -low, level), score, atol=1e-12)
+    wider = interval_coverage(y, low - 1, high + 1)
+    assert wider.coverage >= interval_coverage(y, low, high).coverage
+
+
+def test_the_true_interval_scores_best(rng):
+    y = rng.normal(size=20_000)
+    widths = np.linspace(0.8, 2.5, 35)
+    scores = [interval_score(y, 0 * y - w, 0 * y + w, 0.9).mean() for w in widths]
+    assert widths[np.argmin(scores)] == pytest.approx(1.645, abs=0.1)
+
+
+def test_missing_values():
+    y = np.array([1.0, np.nan, 1.0, 1.0, np.inf, 1.0])
+    low = np.array([0.0, 0.0, np.nan, 0.0, 0.0, 2.0])
+    high = np.array([2.0, 2.0, 2.0, np.nan, 2.0, 4.0])
+    found = interval_coverage(y, low, high)
+    assert found == (0.5, 2.0, 2)
+    expected = [2.0, *[np.nan] * 4, 2.0 + 4.0]
+    np.testing.assert_allclose(interval_score(y, low, high, 0.5), expected)
+    few = interval_coverage(y[:5], low[:5], high[:5])
+    np.testing.assert_array_equal(few, [np.nan, np.nan, 1])
+
+
+def test_infinite_ends():
+    y, low, high = np.zeros(2), np.array([-np.inf, -1.0]), np.array([np.inf, 1.0])
+    assert interval_coverage(y, low, high) == (1.0, np.inf, 2)
+    np.testing.assert_array_equal(interval_score(y, low, high, 0.9), [np.inf, 2.0])
+
+
+def test_locations(rng, monkeypatch):
+    y, low = rng.normal(size=(2, 2, 3, 8))
+    high = low + rng.random((2, 3, 8))
+    y[0, 1], low[1, 0, 3] = np.nan, np.nan
+    check_locations(interval_coverage, y, low, high, monkeypatch=monkeypatch)
+    check_locations(lambda *a: interval_score(*a, 0.8), y, low, high, monkeypatch=monkeypatch)
+    single = [part.astype(np.float32) for part in (y, low, high)]
+    expected = interval_score(y, low, high, 0.8)
+    np.testing.assert_allclose(interval_score(*single, 0.8), expected, atol=1e-4)
+    assert interval_score(0.0, -1.0, 1.0, 0.9) == 2.0
+
+
+def test_errors():
+    one = np.ones(3)
+    for use in (interval_coverage, lambda *a: interval_score(*a, 0.9)):
+        with pytest.raises(ValueError, match="low must not be above high, found 1 and 0; are they"):
+            use(one, one, 0 * one)
+        with pytest.raises(ValueError, match=r"got observations .*, low .*, high"):
+            use(one, one, np.ones(2))
+    with pytest.raises(ValueError, match="level is 90; give a number between 0 and 1"):
+        interval_score(one, one, one, 90)
