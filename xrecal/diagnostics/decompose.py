@@ -69,8 +69,8 @@ def decompose(
 
     Notes
     -----
-    With forecasts Q and their recalibration R from fits that have not seen the case, miscalibration
-    is the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, S the CRPS and d half the squared
+    With forecasts Q and their recalibration R by fits unaware of the case, miscalibration is
+    the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, S the CRPS and d half the squared
     energy distance. The noise of R raises the first and lowers the second, and nearly cancels. The
     rest, lack of sharpness and uncertainty of the world together, cannot be split by forecasts and
     observations alone. A recalibration that conditions on more than the forecast counts what that

@@ -118,7 +118,7 @@ def pit_histogram(
         dims=evidence.dims,
         out=[(BIN,)],
         sizes={BIN: int(bins)},
-        dtypes=[np.int64],
+        dtypes=[np.float64],
         what=task_name("the PIT histogram", evidence),
     )
     counts = counted(values.notnull(), evidence.dims)

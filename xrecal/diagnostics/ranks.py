@@ -94,7 +94,7 @@ def rank_histogram(
         dims=evidence.dims,
         out=[(RANK,), *[()] * 6],
         sizes={RANK: n_ranks},
-        dtypes=[np.int64, *[ranks.dtype] * 6],
+        dtypes=[np.float64, *[ranks.dtype] * 6],
         what=task_name("the rank histogram", evidence),
     )
     variables = {"count": found[0].assign_attrs(long_name="number of cases")}

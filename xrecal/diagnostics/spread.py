@@ -81,7 +81,7 @@ def spread_skill(
         dims=evidence.dims,
         out=[*[()] * 5, *[(BIN,)] * 3],
         sizes={BIN: int(bins)},
-        dtypes=[*[mean.dtype] * 7, np.int64],
+        dtypes=[*[mean.dtype] * 7, np.float64],
         what=task_name("spread and skill", evidence),
     )
     texts = {
@@ -115,7 +115,7 @@ def _numbers(
 ) -> tuple[np.ndarray, ...]:
     from xrecal.arrays import spread_skill as numbers_of
 
-    return numbers_of(mean, variance, observations, bins, n_members)
+    return tuple(numbers_of(mean, variance, observations, bins, n_members))
 
 
 def _present(members: xr.DataArray, member_dim: Hashable) -> xr.DataArray:
