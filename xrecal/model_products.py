@@ -8,6 +8,7 @@ from .covariates import Given
 from .forms import Labelled
 
 if TYPE_CHECKING:
+    from .pairing import Observations
     from .plans import Plan
     from .products import Threshold
     from .recalibrator import Recalibrator
@@ -75,6 +76,42 @@ class Products:
         from .predict_products import members
 
         return members(_model(self), forecast, n, seed, covariates)
+
+    def pit(
+        self,
+        forecast: Labelled,
+        observations: Observations,
+        *,
+        seed: int = 0,
+        covariates: Given = None,
+    ) -> Labelled:
+        """Probability integral transform of observations in the recalibrated forecasts.
+
+        Parameters
+        ----------
+        forecast : DataArray or Dataset
+            As for :meth:`apply`.
+        observations : DataArray, Dataset or dict
+            What verified, matched by label.
+        seed : int
+            Of the random numbers that place an observation within a jump of the CDF.
+        covariates
+            As for :meth:`apply`.
+
+        Returns
+        -------
+        DataArray or Dataset
+            In [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. As the
+            forecast, without the members, computed chunk by chunk.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`apply`, or if observations do not pair.
+        """
+        from .predict_scores import pit
+
+        return pit(_model(self), forecast, observations, seed, covariates)
 
     def mean(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
         """Mean of the recalibrated forecasts, in the unit of the variable; as :meth:`quantile`."""

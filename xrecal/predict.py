@@ -1,4 +1,4 @@
-"""Apply: new forecasts through a fitted model, to weights, quantiles or scores in each chunk."""
+"""Apply: new forecasts through a fitted model, to weights or quantiles in each chunk."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ import xarray as xr
 
 from .attributes import describing, history_line
 from .covariates import Given, read_covariates
-from .diagnostics.scores import score_variables
 from .ensembles import task_parts
 from .forms import Form, Labelled
 from .matching import (
     check_periods,
-    explicit_member_dim,
     match_variables,
     shared_dims,
 )
-from .pairing import Observations, pair_cases
 from .parallel import run_blockwise, work_on
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .reductions import (
     Reduction,
-    crps_of,
     members_and_weights,
     normal_parameters,
     quantiles_of,
@@ -153,28 +149,6 @@ def quantile(
     note = f"quantiles after recalibration by {model.method}"
     result = map_variables(model, forecast, one)
     return result.assign_attrs(history_line(result.attrs, note))
-
-
-def crps(
-    model: Recalibrator,
-    forecast: Labelled,
-    observations: Observations,
-    dim: Hashable | Sequence[Hashable] | None = None,
-    covariates: Given = None,
-) -> Labelled:
-    """CRPS of recalibrated forecasts; see :meth:`Recalibrator.crps`."""
-    matched = match_variables(model, forecast)
-
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        fitted = matched[form.name][1]
-        along = fitted.dim if fitted.dim in form.dims else None
-        pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
-        (scores,) = run_on_forecasts(
-            form, fitted, crps_of, [()], extras=[pairs.observations], covariates=covariates
-        )
-        return scores
-
-    return score_variables(forecast, observations, one, dim, explicit_member_dim(model, forecast))
 
 
 def issued_attributes(form: Form, fitted: FittedVariable) -> dict[str, Any]:

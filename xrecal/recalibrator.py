@@ -281,6 +281,6 @@ class Recalibrator(Products):
         ValueError
             As for :meth:`apply`, or if observations do not pair.
         """
-        from .predict import crps
+        from .predict_scores import crps
 
         return crps(self, forecast, observations, dim, covariates)

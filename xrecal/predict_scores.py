@@ -1,0 +1,93 @@
+"""Scores of recalibrated forecasts, computed inside the chunk: no weights leave a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from .covariates import Given
+from .diagnostics.scores import score_variables
+from .forms import Form, Labelled
+from .matching import explicit_member_dim, match_variables
+from .pairing import Observations, pair_cases
+from .predict import run_on_forecasts
+from .products import check_seed, numbers_of
+from .reductions import Reduction, crps_of, pit_of
+
+if TYPE_CHECKING:
+    from .recalibrator import Recalibrator
+
+
+def crps(
+    model: Recalibrator,
+    forecast: Labelled,
+    observations: Observations,
+    dim: Hashable | Sequence[Hashable] | None = None,
+    covariates: Given = None,
+) -> Labelled:
+    """CRPS of recalibrated forecasts; see :meth:`Recalibrator.crps`."""
+    one = against_observations(model, forecast, crps_of, covariates)
+    return score_variables(forecast, observations, one, dim, explicit_member_dim(model, forecast))
+
+
+def against_observations(
+    model: Recalibrator,
+    forecast: Labelled,
+    reduction: Reduction,
+    covariates: Given,
+    *,
+    numbered: bool = False,
+) -> Callable[[Form, xr.DataArray], xr.DataArray]:
+    """What a reduction makes of recalibrated forecasts and what verified, for each variable.
+
+    It gets the numbers of the case and of the location too, if ``numbered``.
+    """
+    matched = match_variables(model, forecast)
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        fitted = matched[form.name][1]
+        along = fitted.dim if fitted.dim in form.dims else None
+        pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
+        numbers = numbers_of(form, fitted.dim) if numbered else []
+        (values,) = run_on_forecasts(
+            form,
+            fitted,
+            reduction,
+            [()],
+            extras=[pairs.observations, *numbers],
+            covariates=covariates,
+        )
+        return values
+
+    return one
+
+
+def pit(
+    model: Recalibrator,
+    forecast: Labelled,
+    observations: Observations,
+    seed: int = 0,
+    covariates: Given = None,
+) -> Labelled:
+    """Where observations fall within their recalibrated forecasts.
+
+    See :meth:`xrecal.Recalibrator.pit`.
+    """
+    check_seed(seed)
+    one = against_observations(
+        model, forecast, partial(pit_of, seed=seed), covariates, numbered=True
+    )
+    return score_variables(
+        forecast,
+        observations,
+        one,
+        None,
+        explicit_member_dim(model, forecast),
+        f"placed at random within jumps of the forecast's CDF, seed {seed}",
+        name="pit",
+        long_name="probability integral transform of the observations",
+        units={"units": "1"},
+    )
