@@ -10,7 +10,7 @@ from scipy.special import ndtr, owens_t
 
 from xrecal.typing import FloatArray
 
-from .censored import SMALLEST, SQRT_2_PI, censored_normal_crps
+from .censored import SMALLEST, censored_normal_crps, density
 from .normal import as_forecasts
 from .scores import thresholds_of
 
@@ -157,13 +157,13 @@ def _product_integral(
     k = _standard(apart, spread)
     smooth = (
         (z - m1) * ndtr(a) * ndtr(b)
-        + s1 * _density(a) * ndtr(b)
-        + s2 * _density(b) * ndtr(a)
-        - spread * _density(k) * ndtr(c)
+        + s1 * density(a) * ndtr(b)
+        + s2 * density(b) * ndtr(a)
+        - spread * density(k) * ndtr(c)
         - apart * _between(a, b, c, k)
     )
     points = np.maximum(z - np.maximum(m1, m2), 0.0)
-    return np.where(spread > 0, smooth, points)
+    return np.asarray(np.where(spread > 0, smooth, points))
 
 
 def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> FloatArray:
@@ -173,7 +173,7 @@ def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> Floa
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)
-    return 0.5 * (ndtr(b) + ndtr(k)) - _owen(b, a) - _owen(k, c) - opposite
+    return np.asarray(0.5 * (ndtr(b) + ndtr(k)) - _owen(b, a) - _owen(k, c) - opposite)
 
 
 def _owen(h: FloatArray, other: FloatArray) -> FloatArray:
@@ -187,10 +187,4 @@ def _standard(distance: FloatArray, scale: FloatArray) -> FloatArray:
     """Distance in units of the scale; infinite where that is 0."""
     with np.errstate(over="ignore"):
         scaled = distance / np.where(scale > 0, scale, 1.0)
-    return np.where(scale > 0, scaled, np.where(distance > 0, np.inf, -np.inf))
-
-
-def _density(x: FloatArray) -> FloatArray:
-    """Standard normal density."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.exp(-0.5 * x * x) / SQRT_2_PI)
+    return np.asarray(np.where(scale > 0, scaled, np.where(distance > 0, np.inf, -np.inf)))
