@@ -111,6 +111,21 @@ def test_far_in_the_tail_all_but_nothing_is_left():
 value, scale = st.floats(-5, 5), st.sampled_from([0.0, 0.01, 0.5, 3.0])
 
 
+@pytest.mark.parametrize("offset", [0.0, 280.0])
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_intervals_add_up_where_components_are_points(rng, offset, factor):
+    """Observations and thresholds lie on points, whose distances are rounded."""
+    loc = offset + factor * rng.normal(size=(500, 2))
+    scale = factor * rng.choice([0.0, 1e-12, 0.1, 1.0, 50.0], size=(500, 2))
+    y = np.where(rng.random(500) < 0.5, loc[:, 0], offset + factor * rng.normal(size=500))
+    threshold = np.where(rng.random(500) < 0.5, loc[:, 1], y)
+    weights = np.array([0.3, 0.7])
+    below = normal_threshold_crps(y, loc, scale, weights, upper=threshold)
+    above = normal_threshold_crps(y, loc, scale, weights, lower=threshold)
+    expected = normal_crps(y, loc, scale, weights)
+    np.testing.assert_allclose(below + above, expected, rtol=1e-9, atol=1e-14 * (factor + offset))
+
+
 @given(value, st.tuples(value, value), st.tuples(scale, scale), value, value, st.floats(0.1, 10))
 def test_laws(y, loc, scale, one, other, factor):
     low, high = min(one, other), max(one, other)

@@ -149,11 +149,12 @@ def _product_integral(
     """
     spread = np.hypot(s1, s2)
     apart = m2 - m1
-    # Where both densities meet: their product is a normal density with this mean and width.
-    share = np.where(spread > 0, s2 / np.where(spread > 0, spread, 1.0), 0.0) ** 2
-    middle = m2 - share * apart
-    width = s1 * np.sqrt(share)
-    a, b, c = _standard(z - m1, s1), _standard(z - m2, s2), _standard(z - middle, width)
+    # Where both densities meet: their product is a normal density around this mean. Without width
+    # it is a point, and exactly that point for z.
+    unit = np.where(spread > 0, spread, 1.0)
+    from_middle = (s2 / unit) ** 2 * (z - m1) + (s1 / unit) ** 2 * (z - m2)
+    a, b = _standard(z - m1, s1), _standard(z - m2, s2)
+    c = _standard(from_middle, s1 * s2 / unit)
     k = _standard(apart, spread)
     smooth = (
         (z - m1) * ndtr(a) * ndtr(b)
