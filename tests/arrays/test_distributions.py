@@ -169,3 +169,57 @@ def test_exceedance_of_censored_normals_at_their_bounds():
     np.testing.assert_array_equal(open_end.exceedance(t)[0], [1, 0, 0, 0, 0])
     unknown = Censored(np.zeros((1, 1)), np.ones((1, 1)), np.array(np.nan), np.array(2.0))
     assert np.isnan(unknown.exceedance(t)).all()
+
+
+def test_scores_of_ensembles_are_the_functions(rng):
+    members, y = rng.normal(size=(3, 6)), rng.normal(size=(3, 4))
+    weights = rng.random((3, 4, 6))
+    shared, plain = Empirical(members, weights), Empirical(members)
+    np.testing.assert_array_equal(
+        shared.threshold_weighted_crps(y, -0.5, np.inf),
+        arrays.threshold_weighted_crps(y, members, weights, lower=-0.5),
+    )
+    np.testing.assert_array_equal(
+        shared.quantile_weighted_crps(y, "upper"),
+        arrays.quantile_weighted_crps(y, members, weights, weighting="upper"),
+    )
+    np.testing.assert_array_equal(plain.fair_crps(y[:, 0]), arrays.fair_crps(y[:, 0], members))
+    members[1, :2] = np.nan
+    np.testing.assert_array_equal(plain.n_members(), [6, 4, 6])
+
+
+def test_scores_of_normals_are_the_functions(rng):
+    loc, scale, y = rng.normal(size=(3, 2)), rng.random((3, 2)) + 0.1, rng.normal(size=3)
+    weights, one = np.array([0.3, 0.6]), slice(None, 1)
+    np.testing.assert_array_equal(
+        Normal(loc, scale, weights).threshold_weighted_crps(y, -0.5, 0.4),
+        arrays.normal_threshold_crps(y, loc, scale, weights, lower=-0.5, upper=0.4),
+    )
+    rain = Censored(loc[:, one], scale[:, one], np.array(0.0), np.array(np.inf))
+    expected = arrays.threshold_weighted_crps(
+        y, rain.quantile((np.arange(2000) + 0.5) / 2000), lower=-0.5, upper=0.4
+    )
+    found = rain.threshold_weighted_crps(y, -0.5, 0.4)
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    whole = rain.threshold_weighted_crps(y, -np.inf, np.inf)
+    np.testing.assert_allclose(whole, rain.crps(y), rtol=1e-12)
+
+
+def test_scores_that_need_members_say_so():
+    ones, y = np.ones((2, 1)), np.zeros(2)
+    normal, censored = Normal(ones, ones), Censored(ones, ones, np.zeros(1), np.full(1, np.inf))
+    for forecast, found in (
+        (Empirical(ones, ones), "weights"),
+        (normal, "normal distributions"),
+        (censored, "censored normal distributions"),
+    ):
+        message = f"defined for plain ensembles of equally likely members, found {found}; use crps"
+        with pytest.raises(ValueError, match=message):
+            forecast.fair_crps(y)
+        with pytest.raises(ValueError, match=message):
+            forecast.n_members()
+    for forecast in (normal, censored):
+        with pytest.raises(
+            ValueError, match=r"needs members, found .*normal.*make quantiles first"
+        ):
+            forecast.quantile_weighted_crps(y, "center")

@@ -221,7 +221,7 @@ def _standardised(values: FloatArray, loc: FloatArray, scale: FloatArray) -> Flo
         return np.asarray((values - loc) / np.where(scale == 0, 1.0, scale))
 
 
-def _density(z: FloatArray) -> FloatArray:
+def density(z: FloatArray) -> FloatArray:
     """Standard normal density."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(np.exp(-0.5 * z * z) / SQRT_2_PI)
@@ -231,7 +231,7 @@ def _integral(z: FloatArray) -> FloatArray:
     """Integral of Phi² from -inf to z; 0 at -inf."""
     finite = np.where(np.isneginf(z), 0.0, z)
     below = ndtr(finite)
-    integral = finite * below**2 + 2.0 * _density(finite) * below - ndtr(SQRT_2 * finite) / SQRT_PI
+    integral = finite * below**2 + 2.0 * density(finite) * below - ndtr(SQRT_2 * finite) / SQRT_PI
     return np.where(np.isneginf(z), 0.0, integral)
 
 
@@ -251,6 +251,6 @@ def _partial_moments(start: FloatArray, end: FloatArray) -> tuple[FloatArray, Fl
 
 def _exceedance(t: FloatArray) -> tuple[FloatArray, FloatArray]:
     """E[(Z - t)+] and E[(Z - t)+²] of a standard normal Z."""
-    density, above = _density(t), ndtr(-t)
+    at, above = density(t), ndtr(-t)
     with np.errstate(over="ignore", invalid="ignore"):
-        return density - t * above, (1.0 + t * t) * above - t * density
+        return at - t * above, (1.0 + t * t) * above - t * at

@@ -34,8 +34,8 @@ def brier_score(
     -------
     array of float64, shape (..., k)
         :math:`(p - 1\{y > t\})^2` in [0, 1], smaller is better; the fair one is
-        :math:`p (1 - p) / (m - 1)` less, so of one case it may be negative. NaN where the
-        observation, probability or threshold is NaN or there are fewer than two members.
+        :math:`p (1 - p) / (m - 1)` less, and not negative if p is a multiple of 1/m. NaN where
+        the observation, probability or threshold is NaN or there are fewer than two members.
 
     Raises
     ------

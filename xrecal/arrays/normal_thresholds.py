@@ -10,7 +10,7 @@ from scipy.special import ndtr, owens_t
 
 from xrecal.typing import FloatArray
 
-from .censored import SMALLEST, SQRT_2_PI, censored_normal_crps
+from .censored import SMALLEST, censored_normal_crps, density
 from .normal import as_forecasts
 from .scores import thresholds_of
 
@@ -149,21 +149,22 @@ def _product_integral(
     """
     spread = np.hypot(s1, s2)
     apart = m2 - m1
-    # Where both densities meet: their product is a normal density with this mean and width.
-    share = np.where(spread > 0, s2 / np.where(spread > 0, spread, 1.0), 0.0) ** 2
-    middle = m2 - share * apart
-    width = s1 * np.sqrt(share)
-    a, b, c = _standard(z - m1, s1), _standard(z - m2, s2), _standard(z - middle, width)
+    # Where both densities meet: their product is a normal density around this mean. Without width
+    # it is a point, and exactly that point for z.
+    unit = np.where(spread > 0, spread, 1.0)
+    from_middle = (s2 / unit) ** 2 * (z - m1) + (s1 / unit) ** 2 * (z - m2)
+    a, b = _standard(z - m1, s1), _standard(z - m2, s2)
+    c = _standard(from_middle, s1 * s2 / unit)
     k = _standard(apart, spread)
     smooth = (
         (z - m1) * ndtr(a) * ndtr(b)
-        + s1 * _density(a) * ndtr(b)
-        + s2 * _density(b) * ndtr(a)
-        - spread * _density(k) * ndtr(c)
+        + s1 * density(a) * ndtr(b)
+        + s2 * density(b) * ndtr(a)
+        - spread * density(k) * ndtr(c)
         - apart * _between(a, b, c, k)
     )
     points = np.maximum(z - np.maximum(m1, m2), 0.0)
-    return np.where(spread > 0, smooth, points)
+    return np.asarray(np.where(spread > 0, smooth, points))
 
 
 def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> FloatArray:
@@ -173,7 +174,7 @@ def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> Floa
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)
-    return 0.5 * (ndtr(b) + ndtr(k)) - _owen(b, a) - _owen(k, c) - opposite
+    return np.asarray(0.5 * (ndtr(b) + ndtr(k)) - _owen(b, a) - _owen(k, c) - opposite)
 
 
 def _owen(h: FloatArray, other: FloatArray) -> FloatArray:
@@ -187,10 +188,4 @@ def _standard(distance: FloatArray, scale: FloatArray) -> FloatArray:
     """Distance in units of the scale; infinite where that is 0."""
     with np.errstate(over="ignore"):
         scaled = distance / np.where(scale > 0, scale, 1.0)
-    return np.where(scale > 0, scaled, np.where(distance > 0, np.inf, -np.inf))
-
-
-def _density(x: FloatArray) -> FloatArray:
-    """Standard normal density."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.exp(-0.5 * x * x) / SQRT_2_PI)
+    return np.asarray(np.where(scale > 0, scaled, np.where(distance > 0, np.inf, -np.inf)))

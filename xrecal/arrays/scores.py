@@ -130,9 +130,9 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j|` in u:
-        smaller is better; of one case it may be negative. NaN where the observation is NaN,
-        fewer than two members are left, or one is infinite.
+        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0`
+        in u, smaller is better; 0 where no two members are on the same side of the observation.
+        NaN where the observation is NaN, fewer than two members are left, or one is infinite.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     rank = 2.0 * np.arange(x.shape[-1]) - (m[..., np.newaxis] - 1)
     m = np.maximum(m, 2)
     score = np.abs(x).sum(-1) / m - (rank * x).sum(-1) / (m * (m - 1))
-    return np.where(undefined, np.nan, score)
+    return np.where(undefined, np.nan, np.maximum(score, 0.0))
 
 
 def check_shape(observations: FloatArray, shape: tuple[int, ...]) -> None:

@@ -41,8 +41,8 @@ def brier_score(
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
     fair : bool
-        Estimate the score of an infinite ensemble from exchangeable members, which may be
-        negative. Only for plain ensembles of at least two members.
+        Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
+        ensembles of at least two members.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 

@@ -43,8 +43,8 @@ def crps(
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
     fair : bool
-        Estimate the score of an infinite ensemble from exchangeable members [2]_, which may be
-        negative. Only for plain ensembles of at least two members.
+        Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
+        ensembles of at least two members.
     lower, upper : float or DataArray, optional
         Count only what is between them (threshold-weighted CRPS [3]_), in the unit of the
         variable; a DataArray may differ from place to place and date to date.

@@ -1,0 +1,114 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scores.probability
+import scoringrules
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from xrecal.arrays import brier_score, crps, fair_crps, weighted_exceedance
+
+
+def fair_sum(y, members):
+    """``E|X - y|`` less half the mean difference of distinct members; NaN members left out."""
+    x = members[~np.isnan(members)]
+    pairs = np.abs(np.subtract.outer(x, x)).sum()
+    return np.abs(x - y).mean() - pairs / (2 * x.size * (x.size - 1))
+
+
+value = st.integers(-20, 20).map(lambda v: v / 4)
+ensemble = st.integers(2, 7).flatmap(lambda m: arrays(np.float64, m, elements=value))
+
+
+@given(value, ensemble, st.floats(-50, 50), st.floats(-20, 20))
+def test_equals_the_double_sum_in_any_unit(y, members, shift, factor):
+    expected, at = fair_sum(y, members), np.array(y)
+    assert fair_crps(at, members) == pytest.approx(expected, abs=1e-13)
+    assert fair_crps(at, members[::-1]) == pytest.approx(expected, abs=1e-13)
+    assert fair_crps(at + shift, members + shift) == pytest.approx(expected, abs=1e-11)
+    scaled = fair_crps(factor * at, factor * members)
+    assert scaled == pytest.approx(abs(factor) * expected, abs=1e-10)
+    assert fair_crps(at, members) <= crps(at, members) + 1e-13
+
+
+@given(value, ensemble, st.data())
+def test_subsets_have_the_same_score_on_average(y, members, data):
+    """What makes it fair: drawing fewer members changes no expectation. The CRPS gets worse."""
+    size = data.draw(st.integers(2, members.size))
+    subsets = np.array(list(combinations(members, size)))
+    at = np.full(len(subsets), y)
+    expected = fair_crps(np.array(y), members)
+    assert fair_crps(at, subsets).mean() == pytest.approx(expected, abs=1e-12)
+    assert crps(at, subsets).mean() >= crps(np.array(y), members) - 1e-12
+
+
+def test_expectation_over_draws_is_the_score_of_the_distribution():
+    """All ensembles of three from a distribution on four points, each as likely as it is."""
+    points, p, y = np.array([-1.0, 0.0, 0.5, 3.0]), np.array([0.1, 0.4, 0.3, 0.2]), np.array(0.3)
+    which = np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)
+    found = p[which].prod(-1) @ fair_crps(np.full(64, y), points[which])
+    assert found == pytest.approx(float(crps(y, points, p)))
+
+
+def test_equals_scoringrules_and_scores(rng):
+    y, members = rng.normal(280, 1, size=40), rng.normal(280, 2, size=(40, 9))
+    found = fair_crps(y, members)
+    np.testing.assert_allclose(
+        found, scoringrules.crps_ensemble(y, members, estimator="fair"), atol=1e-11
+    )
+    members[3, 4:7] = np.nan
+    labelled = scores.probability.crps_for_ensemble(
+        xr.DataArray(members, dims=["case", "member"]),
+        xr.DataArray(y, dims="case"),
+        "member",
+        method="fair",
+        preserve_dims="case",
+    )
+    np.testing.assert_allclose(fair_crps(y, members), labelled, atol=1e-11)
+
+
+def test_is_the_fair_brier_score_summed_over_thresholds():
+    members, y = np.array([0.0, 1.0, 1.0, 4.0]), np.array(2.0)
+    t = np.arange(-1.0, 6.0, 0.125)  # every value lies on a threshold: the sum is exact
+    p = weighted_exceedance(members, t)
+    assert 0.125 * brier_score(y, p, t, n_members=4).sum() == pytest.approx(fair_crps(y, members))
+
+
+def test_is_zero_where_no_two_members_are_on_one_side():
+    """However far they are: then the triangle inequality is an equality."""
+    members = np.array([[1.0, 1.0, 1.0], [1.0, 0.9, 50.0], [0.8, 0.9, 50.0]])
+    found = fair_crps(np.ones(3), members)
+    np.testing.assert_allclose(found[:2], 0.0, atol=1e-14)
+    assert found[2] == pytest.approx(fair_sum(1.0, members[2]))
+    assert found[2] > 0.03
+
+
+def test_missing_values(rng):
+    y, members = rng.normal(size=6), rng.normal(size=(6, 4))
+    y[0] = np.nan
+    members[1] = np.nan
+    members[2, 1:] = np.nan
+    members[3, 0] = np.inf
+    members[4, :2] = np.nan
+    found = fair_crps(y, members)
+    np.testing.assert_array_equal(np.isnan(found), [True, True, True, True, False, False])
+    assert found[4] == pytest.approx(fair_sum(y[4], members[4]))
+    assert np.isnan(fair_crps(np.zeros(2), np.empty((2, 0)))).all()
+
+
+def test_inputs_stay_unchanged_and_float32_works(rng):
+    y, members = rng.normal(size=(2, 3)), rng.normal(size=(2, 3, 5))
+    single = y.astype(np.float32), members.astype(np.float32)
+    before = members.copy()
+    y.flags.writeable = members.flags.writeable = False
+    assert fair_crps(*single).dtype == np.float64
+    np.testing.assert_allclose(fair_crps(*single), fair_crps(y, members), atol=1e-6)
+    np.testing.assert_array_equal(members, before)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"observations have shape \(2,\).*forecasts need \(3,\)"):
+        fair_crps(np.zeros(2), np.zeros((3, 4)))

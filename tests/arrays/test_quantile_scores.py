@@ -1,0 +1,210 @@
+import numpy as np
+import pytest
+import scores.continuous
+import scoringrules
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.integrate import quad
+from sklearn.metrics import mean_pinball_loss
+
+from xrecal.arrays import crps, normal_crps, normal_quantile, quantile_score, quantile_weighted_crps
+
+WEIGHTS = {
+    "center": lambda t: t * (1 - t),
+    "tails": lambda t: (2 * t - 1) ** 2,
+    "upper": lambda t: t**2,
+    "lower": lambda t: (1 - t) ** 2,
+}
+LEVELS = np.array([0.9, 0.1, 0.5])
+
+
+def integrated(y, members, weights, weighting):
+    """The defining integral of one forecast over levels, between the steps of its quantiles."""
+    keep = ~np.isnan(members) & (weights > 0)
+    order = np.argsort(members[keep])
+    members, mass = members[keep][order], weights[keep][order] / weights[keep].sum()
+    ends = np.concatenate([[0], np.cumsum(mass)])
+    total = 0.0
+    for q, start, end in zip(members, ends[:-1], ends[1:], strict=True):
+        slope = quad(lambda t, q=q: ((y <= q) - t) * WEIGHTS[weighting](t), start, end)[0]
+        total += 2 * (q - y) * slope
+    return total
+
+
+value = st.integers(-20, 20).map(lambda v: v / 4)
+
+
+@st.composite
+def cases(draw):
+    """T observations, n shared members with ties, weights (T, n) with zeros."""
+    t, n = draw(st.integers(1, 4)), draw(st.integers(1, 7))
+    weights = draw(arrays(np.float64, (t, n), elements=st.sampled_from([0.0, 0.3, 1.0, 2.5])))
+    weights[:, 0] += 0.5
+    y, members = draw(arrays(np.float64, t, elements=value)), arrays(np.float64, n, elements=value)
+    return y, draw(members), weights
+
+
+# single quantiles --------------------------------------------------------------------------------
+
+
+def test_quantile_score_is_the_pinball_loss_of_libraries(rng):
+    y, quantiles = rng.normal(size=30), rng.normal(size=(30, 3))
+    quantiles[:3, 1] = y[:3]
+    found = quantile_score(y, quantiles, LEVELS)
+    labelled = xr.DataArray(y, dims="case")
+    for k, level in enumerate(LEVELS):
+        expected = scoringrules.quantile_score(y, quantiles[:, k], level)
+        np.testing.assert_allclose(found[:, k], expected)
+        expected = scores.continuous.quantile_score(
+            xr.DataArray(quantiles[:, k], dims="case"), labelled, level, preserve_dims=["case"]
+        )
+        np.testing.assert_allclose(found[:, k], expected)
+        expected = mean_pinball_loss(y, quantiles[:, k], alpha=level)
+        assert found[:, k].mean() == pytest.approx(expected)
+
+
+@given(arrays(np.float64, st.integers(1, 8), elements=value), value)
+def test_mean_over_equal_levels_is_half_the_crps(members, y):
+    levels = (np.arange(members.size) + 0.5) / members.size
+    found = quantile_score(np.array(y), np.sort(members), levels)
+    assert (found >= 0).all()
+    assert 2 * found.mean() == pytest.approx(float(crps(np.array(y), members)), abs=1e-12)
+
+
+def test_integral_over_levels_is_half_the_crps():
+    def score(level):
+        q = normal_quantile([level], 0.3, 1.2)
+        return float(quantile_score(np.array(1.0), q, np.array([level]))[0])
+
+    expected = normal_crps(1.0, 0.3, 1.2)
+    assert 2 * quad(score, 0, 1, points=[0.72])[0] == pytest.approx(float(expected), abs=1e-6)
+
+
+@given(st.floats(0.01, 0.99), arrays(np.float64, 5, elements=value), value)
+def test_the_quantile_has_the_smallest_expected_score(level, members, other):
+    q = np.quantile(members, level, method="inverted_cdf")
+    best, score = (
+        quantile_score(members, np.full((5, 1), at), np.array([level])).mean() for at in (q, other)
+    )
+    assert best <= score + 1e-12
+
+
+def test_quantile_score_of_missing_values_and_ends():
+    y, quantiles = np.array([0.0, np.nan, 1.0]), np.zeros((3, 2))
+    quantiles[2, 0] = np.nan
+    found = quantile_score(y, quantiles, [0.1, 0.5])
+    np.testing.assert_array_equal(np.isnan(found), [[False] * 2, [True] * 2, [True, False]])
+    ends = quantile_score(np.array(1.0), np.array([-np.inf, np.inf]), [0.0, 1.0])
+    np.testing.assert_array_equal(ends, [0.0, 0.0])
+    y.flags.writeable = quantiles.flags.writeable = False
+    single = quantile_score(y.astype(np.float32), quantiles.astype(np.float32), [0.1, 0.5])
+    assert single.dtype == np.float64
+    np.testing.assert_allclose(single, found)
+
+
+def test_errors_of_the_quantile_score():
+    with pytest.raises(ValueError, match=r"q must hold levels between 0 and 1, got \[1.5\]"):
+        quantile_score(np.zeros(2), np.zeros((2, 1)), [1.5])
+    with pytest.raises(ValueError, match=r"quantiles have shape \(3, 2\).*need \(2, 3\); put the"):
+        quantile_score(np.zeros(2), np.zeros((3, 2)), LEVELS)
+
+
+# weighted quantiles ------------------------------------------------------------------------------
+
+
+@given(cases(), st.sampled_from(list(WEIGHTS)))
+def test_equals_the_integral(case, weighting):
+    y, members, weights = case
+    expected = [integrated(v, members, w, weighting) for v, w in zip(y, weights, strict=True)]
+    found = quantile_weighted_crps(y, members, weights, weighting=weighting)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    own = np.tile(members, (y.size, 1))
+    found = quantile_weighted_crps(y, own, weights, weighting=weighting)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    expected = [integrated(v, members, np.ones(members.size), weighting) for v in y]
+    found = quantile_weighted_crps(y, own, weighting=weighting)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@given(cases())
+def test_weights_that_add_up_to_one_give_the_crps(case):
+    center, tails, upper, lower = (quantile_weighted_crps(*case, weighting=v) for v in WEIGHTS)
+    expected = crps(*case)
+    np.testing.assert_allclose(tails + 4 * center, expected, atol=1e-12)
+    np.testing.assert_allclose(upper + lower + 2 * center, expected, atol=1e-12)
+
+
+@given(cases(), st.floats(-50, 50), st.floats(0.1, 20))
+def test_laws(case, shift, factor):
+    y, members, weights = case
+    for weighting, mirrored in zip(WEIGHTS, ["center", "tails", "lower", "upper"], strict=True):
+        found = quantile_weighted_crps(y, members, weights, weighting=weighting)
+        assert (found >= 0).all()
+        moved = quantile_weighted_crps(
+            factor * y + shift, factor * members + shift, 3 * weights, weighting=weighting
+        )
+        np.testing.assert_allclose(moved, factor * found, atol=1e-10)
+        turned = quantile_weighted_crps(-y, -members, weights, weighting=mirrored)
+        np.testing.assert_allclose(turned, found, atol=1e-12)
+
+
+@given(cases(), st.sampled_from(list(WEIGHTS)))
+def test_expected_score_is_smallest_for_the_truth(case, weighting):
+    _, members, weights = case
+    truth = weights[0] / weights[0].sum()
+    expected = [
+        truth
+        @ quantile_weighted_crps(
+            members, members, np.tile(w, (members.size, 1)), weighting=weighting
+        )
+        for w in weights
+    ]
+    assert min(expected) >= expected[0] - 1e-12
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_missing_values(shared):
+    def score(y, members, weights):
+        members = np.array(members) if shared else np.array([members])
+        return quantile_weighted_crps(np.array([y]), members, np.array([weights]))[0]
+
+    one, some = [1.0, 2.0], [0.2, 0.4]
+    expected = integrated(0.3, np.array(some), np.array(one), "center")
+    assert score(0.3, some, one) == pytest.approx(expected)
+    assert score(0.3, [*some, np.nan], [*one, 3.0]) == pytest.approx(expected)
+    assert score(0.3, [np.nan, *some], [np.nan, *one]) == pytest.approx(expected)
+    assert score(0.3, [*some, np.inf], [*one, 0.0]) == pytest.approx(expected)
+    assert score(0.3, [*some, -np.inf], [*one, 0.0]) == pytest.approx(expected)
+    for y, members, weights in (
+        (np.nan, some, one),
+        (0.3, [np.nan, np.nan], one),
+        (0.3, some, [0.0, 0.0]),
+        (0.3, some, [1.0, np.nan]),
+        (0.3, [0.2, np.inf], one),
+        (0.3, [0.2, -np.inf], one),
+    ):
+        assert np.isnan(score(y, members, weights))
+    assert np.isnan(quantile_weighted_crps(np.zeros(2), np.empty((2, 0)))).all()
+
+
+def test_inputs_stay_unchanged_and_float32_works(rng):
+    y, members, weights = rng.normal(size=3), rng.normal(size=(3, 6)), rng.gamma(1, size=(3, 6))
+    for array in (y, members, weights):
+        array.flags.writeable = False
+    single = [array.astype(np.float32) for array in (y, members, weights)]
+    found = quantile_weighted_crps(*single, weighting="upper")
+    assert found.dtype == np.float64
+    expected = quantile_weighted_crps(y, members, weights, weighting="upper")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_errors():
+    y, members = np.zeros(3), np.zeros((3, 4))
+    with pytest.raises(ValueError, match="weighting is 'left'; give one of 'center', 'tails', 'up"):
+        quantile_weighted_crps(y, members, weighting="left")
+    with pytest.raises(ValueError, match="weights must not be negative"):
+        quantile_weighted_crps(y, members, -np.ones((3, 4)))
+    with pytest.raises(ValueError, match=r"observations have shape \(2,\).*need \(3,\)"):
+        quantile_weighted_crps(y[:2], members)

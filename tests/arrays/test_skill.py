@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from xrecal.arrays import diebold_mariano, skill_score, standard_error
+
+
+def test_known_values(rng):
+    r = rng.gamma(2, size=(3, 200))
+    found = skill_score(0.8 * r, r)
+    np.testing.assert_allclose(found.skill, 0.2)
+    np.testing.assert_allclose(found.standard_error, 0.0, atol=1e-12)  # the ratio never varies
+    assert (found.p_value < 1e-3).all()
+    same = skill_score(r, r)
+    np.testing.assert_array_equal(same.skill, 0.0)
+    np.testing.assert_array_equal(same.p_value, 1.0)
+
+
+def test_is_the_delta_method(rng):
+    s, r = rng.gamma(2, size=500), rng.gamma(3, size=500)
+    found = skill_score(s, r)
+    ratio = s.mean() / r.mean()
+    assert found.skill == pytest.approx(1 - ratio)
+    assert found.standard_error == pytest.approx(standard_error(s - ratio * r) / r.mean())
+    assert found.p_value == diebold_mariano(s - r)[1]
+
+
+def test_standard_error_is_the_spread_over_repetitions(rng):
+    """Serially dependent scores with a common part, as those of two forecasts of one weather."""
+    noise = rng.normal(size=(3, 1000, 450))
+    for t in range(1, 450):
+        noise[..., t] += 0.6 * noise[..., t - 1]
+    weather, one, other = noise[..., 50:]
+    found = skill_score(np.abs(weather) + 0.3 * one + 3, np.abs(weather) + 0.3 * other + 4)
+    assert np.mean(found.standard_error) == pytest.approx(np.std(found.skill), rel=0.12)
+
+
+@given(arrays(np.float64, (2, 12), elements=st.floats(0.1, 10)), st.floats(0.1, 100))
+def test_unit_does_not_matter(scores, factor):
+    for one, other in zip(skill_score(*scores), skill_score(*(factor * scores)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    assert skill_score(*scores).skill <= 1
+
+
+def test_missing_cases_are_left_out_of_both(rng):
+    s, r = rng.gamma(2, size=(2, 30)), rng.gamma(2, size=(2, 30))
+    s[0, 3] = r[0, 7] = np.nan
+    s[1] = np.nan
+    s.flags.writeable = r.flags.writeable = False
+    found = skill_score(s, r)
+    common = np.delete(np.arange(30), [3, 7])
+    for part, expected in zip(found, skill_score(s[0, common], r[0, common]), strict=True):
+        np.testing.assert_allclose(part[0], expected)
+        assert np.isnan(part[1])
+
+
+def test_without_a_reference_score_there_is_no_skill():
+    r = np.zeros((2, 9))
+    r[1] = -1.0
+    found = skill_score(np.ones((2, 9)), r)
+    assert np.isnan(found.skill).all()
+    assert np.isnan(found.standard_error).all()
+    np.testing.assert_array_equal(found.p_value, 0.0)  # the scores do differ
+    few = skill_score(np.ones(2), np.full(2, 4.0))
+    assert few.skill == 0.75
+    assert np.isnan(few.standard_error)
+    assert np.isnan(few.p_value)
+
+
+def test_reference_is_broadcast_and_float32_works(rng):
+    s, r = rng.gamma(2, size=(4, 20)).astype(np.float32), rng.gamma(2, size=20)
+    found = skill_score(s, r)
+    assert found.skill.shape == (4,)
+    assert found.skill.dtype == np.float64
+    np.testing.assert_array_equal(found.skill[2], skill_score(s[2], r).skill)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"do not match: scores \(3,\), reference \(4,\)"):
+        skill_score(np.ones(3), np.ones(4))
+    with pytest.raises(ValueError, match=r"axis of cases.*found scores \(\), reference \(4,\)"):
+        skill_score(np.array(1.0), np.ones(4))

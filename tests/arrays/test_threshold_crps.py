@@ -1,0 +1,182 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scores.probability
+import scoringrules
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.integrate import quad
+
+from xrecal.arrays import crps, threshold_weighted_crps, weighted_cdf
+
+INF = np.inf
+value = st.integers(-20, 20).map(lambda v: v / 4)
+
+
+@st.composite
+def cases(draw):
+    """Observations (T,), shared members (n,) with ties, weights (T, n), ascending thresholds."""
+    t, n = draw(st.integers(1, 4)), draw(st.integers(1, 7))
+    weights = draw(arrays(np.float64, (t, n), elements=st.sampled_from([0.0, 0.3, 1.0, 2.5])))
+    weights[:, 0] += 0.5
+    y = draw(arrays(np.float64, t, elements=value))
+    members = draw(arrays(np.float64, n, elements=value))
+    ends = np.sort(draw(arrays(np.float64, (2, t), elements=st.one_of(value))), axis=0)
+    return y, members, weights, ends
+
+
+def integrated(y, members, weights, lower, upper):
+    """The defining integral of one forecast, between neighbouring jumps."""
+
+    def error(z):
+        return (weighted_cdf(members, [z], weights)[0] - (z >= y)) ** 2
+
+    knots = np.unique(np.clip([*members, y, lower, upper], lower, upper))
+    knots = knots[np.isfinite(knots)]
+    return sum(quad(error, a, b)[0] for a, b in pairwise(knots))
+
+
+# against the formula and libraries ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-1, 0.5), (-INF, 0.2), (0.2, INF), (3, 9), (1, 1)])
+def test_is_the_integrated_squared_error(rng, lower, upper):
+    members, weights = rng.normal(size=5), rng.gamma(1, size=5)
+    for y in (-4.0, 0.1, 0.7, 4.0):
+        expected = integrated(y, members, weights, lower, upper)
+        found = threshold_weighted_crps(np.array(y), members, weights, lower=lower, upper=upper)
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_equals_scoringrules_and_scores(rng):
+    y, members = rng.normal(size=30), rng.normal(size=(30, 8))
+    weights = rng.gamma(1, size=members.shape)
+    labelled = xr.DataArray(members, dims=["case", "member"]), xr.DataArray(y, dims="case")
+    for lower, upper in ((-0.5, 0.8), (0.3, INF), (-INF, 0.3)):
+        found = threshold_weighted_crps(y, members, weights, lower=lower, upper=upper)
+        expected = scoringrules.twcrps_ensemble(y, members, lower, upper, ens_w=weights)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    plain = threshold_weighted_crps(y, members, lower=0.3)
+    np.testing.assert_allclose(plain, scoringrules.twcrps_ensemble(y, members, a=0.3), atol=1e-12)
+    expected = scores.probability.tail_tw_crps_for_ensemble(
+        *labelled, "member", 0.3, preserve_dims="case"
+    )
+    np.testing.assert_allclose(plain, expected, atol=1e-12)
+    expected = scores.probability.interval_tw_crps_for_ensemble(
+        *labelled, "member", -0.5, 0.8, preserve_dims="case"
+    )
+    found = threshold_weighted_crps(y, members, lower=-0.5, upper=0.8)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+# laws --------------------------------------------------------------------------------------------
+
+
+@given(cases(), st.floats(-50, 50), st.floats(0.1, 20))
+def test_laws(case, shift, factor):
+    y, members, weights, (low, high) = case
+    own = np.tile(members, (y.size, 1))
+    found = threshold_weighted_crps(y, members, weights, lower=low, upper=high)
+    assert (found >= 0).all()
+    separate = threshold_weighted_crps(y, own, weights, lower=low, upper=high)
+    np.testing.assert_allclose(found, separate, atol=1e-13)
+    below = threshold_weighted_crps(y, members, weights, upper=low)
+    above = threshold_weighted_crps(y, members, weights, lower=high)
+    np.testing.assert_allclose(below + found + above, crps(y, members, weights), atol=1e-12)
+    moved = threshold_weighted_crps(
+        factor * y + shift,
+        factor * members + shift,
+        weights,
+        lower=factor * low + shift,
+        upper=factor * high + shift,
+    )
+    np.testing.assert_allclose(moved, factor * found, atol=1e-10)
+    mirrored = threshold_weighted_crps(-y, -members, weights, lower=-high, upper=-low)
+    np.testing.assert_allclose(mirrored, found, atol=1e-13)
+
+
+@given(cases())
+def test_expected_score_is_smallest_for_the_truth(case):
+    _, members, weights, (low, high) = case
+    truth = weights[0] / weights[0].sum()
+    expected = [
+        truth
+        @ threshold_weighted_crps(
+            members, members, np.tile(w, (members.size, 1)), lower=low[0], upper=high[0]
+        )
+        for w in weights
+    ]
+    assert min(expected) >= expected[0] - 1e-12
+
+
+# shapes, missing values, types -------------------------------------------------------------------
+
+
+def test_thresholds_of_locations_and_cases(rng):
+    members, weights = rng.normal(size=(2, 8)), rng.gamma(1, size=(2, 5, 8))
+    y, lower = rng.normal(size=(2, 5)), rng.normal(size=(2, 1))
+    found = threshold_weighted_crps(y, members, weights, lower=lower, upper=lower + 1)
+    repeated = np.repeat(members[:, np.newaxis], 5, axis=1)
+    expected = threshold_weighted_crps(y, repeated, weights, lower=lower, upper=lower + 1)
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+    one = threshold_weighted_crps(
+        y[1, 2], members[1], weights[1, 2], lower=lower[1, 0], upper=lower[1, 0] + 1
+    )
+    np.testing.assert_allclose(found[1, 2], one, atol=1e-13)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_missing_values(shared):
+    def score(y, members, weights, lower=-1.0, upper=1.0):
+        members = np.array(members) if shared else np.array([members])
+        return threshold_weighted_crps(
+            np.array([y]), members, np.array([weights]), lower=lower, upper=upper
+        )[0]
+
+    one, some = [1.0, 1.0], [0.2, 0.4]
+    expected = score(0.3, some, one)
+    assert score(0.3, [*some, np.nan], [*one, 3.0]) == pytest.approx(expected)
+    assert score(0.3, [*some, INF], [*one, 0.0]) == pytest.approx(expected)
+    for y, members, weights, lower, upper in (
+        (np.nan, some, one, -1.0, 1.0),
+        (0.3, [np.nan, np.nan], one, -1.0, 1.0),
+        (0.3, some, [0.0, 0.0], -1.0, 1.0),
+        (0.3, some, [1.0, np.nan], -1.0, 1.0),
+        (0.3, [0.2, INF], one, -1.0, 1.0),
+        (0.3, [0.2, -INF], one, -1.0, 1.0),
+        (0.3, some, one, np.nan, 1.0),
+        (0.3, some, one, -1.0, np.nan),
+    ):
+        assert np.isnan(score(y, members, weights, lower, upper))
+
+
+def test_inputs_stay_unchanged_and_float32_works(rng):
+    y, members, weights = rng.normal(size=3), rng.normal(size=(3, 6)), rng.gamma(1, size=(3, 6))
+    lower = rng.normal(size=3)
+    before = members.copy()
+    for array in (y, members, weights, lower):
+        array.flags.writeable = False
+    single = [array.astype(np.float32) for array in (y, members, weights)]
+    for use in (members, members[0]):
+        expected = threshold_weighted_crps(y, use, weights, lower=lower)
+        found = threshold_weighted_crps(single[0], use.astype(np.float32), single[2], lower=lower)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_array_equal(members, before)
+
+
+def test_errors():
+    y, members = np.zeros(3), np.zeros((3, 4))
+    with pytest.raises(ValueError, match="lower must not exceed upper, found 2 and 1; no thr"):
+        threshold_weighted_crps(y, members, lower=2, upper=[3, 1, 3])
+    with pytest.raises(ValueError, match="lower must not exceed upper, found inf and inf"):
+        threshold_weighted_crps(y, members[0], np.ones((3, 4)), lower=INF)
+    with pytest.raises(ValueError, match=r"shapes \(2,\) and \(\).*of observations, \(3,\)"):
+        threshold_weighted_crps(y, members, lower=np.zeros(2))
+    with pytest.raises(ValueError, match="weights must not be negative"):
+        threshold_weighted_crps(y, members, -np.ones((3, 4)), lower=0)
+    with pytest.raises(ValueError, match=r"observations have shape \(2,\).*need \(3,\)"):
+        threshold_weighted_crps(y[:2], members, lower=0)
