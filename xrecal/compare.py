@@ -5,24 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
-from time import perf_counter
 from typing import Any
 
 import xarray as xr
 
-from .comparison import CLIMATOLOGY, RAW, Comparison, Timed, compare_scores
+from .compare_evidence import as_issued, cross_validated, on_unseen
+from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
 from .covariates import Given
-from .cross_validation import By, Span, cross_validate
+from .cross_validation import By, Span
 from .dims import CALIBRATION, find_dim
-from .ensembles import reduce_form
 from .forms import Form, Labelled, read_forms
 from .labels import users_stacklevel
 from .methods import CKME, EMOS, Climatology, LinearPool, Method
-from .pairing import pair_cases
 from .parallel import require_one_chunk
-from .recalibrate import checked, fit
-from .reductions import crps_of
+from .recalibrate import checked
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
 """Methods that are compared if none are named."""
@@ -76,8 +72,10 @@ def compare(
         Over ``method`` and locations: ``crps`` and its standard error ``crps_error`` in the unit
         of the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference;
         1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, significance of the difference;
-        ``n_cases``. Over ``method``: ``fit_seconds`` and ``apply_seconds``, the wall clock of all
-        locations, with reading of lazy input, and compiling in the first call of a process;
+        ``pit_p_value``, ``skce`` and ``skce_p_value``, whether forecasts are calibrated on average,
+        and given themselves (of 200 quantiles of each forecast); ``n_cases``. Over ``method``:
+        ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations, with scores and
+        tests, reading of lazy input, and compiling in the first call of a process;
         cross-validation counts as fit. With locations ``overall_crps_error``,
         ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. Computed, also
         from Dask. Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has
@@ -91,7 +89,8 @@ def compare(
 
     Notes
     -----
-    All methods are scored on the cases that all of them predict. Errors and p-values allow for
+    All methods are scored on the cases that all of them predict; only the SKCE of each is of all
+    cases that it predicts itself. Errors and p-values allow for
     dependence of successive cases; see :func:`xrecal.arrays.diebold_mariano`. Locations are tested
     one by one, so some differ by chance. They depend on each other, so the table tests the mean
     over all locations of the score differences in each case, one number a case.
@@ -106,64 +105,33 @@ def compare(
     case = _case_dim(form, dim)
     _require_whole(form, observed, case)
     options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
-    splits = {"by": by, "gap": gap, "blocks": blocks, "window": window, "every": every}
+    ways = {"gap": gap, "blocks": blocks, "window": window, "every": every}
     if forecast is None:
         if verification is not None:
             raise ValueError("verification is given without forecast; give both, or none of them")
-        scored, verified = form, observed
-        score = partial(_cross_validated, hindcast, observed, {**options, **splits})
+        known_of = {RAW: as_issued(form, observed, case)}
+
+        def score(method: Method, given: Given) -> Known:
+            return cross_validated(form, observed, method, case, by, ways, given, min_samples)
     else:
         scored = _only_form(forecast, member_dim, "forecast")
-        _check_unseen(form, scored, case, splits)
+        _check_unseen(form, scored, case, {"by": by, **ways})
         verified = (
             observed if verification is None else _only_variable(verification, "verification")
         )
-        score = partial(_on_unseen, (hindcast, observed), (forecast, verified), options)
-    timed = {RAW: _raw(scored, verified, case)}
+        known_of = {RAW: as_issued(scored, verified, case)}
+
+        def score(method: Method, given: Given) -> Known:
+            past, unseen = (hindcast, observed), (forecast, verified)
+            return on_unseen(past, unseen, method, case, options, given)
+
     for label, method in labelled.items():
         given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
-        timed[label] = score(method, given)
+        known_of[label] = score(method, given)
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
-    told = timed[CLIMATOLOGY].scores.attrs.get("cross_validation")
+    told = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
     attrs |= {} if told is None else {"cross_validation": told}
-    return compare_scores(timed, case, attrs)
-
-
-def _cross_validated(
-    hindcast: Labelled,
-    observed: xr.DataArray,
-    options: dict[str, Any],
-    method: Method,
-    covariates: Given,
-) -> Timed:
-    start = perf_counter()
-    found = cross_validate(
-        hindcast, observed, method, output="crps", covariates=covariates, **options
-    )
-    found = _only_variable(found, "scores").compute()
-    return Timed(found, perf_counter() - start)
-
-
-def _on_unseen(
-    past: tuple[Labelled, xr.DataArray],
-    unseen: tuple[Labelled, xr.DataArray],
-    options: dict[str, Any],
-    method: Method,
-    covariates: Given,
-) -> Timed:
-    start = perf_counter()
-    model = fit(*past, method, covariates=covariates, **options).compute()
-    fitted = perf_counter()
-    found = _only_variable(model.crps(*unseen, covariates=covariates), "scores").compute()
-    return Timed(found, fitted - start, perf_counter() - fitted)
-
-
-def _raw(form: Form, observed: xr.DataArray, dim: Hashable) -> Timed:
-    """CRPS of the forecast as it is."""
-    start = perf_counter()
-    pairs = pair_cases(form, observed, dim, name="forecast")
-    found = reduce_form(form, crps_of, extras=[pairs.observations]).compute()
-    return Timed(found, 0.0, perf_counter() - start)
+    return compare_scores(known_of, case, attrs)
 
 
 def _case_dim(form: Form, dim: Hashable | None) -> Hashable:

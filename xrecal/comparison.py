@@ -14,6 +14,8 @@ from .table import Table, shown_p
 
 RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
+SIGNIFICANT = 0.05
+"""Share of false rejections among those of a table of several locations."""
 
 _P = "two-sided p-value of equal CRPS, Diebold-Mariano with autocorrelation"
 
@@ -83,6 +85,9 @@ class Comparison(xr.Dataset):
             if p is not None:
                 own = labels.index(reference)
                 add("p", ["" if i == own else shown_p(value) for i, value in enumerate(p)])
+        for name in ("pit", "skce"):
+            if f"{name}_p_value" in self:
+                add(*self._tested(name, others))
         if {"fit_seconds", "apply_seconds"} <= set(self):
             seconds = self["fit_seconds"] + self["apply_seconds"].fillna(0)
             add("seconds", [f"{value:.3g}" for value in seconds.to_numpy()])
@@ -91,6 +96,19 @@ class Comparison(xr.Dataset):
         told = self.attrs.get("cross_validation")
         foot += f", cross-validated {told}" if told else ""
         return Table(head, list(zip(*columns, strict=True)), foot)
+
+    def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
+        """P-values of one location, or how many of several locations are rejected."""
+        values = self[f"{name}_p_value"].transpose("method", ...).to_numpy()
+        if not others:
+            return f"{name.upper()} p", [shown_p(value) for value in values]
+        from .arrays import adjusted_p_values
+
+        rejected = [
+            int((adjusted_p_values(row.astype(np.float64)) < SIGNIFICANT).sum())
+            for row in values.reshape(len(values), -1)
+        ]
+        return f"{name.upper()} rejects", [f"{n}/{values[0].size}" for n in rejected]
 
     def _over_locations(self, name: str, others: list[Hashable]) -> np.ndarray | None:
         """What a variable says about all locations together; None if that is not known."""
@@ -101,21 +119,28 @@ class Comparison(xr.Dataset):
         return self[name].to_numpy() if whole and name in self else None
 
 
-class Timed(NamedTuple):
-    """CRPS of each case, and how long it took."""
+class Known(NamedTuple):
+    """What is known of a method, in memory: scores, transforms, calibration, time."""
 
     scores: xr.DataArray
+    """CRPS of each case"""
+    pit: xr.DataArray
+    """Probability integral transform of each case"""
+    calibration: xr.Dataset
+    """Test of auto-calibration at each location"""
     fit_seconds: float
     apply_seconds: float = math.nan
 
 
-def compare_scores(timed: Mapping[str, Timed], dim: Hashable, attrs: dict[str, Any]) -> Comparison:
+def compare_scores(
+    known_of: Mapping[str, Known], dim: Hashable, attrs: dict[str, Any]
+) -> Comparison:
     """Put CRPS of the same cases by several methods into one Dataset.
 
     Parameters
     ----------
-    timed : mapping from label to Timed
-        CRPS over ``dim`` and locations, in memory; raw and climatology among them.
+    known_of : mapping from label to Known
+        Over ``dim`` and locations, in memory; raw and climatology among them.
     dim : hashable
         Dimension of the cases.
     attrs
@@ -123,9 +148,8 @@ def compare_scores(timed: Mapping[str, Timed], dim: Hashable, attrs: dict[str, A
     """
     from .arrays import standard_error
 
-    first, told = timed[RAW].scores, timed[CLIMATOLOGY].scores.attrs
-    bare = [s.drop_vars([c for c in s.coords if c not in s.indexes]) for s, *_ in timed.values()]
-    by_method = xr.concat(bare, "method", join="exact").assign_coords(method=list(timed))
+    first, told = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
+    by_method = _by_method({label: one.scores for label, one in known_of.items()})
     by_method = by_method.assign_coords(
         {name: c for name, c in first.coords.items() if name not in by_method.coords}
     )
@@ -151,15 +175,43 @@ def compare_scores(timed: Mapping[str, Timed], dim: Hashable, attrs: dict[str, A
             long_name=f"skill against {reference}", units="1"
         )
         found[f"p_{reference}"] = _p_values(known, reference)
+    pits = _by_method({label: one.pit for label, one in known_of.items()})
+    found |= _calibration(pits.where(common), known_of, dim)
     found["n_cases"] = common.sum([dim]).assign_attrs(long_name="number of cases scored")
     for what in ("fit_seconds", "apply_seconds"):
         found[what] = xr.DataArray(
-            [getattr(one, what) for one in timed.values()],
+            [getattr(one, what) for one in known_of.values()],
             dims="method",
             attrs={"long_name": f"wall clock of {what.removesuffix('_seconds')}", "units": "s"},
         )
     found |= _overall(known, dim, units)
     return Comparison(found, attrs={**attrs, "n_scores": int(common.sum())})
+
+
+def _by_method(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
+    """Arrays on the same labels along a new dimension."""
+    bare = [a.drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays.values()]
+    return xr.concat(bare, "method", join="exact").assign_coords(method=list(arrays))
+
+
+def _calibration(
+    pits: xr.DataArray, known_of: Mapping[str, Known], dim: Hashable
+) -> dict[str, xr.DataArray]:
+    """P-values of calibration on average, and given the forecast."""
+    from .arrays import uniform_test
+
+    values = pits.transpose("method", ..., dim)
+    p = values.isel({dim: 0}, drop=True).copy(data=uniform_test(values.to_numpy())[1])
+    found = {
+        "pit_p_value": p.astype(pits.dtype).assign_attrs(
+            long_name="p-value of a uniform PIT, exact Kolmogorov-Smirnov test", units="1"
+        )
+    }
+    for name, renamed in (("skce", "skce"), ("p_value", "skce_p_value")):
+        parts = {label: one.calibration[name] for label, one in known_of.items()}
+        attrs = parts[CLIMATOLOGY].attrs
+        found[renamed] = _by_method(parts).assign_attrs(attrs)
+    return found
 
 
 def _p_values(known: xr.DataArray, reference: str) -> xr.DataArray:

@@ -113,7 +113,7 @@ def cross_validate(
         result = predict_unseen(
             form, observed, method, score, size, dim, by, options, covariates, min_samples
         )
-        result.attrs = {**_attributes(form, observed, output), "cross_validation": told}
+        result.attrs = {**attributes_of(form, observed, output), "cross_validation": told}
         if output == "quantile":
             result = result.assign_coords(quantile=np.atleast_1d(np.asarray(q, np.float64)))
             result = result.isel(quantile=0) if np.ndim(q) == 0 else result
@@ -276,7 +276,8 @@ def _in_user_order(result: xr.DataArray, form: Form, prepared: Prepared) -> xr.D
     return result.assign_coords(coords).transpose(*form.order(new))
 
 
-def _attributes(form: Form, observed: xr.DataArray, output: OutputOf) -> dict[str, Any]:
+def attributes_of(form: Form, observed: xr.DataArray, output: OutputOf) -> dict[str, Any]:
+    """What cross-validated values are, with their unit."""
     units = {k: v for array in (form.loc, observed) for k, v in array.attrs.items() if k == "units"}
     if output == "quantile":
         return describing({**form.loc.attrs, **units})

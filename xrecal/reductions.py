@@ -60,6 +60,22 @@ def pit_of(
     return (distribution.pit(observations, uniform),)
 
 
+def evidence_of(
+    distribution: Distribution,
+    observations: FloatArray,
+    cases: IntArray,
+    *places: IntArray,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """CRPS (L, T), probability integral transforms (L, T), and quantiles (L, T, k)."""
+    return (
+        *crps_of(distribution, observations),
+        *pit_of(distribution, observations, cases, *places, seed=seed),
+        *quantiles_of(distribution, levels),
+    )
+
+
 def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
     return (distribution.exceedance(thresholds),)

@@ -19,6 +19,8 @@ from xrecal.tasks import NEW_MEMBER
 from .cases import Dims, Evidence, as_dataset, counted, read_evidence, task_name, with_meanings
 from .skce_task import SkceTask, Test, case_parts, over_cases_last, place_numbers
 
+N_RESAMPLES = 1000
+
 _TESTS = {
     "bootstrap": "bootstrap of Arcones and Giné",
     "wild": "wild bootstrap",
@@ -55,7 +57,7 @@ def skce_test(
     dim: Dims = None,
     *,
     test: Test = "bootstrap",
-    n_resamples: int = 1000,
+    n_resamples: int = N_RESAMPLES,
     block_length: int | None = None,
     augmented: bool = False,
     seed: int = 0,
@@ -133,6 +135,12 @@ def skce_test(
     evidence = _read(forecast, observations, dim, member_dim, augmented)
     options = {"n_resamples": n_resamples, "seed": seed, "block_length": block_length}
     return _run(evidence, augmented, test, options)
+
+
+def skce_test_of(evidence: Evidence, *, seed: int) -> xr.Dataset:
+    """The test as it is by default, of forecasts that are paired with observations."""
+    options = {"n_resamples": N_RESAMPLES, "seed": seed, "block_length": None}
+    return _run(evidence, False, "bootstrap", options)
 
 
 def _check_block_length(test: str, block_length: int) -> None:
