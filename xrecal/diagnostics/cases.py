@@ -153,9 +153,9 @@ class _OverCases:
         n_axes = len(self.shape)
         lead = np.broadcast_shapes(*(v.shape[: v.ndim - n_axes] for v in values))
         n = math.prod(self.shape)
-        found = self.function(
-            *(np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
-        )
+        flat = [np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values]
+        # The order of sums depends on the layout, which must not depend on chunks.
+        found = self.function(*map(np.ascontiguousarray, flat))
         results = found if isinstance(found, tuple) else (found,)
         shaped = tuple(
             np.asarray(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)

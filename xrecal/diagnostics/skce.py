@@ -48,7 +48,7 @@ def skce(
         ``n_cases`` and ``status``.
     """
     evidence = _read(forecast, observations, dim, member_dim, augmented)
-    return _run(evidence, augmented, None, {"n_resamples": 1, "seed": 0, "block_length": 1})
+    return _run(evidence, augmented, None, {"n_resamples": 1, "seed": 0, "block_length": None})
 
 
 def skce_test(

@@ -158,4 +158,5 @@ def summary(
         "n_cases": calibrated["n_cases"],
         "status": calibrated["status"],
     }
-    return Summary(as_dataset(evidence, variables, "summary of the evidence"))
+    found = as_dataset(evidence, variables, "summary of the evidence")
+    return Summary(found.data_vars, found.coords, found.attrs)
