@@ -2,36 +2,41 @@
 
 In the order of the data flow:
 
-============  ================================================================
-forms         what a forecast is: points with weights, or normal distributions
-cases         calibration cases as the solver takes them, and their folds
-covariates    season and others -> coordinates for distances and regressions
-distance      ensembles -> squared energy distances
-normal        ... closed forms for Gaussian and Gaussian-mixture forecasts
-kernel        distances -> similarities, median bandwidth
-centre        past observations, or errors around a centre, as members
-columns       distances from single cases to all, where not all pairs are compared
-lowrank       columns of landmarks -> factor of the kernel matrix
-solvers       kernel matrix, or its factor, and ridge -> signed weights
-tuning        folds, and what each of them trains on
-recording     signed weights -> held-out forecasts
-candidates    what may be chosen at a location, and what is best so far
-minimum       where a loss is smallest between points of a grid
-search        ... -> kernel, support and ridge with the smallest loss
-ckme          cases -> fitted embedding at every location
-weights       fitted embedding + new forecasts -> weighted ensembles
-simplex       signed weights -> probabilities
-pool          held-out forecasts of several methods -> weights of their mixture
-weighted      probabilities + members -> statistics of a weighted ensemble
-members       equally likely members in a random order
-scores        forecasts + observations -> CRPS
-significance  differences of scores -> standard errors, p-values
-splitting     cases -> training and test, for honest evaluation
-emos          Gaussian regression by minimum CRPS, censored at bounds
-idr           isotonic distributional regression
-pit           probability integral transform, recalibrated and conformal levels
-climatology   past observations, whatever the forecast
-============  ================================================================
+==================  ========================================================================
+forms               what a forecast is: points with weights, or normal distributions
+cases               calibration cases as the solver takes them, and their folds
+covariates          season and others -> coordinates for distances and regressions
+distance            ensembles -> squared energy distances
+normal              ... closed forms for Gaussian and Gaussian-mixture forecasts
+kernel              distances -> similarities, median bandwidth
+centre              past observations, or errors around a centre, as members
+columns             distances from single cases to all, where not all pairs are compared
+lowrank             columns of landmarks -> factor of the kernel matrix
+solvers             kernel matrix, or its factor, and ridge -> signed weights
+tuning              folds, and what each of them trains on
+recording           signed weights -> held-out forecasts
+candidates          what may be chosen at a location, and what is best so far
+minimum             where a loss is smallest between points of a grid
+search              ... -> kernel, support and ridge with the smallest loss
+ckme                cases -> fitted embedding at every location
+weights             fitted embedding + new forecasts -> weighted ensembles
+simplex             signed weights -> probabilities
+pool                held-out forecasts of several methods -> weights of their mixture
+weighted            probabilities + members -> statistics of a weighted ensemble
+members             equally likely members in a random order
+scores              forecasts + observations -> CRPS
+significance        differences of scores -> standard errors, p-values
+splitting           cases -> training and test, for honest evaluation
+emos                Gaussian regression by minimum CRPS, censored at bounds
+idr                 isotonic distributional regression
+expectations        the Laplace kernel between forecasts, and forecasts and observations
+skce                ... -> matrix of calibration errors over pairs of cases, estimates
+calibration_tests   matrix -> p-values of the hypothesis of calibration
+montecarlo          ... by observations drawn from the forecasts
+calibration         all of these at many locations, with a status
+pit                 probability integral transform, recalibrated and conformal levels
+climatology         past observations, whatever the forecast
+==================  ========================================================================
 
 Importing this package is cheap: Numba and SciPy are loaded when a function is first used.
 """
@@ -79,6 +84,17 @@ _HOME = {
     "fit_index": "idr",
     "idr_weights": "idr",
     "index_of": "idr",
+    "laplace_expectations": "expectations",
+    "target_bandwidth": "expectations",
+    "case_matrix": "skce",
+    "skce_biased": "skce",
+    "skce_blocks": "skce",
+    "skce_matrix": "skce",
+    "skce_unbiased": "skce",
+    "block_p_value": "calibration_tests",
+    "skce_test": "calibration_tests",
+    "montecarlo_test": "montecarlo",
+    "skce_locations": "calibration",
     "conformal_levels": "pit",
     "hash_uniform": "pit",
     "pit_values": "pit",
