@@ -43,6 +43,11 @@ dependence         distance correlation of two quantities
 discovery          p-values of many locations -> false discovery rates
 emos               Gaussian regression by minimum CRPS, censored at bounds
 idr                isotonic distributional regression
+expectations       the Laplace kernel between forecasts, and forecasts and observations
+skce               ... -> matrix of calibration errors over pairs of cases, estimates
+calibration_tests  matrix -> p-values of the hypothesis of calibration
+montecarlo         ... by observations drawn from the forecasts
+calibration        all of these at many locations, with a status
 pit                probability integral transform, recalibrated and conformal levels
 climatology        past observations, whatever the forecast
 =================  ================================================================
@@ -106,6 +111,17 @@ _HOME = {
     "fit_index": "idr",
     "idr_weights": "idr",
     "index_of": "idr",
+    "laplace_expectations": "expectations",
+    "target_bandwidth": "expectations",
+    "case_matrix": "skce",
+    "skce_biased": "skce",
+    "skce_blocks": "skce",
+    "skce_matrix": "skce",
+    "skce_unbiased": "skce",
+    "block_p_value": "calibration_tests",
+    "skce_test": "calibration_tests",
+    "montecarlo_test": "montecarlo",
+    "skce_locations": "calibration",
     "conformal_levels": "pit",
     "hash_uniform": "draws",
     "uniform_at": "draws",

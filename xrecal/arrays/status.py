@@ -33,6 +33,21 @@ MEANINGS = {
     CONSTANT: "constant_covariate",
 }
 
-FEW = 16
+FEW = 128
+"""Fewer than ten complete cases: the values are there, but uncertain."""
 
-EVIDENCE_MEANINGS = {TOO_FEW: "too_few_cases", FEW: "few_cases"}
+NO_SPREAD = 256
+"""All observations are the same, so the kernel on them has no bandwidth: everything is NaN."""
+
+REFUSED = 512
+"""Weights or scales are negative or infinite, or weights do not sum to one: everything is NaN."""
+
+EVIDENCE_MEANINGS = {
+    TOO_FEW: "too_few_cases",
+    IDENTICAL: "identical_forecasts",
+    INVALID: "invalid_values_left_out",
+    FEW: "few_cases",
+    NO_SPREAD: "constant_observations",
+    REFUSED: "weights_or_scales_refused",
+}
+"""Bits of a test of calibration, with the meaning of ``TOO_FEW`` there: fewer than two cases."""
