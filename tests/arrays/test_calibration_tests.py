@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from scipy.special import ndtr
 
 from xrecal.arrays import (
@@ -290,6 +291,24 @@ def test_montecarlo_rejects_ensembles_that_are_too_sure(rng):
     assert (skce_locations(sure, y, test="montecarlo", n_resamples=200)[1] <= 0.05).mean() > 0.7
     found = skce_locations(sure, y, test="montecarlo", n_resamples=200, augmented=True)[1]
     assert (found <= 0.05).mean() > 0.6
+
+
+def autoregressive(rng, rho, shape):
+    noise = rng.normal(size=(*shape[:-1], shape[-1] + 100)) * np.sqrt(1 - rho**2)
+    return lfilter([1.0], [1.0, -rho], noise, axis=-1)[..., 100:]
+
+
+def test_signs_of_blocks_withstand_serial_dependence(rng):
+    """Calibrated forecasts whose errors depend on the last one."""
+    mean, error = autoregressive(rng, 0.6, (2, 150, 200))
+    forecasts = Forecasts(mean[..., np.newaxis], np.ones((*mean.shape, 1)))
+    rejected = [
+        (skce_locations(forecasts, mean + error, test="wild", n_resamples=200, block_length=b)[1])
+        <= 0.05
+        for b in (1, 16)
+    ]
+    assert rejected[0].mean() > 0.2
+    assert rejected[1].mean() < 0.1
 
 
 def test_blocks_test_many_cases(rng):
