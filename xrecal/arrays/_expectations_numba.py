@@ -39,8 +39,9 @@ def fill_within_points(z: Any, weights: Any, owner: Any, theta: float, out: Any)
     rise, fall = _rise_and_fall(z, theta)
     block, state = np.empty((n, LANES)), np.empty(LANES)
     for first in range(0, n, LANES):
-        block[:] = 0.0
-        state[:] = 0.0
+        for i in range(n):
+            _clear(block[i])
+        _clear(state)
         for p in range(z.size):
             if fall[p] != 1.0:
                 _shrink(state, fall[p])
@@ -100,8 +101,8 @@ def fill_cross_points(z: Any, weights: Any, owner: Any, y: Any, theta: float, ou
         while p < z.size and z[p] <= y[j]:
             state[owner[p]] += weights[p] * math.exp((z[p] - y[j]) / theta)
             p += 1
-        out[j] = state
-    state[:] = 0.0
+        _copy(state, out[j])
+    _clear(state)
     p = z.size - 1
     for j in range(y.size - 1, -1, -1):
         if j < y.size - 1:
@@ -109,8 +110,7 @@ def fill_cross_points(z: Any, weights: Any, owner: Any, y: Any, theta: float, ou
         while p >= 0 and z[p] > y[j]:
             state[owner[p]] += weights[p] * math.exp((y[j] - z[p]) / theta)
             p -= 1
-        for i in range(state.size):
-            out[j, i] += state[i]
+        _add(out[j], state, 1.0)
 
 
 @kernel
@@ -124,8 +124,8 @@ def fill_cross_shared(z: Any, weights: Any, y: Any, theta: float, out: Any) -> N
         while s < z.size and z[s] <= y[j]:
             _add(state, weights[s], math.exp((z[s] - y[j]) / theta))
             s += 1
-        out[j] = state
-    state[:] = 0.0
+        _copy(state, out[j])
+    _clear(state)
     s = z.size - 1
     for j in range(y.size - 1, -1, -1):
         if j < y.size - 1:
@@ -134,6 +134,18 @@ def fill_cross_shared(z: Any, weights: Any, y: Any, theta: float, out: Any) -> N
             _add(state, weights[s], math.exp((y[j] - z[s]) / theta))
             s -= 1
         _add(out[j], state, 1.0)
+
+
+@inner
+def _clear(state: Any) -> None:
+    for i in range(state.size):
+        state[i] = 0.0
+
+
+@inner
+def _copy(state: Any, row: Any) -> None:
+    for i in range(state.size):
+        row[i] = state[i]
 
 
 @inner

@@ -72,8 +72,10 @@ def skce_test(
     the b cases of a block share their sign, and blocks begin at a random case, so that cases k
     apart agree with correlation :math:`\max(1 - k/b, 0)` [3]_.
 
-    Serial dependence that is not accounted for makes p-values too small. O(B n²) as matrix
-    products; memory for 1e6 random numbers, or those of one resample.
+    Serial dependence that is not accounted for makes p-values too small. Strong dependence needs
+    blocks of many times its reach, and few blocks leave little power; p-values are then still
+    somewhat too small. O(B n²) as matrix products; memory for 1e6 random numbers, or those of one
+    resample.
 
     References
     ----------

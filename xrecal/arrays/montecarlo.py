@@ -182,11 +182,12 @@ def fill_pair_sums(values: Any, similarity: Any, theta: float, out: Any) -> None
     behind, met = np.empty(n), np.empty(n)
     for b in range(values.shape[0]):
         y = values[b]
-        behind[:] = 0.0
-        met[:] = 0.0
+        for i in range(n):
+            behind[i] = met[i] = 0.0
         order = np.argsort(y)
         base = y[order[0]]
-        for j in order:
+        for r in range(n):
+            j = order[r]
             ahead = (y[j] - base) / theta
             if ahead > SPAN:
                 _move_base(behind, np.exp(-ahead))
