@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types docs bench bench-grid bench-threads skill pool-constants clean
+.PHONY: demo test test-slow lint types docs bench bench-grid bench-threads skill pool-constants calibration-tests evidence clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -55,6 +55,12 @@ skill: .venv/.dev ## CRPS of all methods on real forecasts, into benchmarks/resu
 
 pool-constants: .venv/.dev ## constants of LinearPool, judged on training cases and other sets
 	$(BIN)/python -m benchmarks.pool_constants
+
+calibration-tests: .venv/.dev ## size and power of the tests of calibration: twenty minutes
+	$(BIN)/python -m benchmarks.calibration_tests
+
+evidence: .venv/.dev ## calibration of real forecasts before and after, into benchmarks/results/evidence.csv
+	$(BIN)/python -m benchmarks.evidence
 
 clean:
 	rm -rf .venv demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

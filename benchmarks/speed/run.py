@@ -12,6 +12,7 @@ from . import (
     costs,
     crps,
     distance,
+    evidence,
     fit,
     forecasts,
     large,
@@ -47,6 +48,7 @@ BUDGETS: dict[str, Part] = {
     "workers": workers.budgets,
     "memory": memory.budgets,
     "crps": crps.budgets,
+    "evidence": evidence.budgets,
 }
 """Parts of the one table of budgets, in the order of the design."""
 

@@ -35,6 +35,8 @@ LINES = (
     "Dask overhead on one chunk, quantiles",
     "peak of chunked quantiles",
     "weighted CRPS",
+    "one location",
+    "locations a minute",
 )
 
 
