@@ -13,7 +13,7 @@ ckme      similarities -> signed weights, ridge by cross-validation    arrays.ck
 simplex   signed weights -> probabilities                              arrays.simplex
 ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
 product   weighted ensembles, quantiles, probabilities, members        predict, ensembles, products
-evidence  CRPS, comparison of methods                                  diagnostics, compare
+evidence  scores, tests of calibration, comparison of methods           diagnostics, compare
 ========  ==========================================================  =============================
 """
 
@@ -21,7 +21,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from . import accessor as accessor
 from . import datasets as datasets
+from . import diagnostics as diagnostics
 from .compare import compare
+from .diagnostics import skill
 from .ensembles import gaussian, weighted
 from .methods import (
     CKME,
@@ -60,8 +62,10 @@ __all__ = [
     "check_plan",
     "compare",
     "datasets",
+    "diagnostics",
     "gaussian",
     "open_recalibrator",
     "plan",
+    "skill",
     "weighted",
 ]
