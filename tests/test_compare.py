@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal import arrays
+from xrecal import arrays, compare_evidence
 
 from .marks import DATA, requires_data
 from .strategies import FORMS, ensemble_and_truth, new_cases
@@ -115,7 +115,8 @@ def test_a_method_is_selected_by_its_label():
 def test_table():
     result = compare([xrecal.EMOS(), xrecal.CKME()])
     head, *rows, foot = repr(result).splitlines()
-    shown = ["CRPS", "±", "skill v climatology", "p", "skill v raw", "p", "seconds"]
+    shown = ["CRPS", "±", "skill v climatology", "p", "skill v raw", "p"]
+    shown += ["PIT rejects", "SKCE rejects", "seconds"]
     assert " ".join(head.split()) == " ".join(shown)
     assert [row.split()[0] for row in rows] == ["raw", "climatology", "EMOS", "CKME"]
     assert foot == "28 cases, CRPS in K"
@@ -130,6 +131,52 @@ def test_table():
     assert page.count("<tr>") == 5
     for cell in (*emos, "28 cases, CRPS in K"):
         assert cell in page
+
+
+def test_calibration_is_that_of_the_forecasts():
+    """PIT and SKCE of each method, on quantiles of what it issues."""
+    levels = (np.arange(200) + 0.5) / 200
+    result = compare([xrecal.CKME(), xrecal.EMOS()])
+    raw = one(result, "raw")
+    np.testing.assert_array_equal(raw.pit_p_value, NEW.recal.pit_test(VERIFIED).p_value)
+    np.testing.assert_array_equal(raw.skce_p_value, NEW.recal.skce_test(VERIFIED).p_value)
+    for label, method in {"CKME": xrecal.CKME(), "EMOS": xrecal.EMOS()}.items():
+        model, found = HINDCAST.recal.fit(TRUTH, method), one(result, label)
+        pit = model.pit(NEW, VERIFIED)
+        expected = arrays.uniform_test(pit.transpose(..., "time").to_numpy())[1]
+        np.testing.assert_allclose(found.pit_p_value, expected, rtol=1e-10)
+        tested = model.quantile(NEW, levels).recal.skce_test(VERIFIED)
+        np.testing.assert_allclose(found.skce, tested.skce, atol=1e-12)
+        np.testing.assert_array_equal(found.skce_p_value, tested.p_value)
+
+
+def test_calibration_of_cross_validated_methods():
+    levels = (np.arange(200) + 0.5) / 200
+    result = validate([xrecal.EMOS()])
+    options = {"method": xrecal.EMOS(), "by": "block"}
+    pit = HINDCAST.recal.cross_validate(TRUTH, output="pit", **options)
+    expected = arrays.uniform_test(pit.transpose(..., "time").to_numpy())[1]
+    np.testing.assert_array_equal(one(result, "EMOS").pit_p_value, expected)
+    issued = HINDCAST.recal.cross_validate(TRUTH, output="quantile", q=levels, **options)
+    tested = issued.recal.skce_test(TRUTH)
+    assert (one(result, "raw").skce_p_value < 0.01).all()
+    np.testing.assert_array_equal(one(result, "EMOS").skce_p_value, tested.p_value)
+
+
+def test_large_forecasts_are_compared_piece_by_piece(monkeypatch):
+    expected = timeless(validate([xrecal.EMOS()])), timeless(compare([xrecal.EMOS()]))
+    monkeypatch.setattr(compare_evidence, "PIECE", 1)
+    found = timeless(validate([xrecal.EMOS()])), timeless(compare([xrecal.EMOS()]))
+    for a, b in zip(found, expected, strict=True):
+        xr.testing.assert_identical(xr.Dataset(a.data_vars), xr.Dataset(b.data_vars))
+
+
+def test_one_location_shows_p_values():
+    here = {"lat": 0, "lon": 0}
+    result = validate([xrecal.EMOS()], HINDCAST.isel(here), TRUTH.isel(here))
+    head, raw, *_ = repr(result).splitlines()
+    assert head.split()[-5:] == ["PIT", "p", "SKCE", "p", "seconds"]
+    assert raw.split()[-3:-1] == ["<0.001", "<0.001"]
 
 
 def test_labels_are_safe_in_a_page():

@@ -104,11 +104,11 @@ class Comparison(xr.Dataset):
             return f"{name.upper()} p", [shown_p(value) for value in values]
         from .arrays import adjusted_p_values
 
-        rejected = [
-            int((adjusted_p_values(row.astype(np.float64)) < SIGNIFICANT).sum())
-            for row in values.reshape(len(values), -1)
-        ]
-        return f"{name.upper()} rejects", [f"{n}/{values[0].size}" for n in rejected]
+        cells = []
+        for row in values.reshape(len(values), -1).astype(np.float64):
+            rejected = int((adjusted_p_values(row) < SIGNIFICANT).sum())
+            cells.append(f"{rejected}/{int((~np.isnan(row)).sum())}")
+        return f"{name.upper()} rejects", cells
 
     def _over_locations(self, name: str, others: list[Hashable]) -> np.ndarray | None:
         """What a variable says about all locations together; None if that is not known."""

@@ -25,7 +25,8 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     values : DataArray
         Members, along a member dimension. Its name becomes NAME (``forecast`` if it has none).
     weights : DataArray
-        Weights >= 0 along the same dimension; need not sum to one.
+        Weights >= 0 along the same dimension; need not sum to one, except for tests of
+        auto-calibration, which refuse others.
 
     Returns
     -------

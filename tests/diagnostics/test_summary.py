@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.marks import forbid_compute
+from tests.strategies import FORMS, ensemble_and_truth
+
+from .test_skce import normalised
+
+ENSEMBLE, TRUTH = ensemble_and_truth(n=30)
+OPTIONS = {"n_resamples": 50}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_holds_what_the_single_functions_say(form):
+    forecast = normalised(FORMS[form](ENSEMBLE))
+    found = forecast.recal.summary(TRUTH, **OPTIONS)
+    score = forecast.recal.crps(TRUTH, "time")
+    np.testing.assert_allclose(found.crps, score)
+    spread = forecast.recal.spread_skill(TRUTH)
+    np.testing.assert_array_equal(found.bias, spread.bias)
+    np.testing.assert_array_equal(found.spread_error_ratio, spread.ratio)
+    inside = forecast.recal.coverage(TRUTH, level=[0.5, 0.9])
+    np.testing.assert_array_equal(found.coverage, inside.coverage)
+    np.testing.assert_array_equal(found.pit_p_value, forecast.recal.pit_test(TRUTH).p_value)
+    tested = forecast.recal.skce_test(TRUTH, **OPTIONS)
+    np.testing.assert_array_equal(found.skce, tested.skce)
+    np.testing.assert_array_equal(found.skce_p_value, tested.p_value)
+    np.testing.assert_array_equal(found.status, tested.status)
+    with forbid_compute():
+        lazy = forecast.chunk(lat=1).recal.summary(TRUTH, **OPTIONS)
+        assert "skce_p_value" in repr(lazy)  # not a table, which would need the values
+    xr.testing.assert_identical(lazy.compute(), found)
+
+
+def test_tables_of_one_and_of_several_locations():
+    here = {"lat": 0, "lon": 1}
+    alone = ENSEMBLE.isel(here).recal.summary(TRUTH.isel(here), **OPTIONS)
+    *rows, foot = repr(alone).splitlines()
+    named = {row.split("  ")[0]: row.split("  ")[-1].strip() for row in rows}
+    assert named["CRPS"] == f"{alone.crps.item():.4g} K"
+    assert named["bias"] == f"{alone.bias.item():.4g} K"
+    assert named["coverage of 90%"] == f"{alone.coverage.sel(level=0.9).item():.1%}"
+    assert named["SKCE p"] == f"{alone.skce_p_value.item():.2g}"
+    assert foot == "30 cases"
+    every = ENSEMBLE.recal.summary(TRUTH, **OPTIONS)
+    head, *rows, foot = repr(every).splitlines()
+    assert head.split() == ["median", "lowest", "highest", "p", "<", "0.05"]
+    assert next(row for row in rows if row.startswith("SKCE p")).endswith("4 of 4")
+    assert foot.startswith("4 locations, 30 cases each")
+    assert "<table>" in every._repr_html_()
+    assert "CRPS" not in repr(every.drop_vars("crps")).splitlines()[0]
+
+
+def test_censored_forecasts_are_tested_by_quantiles():
+    loc, scale = ENSEMBLE.mean("member", keep_attrs=True), ENSEMBLE.std("member", keep_attrs=True)
+    bounded = xrecal.gaussian(loc, scale, lower=270.0)
+    found = bounded.recal.summary(TRUTH, **OPTIONS)
+    assert found.skce_p_value.notnull().all()
+    assert "of 200 quantiles" in found.skce.attrs["estimator"]
+    free = xrecal.gaussian(loc, scale).recal.summary(TRUTH, **OPTIONS)
+    np.testing.assert_allclose(found.skce, free.skce, atol=0.003)
+
+
+def test_too_few_cases_still_print():
+    lone = ENSEMBLE.isel(time=[0]).recal.summary(TRUTH, **OPTIONS)
+    assert lone.skce.isnull().all()
+    assert "nan" in repr(lone)
