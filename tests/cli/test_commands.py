@@ -150,6 +150,20 @@ def test_comparisons(files):
     assert "576 cases, CRPS in K" in text
 
 
+def test_one_location_has_p_values_of_calibration(files):
+    here = {"lat": 0, "lon": 0}
+    paths = [files.folder / "one.nc", files.folder / "verified.nc"]
+    for array, path in zip((HINDCAST, TRUTH), paths, strict=True):
+        array.isel(here).to_dataset(name="t2m").to_netcdf(path)
+    done = run("compare", *paths, "--quiet", "--method", "emos", "--json")
+    assert done.code == 0, done.err
+    table = xrecal.compare(HINDCAST.isel(here), TRUTH.isel(here), [xrecal.EMOS()])
+    for i, label in enumerate(table.method.to_numpy()):
+        for name in ("pit_p_value", "skce", "skce_p_value"):
+            found = done.data["methods"][label][name]
+            np.testing.assert_allclose(found, table[name][i].item(), rtol=1e-12)
+
+
 def test_warnings_are_one_line_each(files):
     TRUTH.isel(time=slice(22)).to_dataset(name="t2m").to_netcdf(files.folder / "few.nc")
     args = files.hindcast, files.folder / "few.nc", files.folder / "m.nc", "--method", "raw"

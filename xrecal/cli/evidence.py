@@ -68,6 +68,8 @@ def compare_files(
         **{n: table[f"{whole}{n}"] for n in ("crps_error", "p_climatology", "p_raw")},
         **{n: table[n] for n in ("fit_seconds", "apply_seconds")},
     }
+    if not others:  # p-values of many locations are no number
+        numbers |= {n: table[n] for n in ("pit_p_value", "skce", "skce_p_value")}
     by_method = {
         str(label): {name: _number(values[i].item()) for name, values in numbers.items()}
         for i, label in enumerate(table["method"].to_numpy())
