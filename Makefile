@@ -56,7 +56,7 @@ skill: .venv/.dev ## CRPS of all methods on real forecasts, into benchmarks/resu
 pool-constants: .venv/.dev ## constants of LinearPool, judged on training cases and other sets
 	$(BIN)/python -m benchmarks.pool_constants
 
-calibration-tests: .venv/.dev ## size and power of the tests of calibration: twenty minutes
+calibration-tests: .venv/.dev ## size and power of the tests of calibration: ten minutes
 	$(BIN)/python -m benchmarks.calibration_tests
 
 evidence: .venv/.dev ## calibration of real forecasts before and after, into benchmarks/results/evidence.csv
