@@ -192,9 +192,9 @@ class _OverCases:
         n_axes = len(self.shape)
         lead = np.broadcast_shapes(*(v.shape[: v.ndim - n_axes] for v in values))
         n = math.prod(self.shape)
-        found = self.function(
-            *(np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
-        )
+        # In one layout, so that sums have one order whatever the chunks and the user's dimensions.
+        rows = (np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
+        found = self.function(*map(np.ascontiguousarray, rows))
         results = found if isinstance(found, tuple) else (found,)
         shaped = tuple(
             np.asarray(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)

@@ -139,9 +139,9 @@ def pit_histogram(
     middle = (np.arange(bins) + 0.5) / bins
     variables = {
         "count": count.assign_attrs(long_name="number of cases"),
-        "frequency": (count * bins / n.where(n > 0)).assign_attrs(
-            long_name="frequency relative to that of a flat histogram", units="1"
-        ),
+        "frequency": (count * bins / n.where(n > 0))
+        .astype(values.dtype)
+        .assign_attrs(long_name="frequency relative to that of a flat histogram", units="1"),
         **counts,
     }
     result = as_dataset(evidence, variables, "PIT histogram", bins=int(bins))

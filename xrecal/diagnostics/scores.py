@@ -16,7 +16,7 @@ from xrecal.pairing import Observations, pair_cases, pair_variables
 from xrecal.products import Threshold, Thresholds, read_thresholds
 from xrecal.reductions import Reduction, crps_between, crps_of, fair_crps_of, quantile_crps_of
 
-from .cases import Dims, listed, told_dims
+from .cases import Dims, listed, over_cases, told_dims
 
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 
@@ -208,13 +208,31 @@ def score_variables(
         own = {k: v for k, v in form.loc.attrs.items() if k == "units"} if units is None else units
         attrs = {"long_name": long_name, "estimator": estimator, **own}
         if over:
-            scores = scores.mean(over, dtype=np.float64).astype(scores.dtype)
+            scores = _mean(scores, over)
         results[variable] = scores.assign_attrs(attrs)
     mean = f", mean over {told_dims(over)}" if over else ""
     told = history_only(forecast.attrs, long_name + mean)
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(results.values())).rename(name).assign_attrs(told)
     return xr.Dataset(results, attrs=told)
+
+
+def _mean(scores: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
+    """Mean of the scores that are not missing, summed in float64.
+
+    In one order whatever the chunks of locations; of several chunks of cases Dask sums each.
+    """
+    if any(len(scores.variable.chunksizes.get(d, ())) > 1 for d in dims):
+        return scores.mean(dims, dtype=np.float64).astype(scores.dtype)
+    (mean,) = over_cases(_mean_of_known, scores, dims=dims, what="the mean of scores")
+    coords = {name: c for name, c in scores.coords.items() if not set(c.dims) & set(dims)}
+    return mean.assign_coords(coords).transpose(*[d for d in scores.dims if d not in dims])
+
+
+def _mean_of_known(scores: np.ndarray) -> np.ndarray:
+    from xrecal.arrays.skill import mean_of_cases
+
+    return mean_of_cases(scores.astype(np.float64))
 
 
 def _dims_to_average(dim: Dims, scores: xr.DataArray) -> list[Hashable]:

@@ -4,11 +4,10 @@ import pytest
 import xarray as xr
 
 import xrecal
+from tests.labelled import freeze
+from tests.marks import forbid_compute
+from tests.strategies import FORMS, close, ensemble_and_truth, points
 from xrecal import arrays
-
-from .labelled import freeze
-from .marks import forbid_compute
-from .strategies import FORMS, close, ensemble_and_truth, points
 
 ENSEMBLE, TRUTH = ensemble_and_truth(n=9)
 
