@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal import diagnostics, ensembles, products, recalibrate
+from xrecal import cross_validation, diagnostics, ensembles, products, recalibrate
 
 from .strategies import ensemble_and_truth, new_cases
 
@@ -14,12 +14,17 @@ HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
 DOORS = {
     "fit": recalibrate.fit,
+    "cross_validate": cross_validation.cross_validate,
     "mean": ensembles.mean,
     "std": ensembles.std,
     "quantile": ensembles.quantile,
     "exceedance": products.exceedance,
     "members": products.members,
-    "crps": diagnostics.crps,
+    **{
+        name: getattr(diagnostics, name)
+        for name in diagnostics.__all__
+        if name not in ("skill", "adjusted_p_values")  # of scores and p-values, not of forecasts
+    },
 }
 
 

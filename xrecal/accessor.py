@@ -11,6 +11,7 @@ import xarray as xr
 from . import cross_validation, ensembles, products, recalibrate
 from .accessor_evidence import Evidence
 from .covariates import Given
+from .cross_validation import By, OutputOf, Span
 from .forms import Labelled
 from .methods import Method
 from .pairing import Observations
@@ -59,12 +60,12 @@ class _Recal(Evidence[T]):
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,
-        by: cross_validation.By = "year",
-        gap: cross_validation.Span = 0,
+        by: By = "year",
+        gap: Span = 0,
         blocks: int = 5,
-        window: cross_validation.Span | None = None,
-        every: cross_validation.Span | None = None,
-        output: cross_validation.OutputOf = "quantile",
+        window: Span | None = None,
+        every: Span | None = None,
+        output: OutputOf = "quantile",
         q: float | Sequence[float] | np.ndarray = cross_validation.QUANTILES,
         condition_on: str | tuple[str, ...] | None = None,
         covariates: Given = None,

@@ -8,8 +8,9 @@ from typing import Generic, TypeVar
 import numpy as np
 import xarray as xr
 
-from . import cross_validation, diagnostics, recalibrate
+from . import diagnostics, recalibrate
 from .covariates import Given
+from .cross_validation import By, Span
 from .diagnostics.cases import Dims
 from .diagnostics.scores import Emphasis
 from .diagnostics.skce_task import Test
@@ -240,11 +241,11 @@ class Evidence(Generic[T]):
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,
-        by: cross_validation.By = "block",
-        gap: cross_validation.Span = 0,
+        by: By = "block",
+        gap: Span = 0,
         blocks: int = 5,
-        window: cross_validation.Span | None = None,
-        every: cross_validation.Span | None = None,
+        window: Span | None = None,
+        every: Span | None = None,
         condition_on: str | tuple[str, ...] | None = None,
         covariates: Given = None,
         min_samples: int = 20,

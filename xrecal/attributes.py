@@ -19,6 +19,11 @@ def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:
     return {**attrs, "history": f"{before}\nxrecal: {what}".lstrip()}
 
 
+def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
+    """``history`` with a line added, for results that the other attributes do not describe."""
+    return history_line({name: value for name, value in attrs.items() if name == "history"}, what)
+
+
 def shown_units(attrs: Mapping[Any, Any]) -> str:
     """Units to print behind a number; nothing for a dimensionless variable."""
     units = str(attrs.get("units", "1"))

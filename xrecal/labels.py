@@ -57,7 +57,9 @@ def match_labels(
     if wanted.equals(known):
         return observations, matched
     found = observations.reindex_like(forecasts[dim])
-    if len(observations.chunksizes.get(dim, ())) == 1:  # which Dask cuts as it fills the gaps
+    if (
+        len(observations.variable.chunksizes.get(dim, ())) == 1
+    ):  # which Dask cuts as it fills the gaps
         found = found.chunk({dim: -1})
     return found, matched
 

@@ -130,9 +130,10 @@ def _places(
 
 def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
     """Raise ValueError if a Dask array is cut along a dimension that every task needs whole."""
-    split = [d for d in dims if len(array.chunksizes.get(d, ())) > 1]
+    chunks = array.variable.chunksizes  # coordinates may have others
+    split = [d for d in dims if len(chunks.get(d, ())) > 1]
     if split:
-        counts = " and ".join(f"{d!r} in {len(array.chunksizes[d])} chunks" for d in split)
+        counts = " and ".join(f"{d!r} in {len(chunks[d])} chunks" for d in split)
         fix = ", ".join(f"{d!r}: -1" for d in split)
         verb = "have" if name.endswith("s") else "has"
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, TOO_FEW
-from xrecal.attributes import history_line
+from xrecal.attributes import history_only
 from xrecal.dims import CALIBRATION, candidates
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled
@@ -35,6 +35,8 @@ class Evidence:
     pairs: Pairs
     dims: tuple[Hashable, ...]
     """Of the cases; the last one runs fastest where there are several."""
+    attrs: Mapping[Any, Any] = field(default_factory=dict)
+    """Of the forecast as it was given."""
 
     @property
     def form(self) -> Form:
@@ -43,8 +45,11 @@ class Evidence:
 
     @property
     def observations(self) -> xr.DataArray:
-        """What verified, on the labels of the forecasts."""
-        return self.pairs.observations
+        """What verified, on the labels of the forecasts and in their floating type.
+
+        So that an observation of 0.7 mm equals a member of 0.7 mm in float32.
+        """
+        return self.pairs.observations.astype(self.form.loc.dtype, copy=False)
 
     @property
     def units(self) -> dict[str, Any]:
@@ -83,23 +88,57 @@ def read_evidence(
             f"as forecast[{next(iter(paired))!r}]"
         )
     ((form, observed),) = paired.values()
-    named = list(form.dims) if dim is ... else [] if dim is None else listed(dim)
-    unknown = [d for d in named if d not in form.dims]
-    if unknown:
-        raise ValueError(
-            f"dim={dim!r}, but the forecast has no dimension {unknown[0]!r}; it has "
-            f"{list(form.dims)} beside {form.member_dim!r} of its members"
-        )
-    along = named[0] if len(named) == 1 else None
+    named = named_dims(dim, form.dims, name="forecast")
+    along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)
     if ordered:
         pairs = in_order(pairs)
-    return Evidence(pairs, tuple(named) or (pairs.dim,))
+    return Evidence(pairs, named or (pairs.dim,), forecast.attrs)
+
+
+def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
+    """The dimension of cases along which observations are matched by label; None: the usual one."""
+    usual = candidates(form.broadcast().loc, CALIBRATION)
+    found = [d for d in usual if d in named] if usual else list(named)
+    return found[0] if len(found) == 1 else None
+
+
+def named_dims(dim: Dims, known: Sequence[Hashable], *, name: str) -> tuple[Hashable, ...]:
+    """Dimensions of the cases that the user names; none if that is left to their names.
+
+    Raises
+    ------
+    ValueError
+        If none is listed, one twice, or one that ``name`` does not have.
+    """
+    if dim is None:
+        return ()
+    if dim is ...:
+        return tuple(known)
+    named = listed(dim)
+    if not named or len(set(named)) < len(named):
+        raise ValueError(f"dim={dim!r} must name dimensions of the cases, each once")
+    unknown = [d for d in named if d not in known]
+    if unknown:
+        raise ValueError(
+            f"dim={dim!r}, but {name} {'have' if name.endswith('s') else 'has'} no dimension "
+            f"{unknown[0]!r} of cases or locations, only {list(known)}"
+        )
+    return tuple(named)
 
 
 def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
     """Dimensions as a list."""
     return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
+
+
+def require_free(form: Form, dim: Hashable) -> None:
+    """Raise ValueError if the forecast has a dimension with the name of one of the results."""
+    if dim in form.dims:
+        raise ValueError(
+            f"the forecast has a dimension {dim!r}, which is that of the result; rename it: "
+            f"forecast.rename({dim}=...)"
+        )
 
 
 def over_cases(
@@ -153,9 +192,9 @@ class _OverCases:
         n_axes = len(self.shape)
         lead = np.broadcast_shapes(*(v.shape[: v.ndim - n_axes] for v in values))
         n = math.prod(self.shape)
-        flat = [np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values]
-        # The order of sums depends on the layout, which must not depend on chunks.
-        found = self.function(*map(np.ascontiguousarray, flat))
+        # In one layout, so that sums have one order whatever the chunks and the user's dimensions.
+        rows = (np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
+        found = self.function(*map(np.ascontiguousarray, rows))
         results = found if isinstance(found, tuple) else (found,)
         shaped = tuple(
             np.asarray(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)
@@ -166,9 +205,17 @@ class _OverCases:
 
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
     """Number of cases, and the status that follows from it."""
-    n = known.sum(list(dims)).assign_attrs(long_name="number of cases")
+    n = known.sum(list(dims), keep_attrs=False)
     status = (n < LEAST) * TOO_FEW + ((n >= LEAST) & (n < FEW_CASES)) * FEW
-    return {"n_cases": n, "status": with_meanings(status)}
+    return {"n_cases": n.assign_attrs(long_name="number of cases"), "status": with_meanings(status)}
+
+
+def where_enough(
+    variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
+) -> dict[str, xr.DataArray]:
+    """Results where there are cases enough for any, with their counts beside them."""
+    enough = counts["n_cases"] >= LEAST
+    return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:
@@ -193,20 +240,17 @@ def as_dataset(
 
     Dimensions are in the order of the forecast, new ones last.
     """
-    history = {k: v for k, v in evidence.form.loc.attrs.items() if k == "history"}
-    named = " and ".join(map(repr, evidence.dims))
-    told = history_line({**history, **attrs}, f"{what} over {named}")
-    result = xr.Dataset(variables, attrs=told)
+    history = history_only(evidence.attrs, f"{what} over {told_dims(evidence.dims)}")
+    result = xr.Dataset(variables, attrs={**attrs, **history})
     given = [d for d in evidence.form.dims if d in result.dims]
     return result.transpose(*given, ...)
+
+
+def told_dims(dims: Sequence[Hashable]) -> str:
+    """Dimensions for a line of history."""
+    return " and ".join(map(repr, dims))
 
 
 def task_name(what: str, evidence: Evidence) -> str:
     """What a task does, for messages."""
     return work_on(what, evidence.form.name)
-
-
-def usual_dim(form: Form) -> Hashable | None:
-    """The one dimension of cases by which positions are counted; None if that is not clear."""
-    found = candidates(form.broadcast().loc, CALIBRATION)
-    return found[0] if len(found) == 1 else None

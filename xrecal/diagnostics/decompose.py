@@ -14,7 +14,7 @@ from xrecal.pairing import Observations
 from xrecal.recalibrate import DEFAULT, checked
 from xrecal.tasks_cv import parts_from
 
-from .cases import as_dataset, counted, over_cases, read_evidence, task_name
+from .cases import as_dataset, counted, over_cases, read_evidence, task_name, where_enough
 
 PART = "quantile"  # what cross-validation calls several numbers a case
 
@@ -60,7 +60,8 @@ def decompose(
         Over locations, in the unit of the variable: ``crps``, the mean over the cases;
         ``miscalibration``, which may come out negative for a calibrated forecast, and ``rest``,
         which together make up the CRPS; their standard errors ``miscalibration_error`` and
-        ``rest_error``; ``n_cases`` and ``status``. Lazy if an input is.
+        ``rest_error``; ``n_cases`` and ``status``. NaN with fewer than 2 cases, errors with
+        fewer than 3. Lazy if an input is.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def decompose(
     options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
     found = predict_unseen(
         evidence.form,
-        evidence.observations,
+        evidence.pairs.observations,
         method,
         parts_from,
         3,
@@ -112,7 +113,7 @@ def decompose(
         name: array.assign_attrs(long_name=text, **evidence.units)
         for (name, text), array in zip(_TEXTS.items(), parts, strict=True)
     }
-    variables |= counted(found.notnull().all(PART), evidence.dims)
+    variables = where_enough(variables, counted(found.notnull().all(PART), evidence.dims))
     told = told_of(by, options)
     attrs = {"cross_validation": told, "method": repr(method)}
     what = f"decomposition of the CRPS by {method}, {told}"

@@ -41,7 +41,7 @@ def read_events(evidence: Evidence, threshold: Threshold) -> Events:
     wanted = read_thresholds(threshold, form, form.loc.dtype)
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     probability = evidence.reduce(exceedance_of, [wanted.values], new)
-    observed = evidence.observations.astype(form.loc.dtype)
+    observed = evidence.observations
     above = (observed > wanted.values).astype(form.loc.dtype)
     known = observed.notnull() & wanted.values.notnull()
     name = form.loc.attrs.get("long_name", "the variable")

@@ -20,6 +20,7 @@ from .cases import (
     counted,
     over_cases,
     read_evidence,
+    require_free,
     stacked,
     task_name,
 )
@@ -61,8 +62,9 @@ def coverage(
         the interval from quantile :math:`\alpha/2` to :math:`1 - \alpha/2`, ends included;
         ``width``, its mean length in the unit of the variable; ``interval_score``, length plus
         :math:`2/\alpha` times the distance of observations outside, in that unit; ``dependence``,
-        the bias-corrected distance correlation between the ends of the interval and the
-        probability integral transform: 0 where errors are spread evenly over the forecasts.
+        the bias-corrected squared distance correlation between the ends of the interval and the
+        probability integral transform: 0 on average where errors are spread evenly over the
+        forecasts.
         Over locations: ``n_cases`` and ``status``. Lazy if an input is.
 
     Raises
@@ -86,12 +88,13 @@ def coverage(
     check_seed(seed)
     levels = _checked(level)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    require_free(evidence.form, LEVEL)
     pit = pit_of_cases(evidence, seed)
     low, high = interval_ends(evidence, levels)
     parts = [
         over_cases(
             partial(_cover, level=one),
-            evidence.observations.astype(low.dtype),
+            evidence.observations,
             low.isel({LEVEL: i}),
             high.isel({LEVEL: i}),
             pit,
@@ -107,7 +110,7 @@ def coverage(
         "width": ("mean width of the central interval", evidence.units),
         "interval_score": ("mean interval score", evidence.units),
         "dependence": (
-            "bias-corrected distance correlation of interval and PIT",
+            "bias-corrected squared distance correlation of interval and PIT",
             {"units": "1"},
         ),
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
+import numpy as np
 import xarray as xr
 
 from xrecal.parallel import run_blockwise
@@ -50,13 +52,9 @@ def adjusted_p_values(
         raise TypeError(f"p_values must be a DataArray, got {type(p_values).__name__}")
     if method not in ("bh", "by"):
         raise ValueError(f"method is {method!r}; give 'bh' or 'by'")
-    from functools import partial
-
-    from xrecal.arrays import adjusted_p_values as adjusted
-
     whole = p_values if p_values.chunks is None else p_values.chunk(-1)
     (result,) = run_blockwise(
-        partial(adjusted, method=method),
+        partial(_adjusted, method=method),
         whole,
         core=[p_values.dims],
         out=[p_values.dims],
@@ -68,3 +66,9 @@ def adjusted_p_values(
     text = p_values.attrs.get("long_name", "p-value")
     attrs = {**p_values.attrs, "long_name": f"{text}, adjusted by {name}"}
     return result.assign_coords(p_values.coords).assign_attrs(attrs).rename(p_values.name)
+
+
+def _adjusted(p_values: np.ndarray, method: str) -> np.ndarray:
+    from xrecal.arrays import adjusted_p_values as adjusted
+
+    return np.asarray(adjusted(p_values, method), p_values.dtype)

@@ -8,12 +8,23 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.forms import Form, Labelled
+from xrecal.attributes import history_only
+from xrecal.forms import Labelled
+from xrecal.methods.base import is_whole
 from xrecal.pairing import Observations, pair_cases, pair_variables
 from xrecal.products import check_seed, numbers_of
 from xrecal.reductions import pit_of
 
-from .cases import Dims, Evidence, as_dataset, counted, over_cases, read_evidence, task_name
+from .cases import (
+    Dims,
+    Evidence,
+    as_dataset,
+    counted,
+    over_cases,
+    read_evidence,
+    require_free,
+    task_name,
+)
 
 ATTRS = {"long_name": "probability integral transform of the observations", "units": "1"}
 BIN = "pit_bin"
@@ -68,9 +79,10 @@ def pit(
     ).items():
         pairs = pair_cases(form, observed, name="forecast", require_dim=False)
         found[name] = pit_of_cases(Evidence(pairs, (pairs.dim,)), seed).assign_attrs(ATTRS)
+    told = history_only(forecast.attrs, f"probability integral transform, seed {seed}")
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
-        return next(iter(found.values())).rename("pit")
-    return xr.Dataset(found)
+        return next(iter(found.values())).rename("pit").assign_attrs(told)
+    return xr.Dataset(found, attrs=told)
 
 
 def pit_histogram(
@@ -105,10 +117,11 @@ def pit_histogram(
     ValueError
         As for :func:`pit`, or if there is more than one variable or no dimension of cases.
     """
-    if int(bins) != bins or bins < 2:
+    if not is_whole(bins) or bins < 2:
         raise ValueError(f"bins must be a whole number of at least 2, got {bins!r}")
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    require_free(evidence.form, BIN)
     values = pit_of_cases(evidence, seed)
     from xrecal.arrays import pit_counts
 
@@ -126,9 +139,9 @@ def pit_histogram(
     middle = (np.arange(bins) + 0.5) / bins
     variables = {
         "count": count.assign_attrs(long_name="number of cases"),
-        "frequency": (count * bins / n.where(n > 0)).assign_attrs(
-            long_name="frequency relative to that of a flat histogram", units="1"
-        ),
+        "frequency": (count * bins / n.where(n > 0))
+        .astype(values.dtype)
+        .assign_attrs(long_name="frequency relative to that of a flat histogram", units="1"),
         **counts,
     }
     result = as_dataset(evidence, variables, "PIT histogram", bins=int(bins))
@@ -199,9 +212,5 @@ def pit_test_of(evidence: Evidence, values: xr.DataArray) -> xr.Dataset:
 
 def pit_of_cases(evidence: Evidence, seed: int) -> xr.DataArray:
     """Transform of each case; random numbers by its position and that of its location."""
-    numbers = numbers_of(evidence.form, _numbered(evidence.form, evidence.pairs.dim))
+    numbers = numbers_of(evidence.form, evidence.pairs.dim)
     return evidence.reduce(partial(pit_of, seed=seed), [evidence.observations, *numbers])
-
-
-def _numbered(form: Form, dim: Hashable | None) -> Hashable | None:
-    return dim if dim in form.dims else None

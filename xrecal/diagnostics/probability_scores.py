@@ -108,8 +108,8 @@ def ranked_probability_score(
     Raises
     ------
     ValueError
-        As for :func:`brier_score`, or if there is a single edge without a dimension or edges
-        decrease.
+        As for :func:`brier_score`, or if edges in a list do not increase or there is none, or if
+        a DataArray has no dimension of its own.
 
     References
     ----------
@@ -118,7 +118,7 @@ def ranked_probability_score(
     """
     if not isinstance(edges, xr.DataArray):
         values = np.asarray(edges, np.float64)
-        if values.ndim != 1 or not (np.diff(values) > 0).all():
+        if values.ndim != 1 or not values.size or not (np.diff(values) > 0).all():
             raise ValueError(f"edges must be increasing numbers, got {edges!r:.60}")
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
@@ -209,9 +209,8 @@ def _brier(form: Form, observed: xr.DataArray, threshold: Any, fair: bool) -> xr
     pairs = pair_cases(form, observed, name="forecast", require_dim=False)
     wanted = read_thresholds(threshold, form, form.loc.dtype)
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
-    scores = reduce_form(
-        form, partial(brier_of, fair=fair), new, [pairs.observations, wanted.values]
-    )
+    observed = pairs.observations.astype(form.loc.dtype, copy=False)
+    scores = reduce_form(form, partial(brier_of, fair=fair), new, [observed, wanted.values])
     return wanted.label(scores, form.loc.attrs)
 
 

@@ -13,7 +13,7 @@ from xrecal.pairing import Observations
 from xrecal.products import check_seed, numbers_of
 from xrecal.reductions import rank_of
 
-from .cases import Dims, as_dataset, counted, over_cases, read_evidence, task_name
+from .cases import Dims, as_dataset, counted, over_cases, read_evidence, require_free, task_name
 
 RANK = "rank"
 _TEXTS = {
@@ -84,8 +84,8 @@ def rank_histogram(
             f"a rank histogram is one of plain ensembles, but {form.name!r} is a forecast of the "
             f"form {form.kind!r}; use pit_histogram, or forecast.recal.members(n) first"
         )
-    along = evidence.pairs.dim if evidence.pairs.dim in form.dims else None
-    extras = [evidence.observations, *numbers_of(form, along)]
+    require_free(form, RANK)
+    extras = [evidence.observations, *numbers_of(form, evidence.pairs.dim)]
     ranks = evidence.reduce(partial(rank_of, seed=seed), extras)
     n_ranks = form.loc.sizes[form.member_dim] + 1
     found = over_cases(

@@ -154,13 +154,13 @@ def quantile_reliability(
     ).assign_coords(quantile=levels)
     dims = evidence.dims
     parts = []
-    for level in levels:  # each has a regression of its own
-        one = issued.sel(quantile=level)
+    for i, level in enumerate(levels):  # each has a regression of its own
+        one = issued.isel(quantile=i)
         parts.append(
             over_cases(
                 partial(_quantile_parts, level=level),
                 one,
-                evidence.observations.astype(issued.dtype),
+                evidence.observations,
                 dims=dims,
                 out=[dims, (), (), (), (), ()],
                 what=task_name("the quantile reliability", evidence),
@@ -183,7 +183,7 @@ def quantile_reliability(
             numbers[:4], "quantile_score", "mean quantile (pinball) score", evidence.units
         ),
     }
-    known = issued.isel(quantile=0, drop=True).notnull() & evidence.observations.notnull()
+    known = issued.isel(quantile=0, drop=True).notnull() & (abs(evidence.observations) < np.inf)
     result = as_dataset(evidence, variables | counted(known, dims), "reliability of quantiles")
     return result.isel(quantile=0) if np.ndim(q) == 0 else result
 
@@ -200,7 +200,7 @@ def _quantile_parts(
 ) -> tuple[np.ndarray, ...]:
     from xrecal.arrays import quantile_reliability as parts_of
 
-    known = ~np.isnan(issued) & ~np.isnan(observations)
+    known = np.isfinite(issued) & np.isfinite(observations)
     n = known.sum(-1)
     with np.errstate(invalid="ignore"):  # no case
         below = (known & (observations <= issued)).sum(-1) / np.where(n > 1, n, np.nan)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import xarray as xr
 
+from xrecal.attributes import history_only
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled
 from xrecal.pairing import Observations, pair_cases, pair_variables
 from xrecal.products import Threshold, Thresholds, read_thresholds
 from xrecal.reductions import Reduction, crps_between, crps_of, fair_crps_of, quantile_crps_of
 
-from .cases import Dims
+from .cases import Dims, listed, over_cases, told_dims
 
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 
@@ -60,9 +61,8 @@ def crps(
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, a weight is negative, ``fair`` is asked of
-        other forms than plain ensembles or together with a threshold, or ``lower`` is above
-        ``upper``.
+        If dimensions, labels or units do not fit, ``fair`` is asked of other forms than plain
+        ensembles or together with a threshold, or ``lower`` is above ``upper``.
 
     Notes
     -----
@@ -80,6 +80,9 @@ def crps(
     """
     if fair and not (lower is None and upper is None):
         raise ValueError("fair=True has no thresholds; leave out lower and upper, or fair")
+    numbers = [float(end) for end in (lower, upper) if isinstance(end, (int, float, np.number))]
+    if len(numbers) == 2 and numbers[0] > numbers[1]:
+        raise ValueError(f"lower must not exceed upper, found {lower} and {upper}")
     if fair:
         estimator = "fair: of an infinite ensemble, from exchangeable members"
     else:
@@ -205,11 +208,31 @@ def score_variables(
         own = {k: v for k, v in form.loc.attrs.items() if k == "units"} if units is None else units
         attrs = {"long_name": long_name, "estimator": estimator, **own}
         if over:
-            scores = scores.mean(over, dtype=np.float64).astype(scores.dtype)
+            scores = _mean(scores, over)
         results[variable] = scores.assign_attrs(attrs)
+    mean = f", mean over {told_dims(over)}" if over else ""
+    told = history_only(forecast.attrs, long_name + mean)
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
-        return next(iter(results.values())).rename(name)
-    return xr.Dataset(results)
+        return next(iter(results.values())).rename(name).assign_attrs(told)
+    return xr.Dataset(results, attrs=told)
+
+
+def _mean(scores: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
+    """Mean of the scores that are not missing, summed in float64.
+
+    In one order whatever the chunks of locations; of several chunks of cases Dask sums each.
+    """
+    if any(len(scores.variable.chunksizes.get(d, ())) > 1 for d in dims):
+        return scores.mean(dims, dtype=np.float64).astype(scores.dtype)
+    (mean,) = over_cases(_mean_of_known, scores, dims=dims, what="the mean of scores")
+    coords = {name: c for name, c in scores.coords.items() if not set(c.dims) & set(dims)}
+    return mean.assign_coords(coords).transpose(*[d for d in scores.dims if d not in dims])
+
+
+def _mean_of_known(scores: np.ndarray) -> np.ndarray:
+    from xrecal.arrays.skill import mean_of_cases
+
+    return mean_of_cases(scores.astype(np.float64))
 
 
 def _dims_to_average(dim: Dims, scores: xr.DataArray) -> list[Hashable]:
@@ -217,4 +240,4 @@ def _dims_to_average(dim: Dims, scores: xr.DataArray) -> list[Hashable]:
         return []
     if dim is ...:
         return list(scores.dims)
-    return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
+    return listed(dim)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import xarray as xr
 
-from xrecal.attributes import shown_units
+from xrecal.attributes import history_only, shown_units
 from xrecal.dims import CALIBRATION, find_dim
 from xrecal.labels import require_equal_labels
 from xrecal.units import check_units
 
-from .cases import Dims, counted, listed, over_cases
+from .cases import Dims, counted, named_dims, over_cases, told_dims, where_enough
 
 
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:
@@ -32,8 +32,9 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         Over the other dimensions: ``skill`` :math:`1 - \bar S / \bar S_{ref}` over the cases that
         both have, 1 is perfect, 0 no gain; its standard error ``skill_error``; ``p_value``,
         two-sided, of equal scores (Diebold-Mariano); ``n_cases`` and ``status``. Errors and
-        p-values allow for dependence of successive cases. NaN with fewer than 3 cases and
-        against a perfect reference. Lazy if an input is.
+        p-values allow for dependence of successive cases. The skill is NaN with fewer than 2
+        cases, error and p-value with fewer than 3; skill and error against a perfect reference.
+        Lazy if an input is.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
                 f"{name} must be a DataArray, a score of each case, got {type(array).__name__}"
             )
     check_units("scores", scores.attrs.get("units"), "reference", reference.attrs.get("units"))
-    dims = _dims(scores, dim)
+    dims = named_dims(dim, scores.dims, name="scores") or (_usual_dim(scores),)
     for d in scores.dims:
         if d in reference.dims:
             require_equal_labels(scores, reference, d, names=("scores", "reference"))
@@ -57,9 +58,14 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         raise ValueError(f"reference has dimensions {extra} that scores lack; select or average")
     from xrecal.arrays import skill_score
 
-    ordered = [_in_time(array, dims[0]) for array in (scores, reference)]
+    order = _in_time(scores, dims)
+    ordered = [
+        array.isel({d: o for d, o in order.items() if d in array.dims})
+        for array in (scores, reference)
+    ]
+    dtype = np.result_type(scores.dtype, np.float32)
     found = over_cases(
-        skill_score, *ordered, dims=dims, out=[()] * 3, what="the skill", dtypes=[np.float64] * 3
+        skill_score, *ordered, dims=dims, out=[()] * 3, dtypes=[dtype] * 3, what="the skill"
     )
     texts = {
         "skill": "skill: 1 - score / score of the reference",
@@ -67,38 +73,31 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         "p_value": "two-sided p-value of equal scores, Diebold-Mariano with autocorrelation",
     }
     variables = {
-        name: array.astype(scores.dtype).assign_attrs(long_name=text, units="1")
+        name: array.assign_attrs(long_name=text, units="1")
         for (name, text), array in zip(texts.items(), found, strict=True)
     }
     known = ordered[0].notnull() & ordered[1].notnull()
     name = scores.attrs.get("long_name", scores.name)
     units = shown_units(scores.attrs)
     attrs = {"score": f"{name} in {units}" if units else str(name)}
-    return xr.Dataset(variables | counted(known, dims), attrs=attrs)
+    attrs |= history_only(scores.attrs, f"skill over {told_dims(dims)}")
+    return xr.Dataset(where_enough(variables, counted(known, dims)), attrs=attrs)
 
 
-def _dims(scores: xr.DataArray, dim: Dims) -> tuple[Hashable, ...]:
-    if dim is ...:
-        return scores.dims
-    if dim is not None:
-        named = listed(dim)
-        unknown = [d for d in named if d not in scores.dims]
-        if unknown:
-            raise ValueError(
-                f"scores have no dimension {unknown[0]!r}; they have {list(scores.dims)}"
-            )
-        return tuple(named)
+def _usual_dim(scores: xr.DataArray) -> Hashable:
     found = find_dim(scores, CALIBRATION, name="scores")
     if found is None:
         raise ValueError(
             "scores have none of the known calibration dimensions "
             f"({', '.join(CALIBRATION.names)}) among {list(scores.dims)}; name it: dim=..."
         )
-    return (found,)
+    return found
 
 
-def _in_time(scores: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """By ascending label, so that neighbours are successive cases."""
-    if dim not in scores.indexes or scores.indexes[dim].is_monotonic_increasing:
-        return scores
-    return scores.sortby(dim)
+def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
+    """Positions by ascending label, so that neighbours are successive cases."""
+    return {
+        d: scores.indexes[d].argsort()
+        for d in dims
+        if d in scores.indexes and not scores.indexes[d].is_monotonic_increasing
+    }

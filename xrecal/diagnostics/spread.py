@@ -13,7 +13,7 @@ from xrecal.methods.base import is_whole
 from xrecal.pairing import Observations
 from xrecal.reductions import mean_of, std_of
 
-from .cases import Dims, as_dataset, counted, over_cases, read_evidence, task_name
+from .cases import Dims, as_dataset, counted, over_cases, read_evidence, require_free, task_name
 
 BIN = "spread_bin"
 
@@ -47,8 +47,9 @@ def spread_skill(
         Over locations, in the unit of the variable: ``bias`` of the forecast mean and its standard
         error ``bias_error`` with autocorrelation, ``rmse`` of the mean, ``spread``, the root of the
         mean variance; ``ratio`` of spread and rmse, 1 for a calibrated forecast, less if it is
-        overconfident; ``n_cases`` and ``status``. Over ``spread_bin`` too: ``spread_of_bin``,
-        ``rmse_of_bin`` and ``count``. Lazy if an input is.
+        overconfident; ``n_cases`` and ``status``. Over ``spread_bin`` too, from the smallest
+        spread to the largest: ``spread_of_bin``, ``rmse_of_bin`` and ``count``. Lazy if an input
+        is.
 
     Raises
     ------
@@ -70,14 +71,19 @@ def spread_skill(
         raise ValueError(f"bins must be a whole number from 1 on, got {bins!r}")
     evidence = read_evidence(forecast, observations, dim, member_dim)
     form = evidence.form
+    require_free(form, BIN)
     mean, std = evidence.reduce(mean_of), evidence.reduce(std_of)
-    plain = form.kind == "ensemble"
+    known = mean.notnull() & (abs(evidence.observations) < np.inf)
+    n_members = []
+    if form.kind == "ensemble":
+        n_members = [form.loc.notnull().sum([form.member_dim], keep_attrs=False)]
+        known = known & (n_members[0] >= 2)
     found = over_cases(
         partial(_numbers, bins=int(bins)),
         mean,
         std**2,
-        evidence.observations.astype(mean.dtype),
-        *([_present(form.loc, form.member_dim)] if plain else []),
+        evidence.observations,
+        *n_members,
         dims=evidence.dims,
         out=[*[()] * 5, *[(BIN,)] * 3],
         sizes={BIN: int(bins)},
@@ -101,8 +107,10 @@ def spread_skill(
         for (name, text), array in zip(texts.items(), found, strict=True)
     }
     variables["count"].attrs.pop("units", None)
-    variables |= counted(mean.notnull() & evidence.observations.notnull(), evidence.dims)
-    return as_dataset(evidence, variables, "spread and skill")
+    variables |= counted(known, evidence.dims)
+    result = as_dataset(evidence, variables, "spread and skill")
+    number = {"long_name": "group of cases, by ascending spread", "units": "1"}
+    return result.assign_coords({BIN: (BIN, np.arange(int(bins)), number)})
 
 
 def _numbers(
@@ -116,8 +124,3 @@ def _numbers(
     from xrecal.arrays import spread_skill as numbers_of
 
     return tuple(numbers_of(mean, variance, observations, bins, n_members))
-
-
-def _present(members: xr.DataArray, member_dim: Hashable) -> xr.DataArray:
-    """Number of members of each forecast."""
-    return members.notnull().sum([member_dim])

@@ -145,6 +145,7 @@ def summary(
     )
     if isinstance(score, xr.Dataset):
         (score,) = score.data_vars.values()
+    del score.attrs["history"]  # that of the summary tells more
     error = calibrated["skce"]
     error.attrs["estimator"] += note
     variables = {

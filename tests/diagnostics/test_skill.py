@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+from tests.labelled import freeze
+from tests.marks import forbid_compute
+from tests.strategies import points
+from xrecal import arrays
+from xrecal.arrays.status import FEW, TOO_FEW
+from xrecal.diagnostics import skill
+
+from .calls import hindcast
+
+ENSEMBLE, TRUTH = hindcast(n=40)
+SCORES = ENSEMBLE.recal.crps(TRUTH)
+REFERENCE = ENSEMBLE.mean("time", keep_attrs=True).expand_dims(time=TRUTH.time).recal.crps(TRUTH)
+NAMES = ("skill", "skill_error", "p_value")
+
+
+def assert_values(found, expected):
+    for name, value in zip(NAMES, expected, strict=True):
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+def test_skill_at_each_point():
+    scores = SCORES.where(SCORES > 0.2)
+    found = skill(scores, REFERENCE)
+    for point in points(TRUTH):
+        s, r = (array.isel(point).to_numpy() for array in (scores, REFERENCE))
+        assert_values(found.isel(point), arrays.skill_score(s, r))
+        assert found.n_cases.isel(point) == np.isfinite(s).sum() < 40
+    assert (found.skill > 0.1).all()
+
+
+def test_several_dimensions_are_stacked():
+    for dim in (["time", "lat"], ("time", "lon", "lat"), ...):
+        dims = list(SCORES.dims) if dim is ... else list(dim)
+        s, r = (a.stack(case=dims).to_numpy() for a in (SCORES, REFERENCE))
+        assert_values(skill(SCORES, REFERENCE, dim), arrays.skill_score(s, r))
+
+
+def test_a_reference_may_lack_dimensions():
+    everywhere = REFERENCE.mean("lat")
+    found = skill(SCORES, everywhere)
+    expected = skill(SCORES, everywhere.broadcast_like(SCORES).transpose(*SCORES.dims))
+    xr.testing.assert_identical(found, expected)
+    constant = skill(SCORES, REFERENCE.mean("time"))
+    np.testing.assert_allclose(constant.skill, 1 - SCORES.mean("time") / REFERENCE.mean("time"))
+
+
+def test_cases_are_put_in_the_order_of_time():
+    order = np.random.default_rng(0).permutation(40)
+    expected = skill(SCORES, REFERENCE)
+    xr.testing.assert_allclose(skill(SCORES[order], REFERENCE[order]), expected, rtol=1e-12)
+    bare = REFERENCE[order].drop_vars("time")  # taken as it stands beside the scores
+    xr.testing.assert_allclose(skill(SCORES[order], bare), expected, rtol=1e-12)
+    together = skill(SCORES[order], REFERENCE[order], ["lat", "time"])
+    xr.testing.assert_allclose(together, skill(SCORES, REFERENCE, ["lat", "time"]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("chunks", [{"lat": 1}, {"lat": 1, "lon": 1}, {"time": 7}])
+def test_lazy_and_bit_equal(chunks):
+    expected = skill(SCORES, REFERENCE)
+    with forbid_compute():
+        lazy = skill(SCORES.chunk(chunks), REFERENCE.chunk(lon=1))
+    assert lazy.skill.chunks is not None
+    xr.testing.assert_identical(lazy.compute(), expected)
+    turned = skill(SCORES.transpose("lon", "time", "lat"), REFERENCE)
+    xr.testing.assert_identical(turned.transpose("lat", "lon"), expected)
+
+
+def test_types():
+    found = skill(SCORES.astype("float32"), REFERENCE.astype("float32"))
+    assert {found[name].dtype for name in NAMES} == {np.dtype("float32")}
+    lazy = skill(SCORES.astype("float32").chunk(lat=1), REFERENCE.astype("float32"))
+    assert lazy.skill.dtype == lazy.skill.compute().dtype == "float32"
+    np.testing.assert_allclose(found.skill, skill(SCORES, REFERENCE).skill, rtol=1e-5)
+    hits = (SCORES > 0.5).astype(int)
+    np.testing.assert_allclose(skill(hits, hits + 1).skill, skill(hits * 1.0, hits + 1.0).skill)
+    skill(freeze(SCORES.copy(deep=True)), freeze(REFERENCE.copy(deep=True)))
+
+
+@pytest.mark.parametrize(("n", "status"), [(1, TOO_FEW), (2, FEW), (9, FEW), (10, 0)])
+def test_few_cases(n, status):
+    found = skill(SCORES[:n], REFERENCE[:n])
+    assert (found.status == status).all()
+    assert (found.n_cases == n).all()
+    assert (found.skill.isnull() == (n < 2)).all()
+    for name in ("skill_error", "p_value"):
+        assert (found[name].isnull() == (n < 3)).all()
+
+
+def test_perfect_references_leave_no_skill():
+    found = skill(SCORES, 0 * REFERENCE)
+    assert found.skill.isnull().all()
+    assert found.p_value.notnull().all()
+
+
+def test_equal_scores_have_no_skill():
+    found = skill(SCORES, SCORES)
+    np.testing.assert_allclose(found.skill, 0, atol=1e-15)
+    np.testing.assert_allclose(found.p_value, 1)
+
+
+def test_attributes_and_coordinates():
+    scores = SCORES.assign_coords(height=2.0, month=SCORES.time.dt.month)
+    found = skill(scores, REFERENCE)
+    assert found.attrs["score"] == "continuous ranked probability score in K"
+    assert found.attrs["history"].splitlines()[-1] == "xrecal: skill over 'time'"
+    assert set(found.coords) == {"lat", "lon", "height"}
+    assert {found[name].attrs["units"] for name in NAMES} == {"1"}
+    assert found.n_cases.attrs == {"long_name": "number of cases"}
+    brier = ENSEMBLE.recal.brier_score(TRUTH, 280.0)
+    assert skill(brier, brier).attrs["score"] == "Brier score"
+
+
+def test_what_cannot_be_compared():
+    with pytest.raises(TypeError, match=r"reference must be a DataArray, .* got Dataset"):
+        skill(SCORES, REFERENCE.to_dataset())
+    with pytest.raises(ValueError, match="scores are in K but reference is in degC"):
+        skill(SCORES, REFERENCE.assign_attrs(units="degC"))
+    with pytest.raises(ValueError, match="scores and reference differ along 'time': 40 against 30"):
+        skill(SCORES, REFERENCE[:30])
+    with pytest.raises(ValueError, match="labels along 'lat' differ"):
+        skill(SCORES, REFERENCE.assign_coords(lat=[1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"reference has dimensions \['lon'\] that scores lack"):
+        skill(SCORES.isel(lon=0), REFERENCE)
+    with pytest.raises(ValueError, match=r"dim='x', but scores have no dimension 'x'"):
+        skill(SCORES, REFERENCE, "x")
+    with pytest.raises(ValueError, match=r"dim=\[\] must name dimensions of the cases"):
+        skill(SCORES, REFERENCE, [])
+    with pytest.raises(ValueError, match="scores have none of the known calibration dimensions"):
+        skill(SCORES.rename(time="case"), REFERENCE.rename(time="case"))
