@@ -7,7 +7,7 @@ from scipy import stats
 
 from tests.arrays.locations import check_locations
 from xrecal.arrays import pit_counts, uniform_test
-from xrecal.arrays.rows import FEWEST
+from xrecal.arrays.status import FEWEST
 
 share = st.integers(0, 20).map(lambda k: k / 20) | st.floats(0, 1)
 gappy = st.integers(0, 30).flatmap(

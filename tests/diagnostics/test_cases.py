@@ -7,7 +7,7 @@ import xarray as xr
 from tests.labelled import freeze
 from tests.marks import forbid_compute
 from xrecal import diagnostics
-from xrecal.arrays.status import FEW, TOO_FEW
+from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, TOO_FEW
 
 from .calls import EVIDENCE, FORMS, PIT, SCORES, hindcast, pairs_of, variables
 
@@ -236,8 +236,8 @@ def test_attributes_of_evidence(name):
         counted = variable in ("n_cases", "status", "count")
         assert ("units" in array.attrs) != counted, variable
     assert found.n_cases.attrs == {"long_name": "number of cases"}
-    assert found.status.attrs["flag_meanings"] == "too_few_cases few_cases"
-    np.testing.assert_array_equal(found.status.attrs["flag_masks"], [TOO_FEW, FEW])
+    assert found.status.attrs["flag_meanings"] == " ".join(EVIDENCE_MEANINGS.values())
+    np.testing.assert_array_equal(found.status.attrs["flag_masks"], list(EVIDENCE_MEANINGS))
     assert found.status.attrs["flag_masks"].dtype == found.status.dtype
     dataset = forecast.drop_attrs().to_dataset().assign_attrs(history="made")
     assert EVIDENCE[name](dataset, {"t2m": TRUTH}).attrs["history"] == found.attrs["history"]

@@ -28,12 +28,9 @@ from .skce import (
     subset_bandwidth,
     usable_cases,
 )
-from .status import FEW, IDENTICAL, INVALID, NO_SPREAD, REFUSED, TOO_FEW
+from .status import ENOUGH, FEW, FEWEST, IDENTICAL, INVALID, NO_SPREAD, REFUSED, TOO_FEW
 
 TESTS = ("bootstrap", "wild", "montecarlo", "block")
-
-FEWEST, ENOUGH = 2, 10
-"""Cases without which there is no value, and below which it comes with a status."""
 
 
 class _Settings(NamedTuple):

@@ -11,7 +11,8 @@ from scipy.special import chdtrc
 from xrecal.typing import FloatArray, IntArray
 
 from .cases import location_blocks
-from .rows import FEWEST, as_rows, check_probability, whole_number
+from .rows import as_rows, check_probability, whole_number
+from .status import FEWEST
 from .uniformity import count_places
 
 

@@ -16,7 +16,8 @@ from xrecal.typing import FloatArray
 from ._compiled import inner, kernel
 from .cases import location_blocks
 from .isotonic import push_level
-from .rows import FEWEST, as_rows, check_level, check_probability, mean_of_known
+from .rows import as_rows, check_level, check_probability, mean_of_known
+from .status import FEWEST
 from .weighted import LEVEL_ROUNDING
 
 

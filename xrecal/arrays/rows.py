@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
-FEWEST = 2
-"""With fewer usable cases the diagnostics of a location are NaN."""
+from .status import FEWEST
 
 ROUNDING = 1e-6
 """A probability this far outside [0, 1] is rounding, of float32 as well, and counts as the end."""

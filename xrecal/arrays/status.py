@@ -33,6 +33,9 @@ MEANINGS = {
     CONSTANT: "constant_covariate",
 }
 
+FEWEST, ENOUGH = 2, 10
+"""Numbers of cases below which a diagnostic is NaN, and below which it is flagged as uncertain."""
+
 FEW = 128
 """Fewer than ten complete cases: the values are there, but uncertain."""
 

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from xrecal.typing import FloatArray, IntArray
 
 from .cases import location_blocks
-from .rows import FEWEST, as_rows, check_probability, whole_number
+from .rows import as_rows, check_probability, whole_number
+from .status import FEWEST
 
 
 def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, TOO_FEW
+from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.attributes import history_only
 from xrecal.dims import CALIBRATION, candidates
 from xrecal.ensembles import reduce_form
@@ -22,10 +22,6 @@ from xrecal.reductions import Reduction
 
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
-
-
-LEAST, FEW_CASES = 2, 10
-"""Numbers of cases below which there is no result, and one that is not to be trusted."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +202,7 @@ class _OverCases:
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
     """Number of cases, and the status that follows from it."""
     n = known.sum(list(dims), keep_attrs=False)
-    status = (n < LEAST) * TOO_FEW + ((n >= LEAST) & (n < FEW_CASES)) * FEW
+    status = (n < FEWEST) * TOO_FEW + ((n >= FEWEST) & (n < ENOUGH)) * FEW
     return {"n_cases": n.assign_attrs(long_name="number of cases"), "status": with_meanings(status)}
 
 
@@ -214,7 +210,7 @@ def where_enough(
     variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
     """Results where there are cases enough for any, with their counts beside them."""
-    enough = counts["n_cases"] >= LEAST
+    enough = counts["n_cases"] >= FEWEST
     return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
 
 
