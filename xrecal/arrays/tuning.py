@@ -35,6 +35,8 @@ class Targets(NamedTuple):
     """(F, S, n) centre of each case"""
     spread: FloatArray
     """(F, S, n) spread of each case"""
+    inner: FloatArray
+    """(F, 2)"""
 
 
 @kernel
@@ -119,6 +121,7 @@ def rank_errors(
     shape = (n_folds, supports.size, n)
     ranked = np.empty(shape, dtype=np.int64)
     error, centre, spread = np.empty(shape), np.empty(shape), np.empty(shape)
+    inner = np.empty((n_folds, 2))
     found = np.empty(4 + 2 * of.shape[1])
     for f in range(n_folds):
         train = cases[f, n_out[f] :]
@@ -135,11 +138,48 @@ def rank_errors(
                 centre[f, s, i], spread[f, s, i] = c, d
             for i in range(train.size):
                 c, d = centre[f, s, train[i]], spread[f, s, train[i]]
-                unsorted[i] = (target[train[i]] - c) / d
+                unsorted[i] = error_of(target[train[i]], c, d, low, high)
             order = np.argsort(unsorted)
             for i in range(train.size):
                 ranked[f, s, i], error[f, s, i] = train[order[i]], unsorted[order[i]]
-    return Targets(ranked, error, centre, spread)
+        inner[f] = inside(y, low, high)
+    return Targets(ranked, error, centre, spread, inner)
+
+
+@kernel
+def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
+    """Error of an observation; infinite where it lies on a bound, so that its member does too."""
+    if y <= low:
+        return -np.inf
+    return np.inf if y >= high else (y - centre) / spread
+
+
+@kernel
+def inside(targets: Any, low: float, high: float) -> Any:
+    """Smallest and largest observation between the bounds; infinite without bounds."""
+    first, last = np.inf, -np.inf
+    for y in targets:
+        if y > low:
+            first = min(first, y)
+        if y < high:
+            last = max(last, y)
+    if not (low > -np.inf and first < high):
+        first = low
+    if not (high < np.inf and last > low):
+        last = high
+    return first, last
+
+
+@kernel
+def member_of(
+    centre: float, spread: float, error: float, low: float, high: float, first: float, last: float
+) -> float:
+    """Member from an error: on a bound where the observation was, else between the inner ones."""
+    if error == -np.inf:
+        return low
+    if error == np.inf:
+        return high
+    return min(max(centre + spread * error, first), last)
 
 
 @kernel

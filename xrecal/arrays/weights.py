@@ -26,6 +26,7 @@ from .forms import Forecasts
 from .kernel import check_kernel
 from .location import Location, feature_distances, from_new, locate
 from .simplex import PROJECTIONS
+from .tuning import inside, member_of
 from .solvers import LowRank
 
 # New forecasts weighed at once, so that their similarities to all cases stay small.
@@ -159,11 +160,14 @@ class _Ensembles:
         one = replace(one, precision=self._precision())
         chosen, operators = self._solve(one, known)
         centre, spread = self._centres(cases.mean, cases.variance, cases.features)
+        lower, upper = float(fitted.lower[place]), float(fitted.upper[place])
         error = (one.target - centre[:n]) / spread[:n]
-        order = np.argsort(error)
+        error[one.target <= lower], error[one.target >= upper] = -np.inf, np.inf
+        order = np.argsort(error, kind="stable")
         centre, spread = self._centres(new.mean, new.variance, new.features)
         share = one.root**2 / (one.root**2).sum()
         bounds = float(fitted.lower[place]), float(fitted.upper[place])
+        inner = inside(one.target, *bounds)
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
             signed = self._similarities(rows, chosen, across, one)
@@ -173,7 +177,7 @@ class _Ensembles:
             found = np.empty((signed.shape[0], n))
             points = np.empty_like(found)
             fill_rows(
-                signed, share, order, error, centre[rows], spread[rows], *bounds, self.project,
+                signed, share, order, error, centre[rows], spread[rows], *bounds, *inner, self.project,
                 found, points,
             )  # fmt: skip
             _to_slots(found, cases.slot[cell], 0.0, weights[rows])
@@ -260,6 +264,8 @@ def fill_rows(
     spread: Any,
     low: float,
     high: float,
+    first: float,
+    last: float,
     project: Any,
     weights: Any,
     points: Any,
@@ -277,7 +283,7 @@ def fill_rows(
         for i in range(n):
             c = order[i]
             beta[i] = signed[t, c] + (1.0 - mass) * share[c]
-            ascending[i] = min(max(centre[t] + spread[t] * error[c], low), high)
+            ascending[i] = member_of(centre[t], spread[t], error[c], low, high, first, last)
         project(beta, ascending, row)
         for i in range(n):
             weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]
