@@ -10,6 +10,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from ._compiled import kernel
 from .centre import centre_of
+from .errors import error_of, inside
 from .kernel import subset
 
 
@@ -36,7 +37,7 @@ class Targets(NamedTuple):
     spread: FloatArray
     """(F, S, n) spread of each case"""
     inner: FloatArray
-    """(F, 2)"""
+    """(F, 2) smallest and largest target between the bounds"""
 
 
 @kernel
@@ -144,42 +145,6 @@ def rank_errors(
                 ranked[f, s, i], error[f, s, i] = train[order[i]], unsorted[order[i]]
         inner[f] = inside(y, low, high)
     return Targets(ranked, error, centre, spread, inner)
-
-
-@kernel
-def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
-    """Error of an observation; infinite where it lies on a bound, so that its member does too."""
-    if y <= low:
-        return -np.inf
-    return np.inf if y >= high else (y - centre) / spread
-
-
-@kernel
-def inside(targets: Any, low: float, high: float) -> Any:
-    """Smallest and largest observation between the bounds; infinite without bounds."""
-    first, last = np.inf, -np.inf
-    for y in targets:
-        if y > low:
-            first = min(first, y)
-        if y < high:
-            last = max(last, y)
-    if not (low > -np.inf and first < high):
-        first = low
-    if not (high < np.inf and last > low):
-        last = high
-    return first, last
-
-
-@kernel
-def member_of(
-    centre: float, spread: float, error: float, low: float, high: float, first: float, last: float
-) -> float:
-    """Member from an error: on a bound where the observation was, else between the inner ones."""
-    if error == -np.inf:
-        return low
-    if error == np.inf:
-        return high
-    return min(max(centre + spread * error, first), last)
 
 
 @kernel

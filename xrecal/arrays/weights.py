@@ -22,11 +22,11 @@ from .embedding import (
     moments_of,
     ordered_cases,
 )
+from .errors import fill_members, inside
 from .forms import Forecasts
 from .kernel import check_kernel
 from .location import Location, feature_distances, from_new, locate
 from .simplex import PROJECTIONS
-from .tuning import inside, member_of
 from .solvers import LowRank
 
 # New forecasts weighed at once, so that their similarities to all cases stay small.
@@ -160,14 +160,13 @@ class _Ensembles:
         one = replace(one, precision=self._precision())
         chosen, operators = self._solve(one, known)
         centre, spread = self._centres(cases.mean, cases.variance, cases.features)
-        lower, upper = float(fitted.lower[place]), float(fitted.upper[place])
+        bounds = float(fitted.lower[place]), float(fitted.upper[place])
         error = (one.target - centre[:n]) / spread[:n]
-        error[one.target <= lower], error[one.target >= upper] = -np.inf, np.inf
-        order = np.argsort(error, kind="stable")
+        error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
+        order = np.argsort(error)
         centre, spread = self._centres(new.mean, new.variance, new.features)
         share = one.root**2 / (one.root**2).sum()
-        bounds = float(fitted.lower[place]), float(fitted.upper[place])
-        inner = inside(one.target, *bounds)
+        first_inside, last_inside = inside(one.target, *bounds)
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
             signed = self._similarities(rows, chosen, across, one)
@@ -177,8 +176,8 @@ class _Ensembles:
             found = np.empty((signed.shape[0], n))
             points = np.empty_like(found)
             fill_rows(
-                signed, share, order, error, centre[rows], spread[rows], *bounds, *inner, self.project,
-                found, points,
+                signed, share, order, error[order], centre[rows], spread[rows], *bounds,
+                first_inside, last_inside, self.project, found, points,
             )  # fmt: skip
             _to_slots(found, cases.slot[cell], 0.0, weights[rows])
             if members is not None:
@@ -272,7 +271,8 @@ def fill_rows(
 ) -> None:
     """Signed weights (q, n) to probabilities and the points that they belong to.
 
-    What is missing to a sum of one goes to the cases by their ``share``.
+    What is missing to a sum of one goes to the cases by their ``share``. Errors ascend, those of
+    the cases in their ``order``.
     """
     n = share.size
     beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
@@ -283,7 +283,7 @@ def fill_rows(
         for i in range(n):
             c = order[i]
             beta[i] = signed[t, c] + (1.0 - mass) * share[c]
-            ascending[i] = member_of(centre[t], spread[t], error[c], low, high, first, last)
+        fill_members(centre[t], spread[t], error, low, high, first, last, ascending)
         project(beta, ascending, row)
         for i in range(n):
             weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]
