@@ -130,10 +130,18 @@ class Embedding(NamedTuple):
             cases = zip(self.mean[train], self.variance[train], self.r[train], strict=True)
             centres, spreads = np.array([place(*case) for case in cases]).T
             centre, spread = place(x, v, r)
-            points = np.clip(centre + spread * (points - centres) / spreads, self.low, self.high)
+            points = self.members(points, centre + spread * (points - centres) / spreads)
         if self.projection == "energy":
             return points, isotonic_projection(beta, points)
         return points, sorted_projection(beta)
+
+    def members(self, verified, moved):
+        """Observations moved by the forecast: on a bound if they were, else between the others."""
+        within = verified[(verified > self.low) & (verified < self.high)]
+        first = within.min() if within.size and self.low > -np.inf else self.low
+        last = within.max() if within.size and self.high < np.inf else self.high
+        on_bound = (verified <= self.low) | (verified >= self.high)
+        return np.where(on_bound, verified, np.clip(moved, first, last))
 
     def held_out(self, fold, step, gap, choice, forward=False):
         """Case, points and weights of each case that can be forecast without its fold."""

@@ -10,6 +10,7 @@ distance           ensembles -> squared energy distances
 normal             ... closed forms for Gaussian and Gaussian-mixture forecasts
 kernel             distances -> similarities, median bandwidth
 centre             past observations, or errors around a centre, as members
+errors             ... and members from errors, exactly on bounds where observations were
 columns            distances from single cases to all, where not all pairs are compared
 lowrank            columns of landmarks -> factor of the kernel matrix
 solvers            kernel matrix, or its factor, and ridge -> signed weights

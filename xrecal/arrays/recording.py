@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._compiled import kernel
+from .errors import fill_members
 from .tuning import heaviest, left_out_weights
 
 _lock = Lock()
@@ -102,7 +103,10 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
                 for i in range(k):
                     row[i] = full[targets.ranked[f, s, i]]
-                    points[i] = min(max(centre + spread * targets.error[f, s, i], low), high)
+                first, last = targets.inner[f]
+                fill_members(
+                    centre, spread, targets.error[f, s, :k], low, high, first, last, points[:k]
+                )
                 if on_support:
                     for i in range(k):
                         beta[i] = row[i]

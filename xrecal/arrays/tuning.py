@@ -10,6 +10,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from ._compiled import kernel
 from .centre import centre_of
+from .errors import error_of, inside
 from .kernel import subset
 
 
@@ -35,6 +36,8 @@ class Targets(NamedTuple):
     """(F, S, n) centre of each case"""
     spread: FloatArray
     """(F, S, n) spread of each case"""
+    inner: FloatArray
+    """(F, 2) smallest and largest target between the bounds"""
 
 
 @kernel
@@ -119,6 +122,7 @@ def rank_errors(
     shape = (n_folds, supports.size, n)
     ranked = np.empty(shape, dtype=np.int64)
     error, centre, spread = np.empty(shape), np.empty(shape), np.empty(shape)
+    inner = np.empty((n_folds, 2))
     found = np.empty(4 + 2 * of.shape[1])
     for f in range(n_folds):
         train = cases[f, n_out[f] :]
@@ -135,11 +139,12 @@ def rank_errors(
                 centre[f, s, i], spread[f, s, i] = c, d
             for i in range(train.size):
                 c, d = centre[f, s, train[i]], spread[f, s, train[i]]
-                unsorted[i] = (target[train[i]] - c) / d
+                unsorted[i] = error_of(target[train[i]], c, d, low, high)
             order = np.argsort(unsorted)
             for i in range(train.size):
                 ranked[f, s, i], error[f, s, i] = train[order[i]], unsorted[order[i]]
-    return Targets(ranked, error, centre, spread)
+        inner[f] = inside(y, low, high)
+    return Targets(ranked, error, centre, spread, inner)
 
 
 @kernel

@@ -22,6 +22,7 @@ from .embedding import (
     moments_of,
     ordered_cases,
 )
+from .errors import fill_members, inside
 from .forms import Forecasts
 from .kernel import check_kernel
 from .location import Location, feature_distances, from_new, locate
@@ -159,11 +160,13 @@ class _Ensembles:
         one = replace(one, precision=self._precision())
         chosen, operators = self._solve(one, known)
         centre, spread = self._centres(cases.mean, cases.variance, cases.features)
+        bounds = float(fitted.lower[place]), float(fitted.upper[place])
         error = (one.target - centre[:n]) / spread[:n]
+        error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
         order = np.argsort(error)
         centre, spread = self._centres(new.mean, new.variance, new.features)
         share = one.root**2 / (one.root**2).sum()
-        bounds = float(fitted.lower[place]), float(fitted.upper[place])
+        first_inside, last_inside = inside(one.target, *bounds)
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
             signed = self._similarities(rows, chosen, across, one)
@@ -173,8 +176,8 @@ class _Ensembles:
             found = np.empty((signed.shape[0], n))
             points = np.empty_like(found)
             fill_rows(
-                signed, share, order, error, centre[rows], spread[rows], *bounds, self.project,
-                found, points,
+                signed, share, order, error[order], centre[rows], spread[rows], *bounds,
+                first_inside, last_inside, self.project, found, points,
             )  # fmt: skip
             _to_slots(found, cases.slot[cell], 0.0, weights[rows])
             if members is not None:
@@ -260,13 +263,16 @@ def fill_rows(
     spread: Any,
     low: float,
     high: float,
+    first: float,
+    last: float,
     project: Any,
     weights: Any,
     points: Any,
 ) -> None:
     """Signed weights (q, n) to probabilities and the points that they belong to.
 
-    What is missing to a sum of one goes to the cases by their ``share``.
+    What is missing to a sum of one goes to the cases by their ``share``. Errors ascend, those of
+    the cases in their ``order``.
     """
     n = share.size
     beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
@@ -277,7 +283,7 @@ def fill_rows(
         for i in range(n):
             c = order[i]
             beta[i] = signed[t, c] + (1.0 - mass) * share[c]
-            ascending[i] = min(max(centre[t] + spread[t] * error[c], low), high)
+        fill_members(centre[t], spread[t], error, low, high, first, last, ascending)
         project(beta, ascending, row)
         for i in range(n):
             weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]
