@@ -41,6 +41,7 @@ LINES = (
 
 
 @pytest.mark.filterwarnings("ignore:Port .* is already in use:UserWarning")
+@pytest.mark.filterwarnings("ignore:keys will default to True:DeprecationWarning")  # of xsdba
 def test_every_line(capsys, tmp_path):
     report = main(quick=True, results=tmp_path / "results" / "bench.csv")
     printed = capsys.readouterr().out
