@@ -271,7 +271,7 @@ ERRORS = {
         lambda: censored(upper=9.0).recal.fit(TRUTH),
         r"hindcast holds censored normal distributions \(bounds rain_lower, rain_upper\), whose "
         r"distances have no closed form; use quantiles of them, hindcast.recal.quantile\(np.arange"
-        r"\(0.05, 1, 0.1\)\), or hindcast.drop_vars\(\['rain_lower', 'rain_upper'\]\)",
+        r"\(0.0025, 1, 0.005\)\), or hindcast.drop_vars\(\['rain_lower', 'rain_upper'\]\)",
     ),
     "apply": (
         lambda: HINDCAST.recal.fit(TRUTH).apply(censored()),
@@ -300,7 +300,7 @@ def test_bounds_of_other_types():
 
 def test_what_the_message_says_works():
     issued = HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).apply(HINDCAST)
-    hindcast = issued.recal.quantile(np.arange(0.05, 1, 0.1))
+    hindcast = issued.recal.quantile(np.arange(0.0025, 1, 0.005))
     again = hindcast.recal.fit({"rain": TRUTH}, xrecal.EMOS())
     assert (again.crps(hindcast, {"rain": TRUTH}, "time")["rain"] < 2).all()
     bare = issued.drop_vars(["rain_lower", "rain_upper"])

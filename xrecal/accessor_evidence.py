@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
 
 from . import diagnostics, recalibrate
+from .accessor_scores import Scores
 from .covariates import Given
 from .cross_validation import By, Span
 from .diagnostics.cases import Dims
-from .diagnostics.scores import Emphasis
 from .diagnostics.skce_task import Test
 from .diagnostics.summary import Summary
 from .forms import Labelled
@@ -23,87 +23,21 @@ from .products import Threshold
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
 
-class Evidence(Generic[T]):
+class Evidence(Scores[T]):
     """Score and test the forecasts held here; see :mod:`xrecal.diagnostics`."""
-
-    _obj: T
-
-    def crps(
-        self,
-        observations: Observations,
-        dim: Dims = None,
-        *,
-        fair: bool = False,
-        lower: Threshold | None = None,
-        upper: Threshold | None = None,
-        member_dim: Hashable | None = None,
-    ) -> Labelled:
-        """Score against what verified; see :func:`xrecal.diagnostics.crps`."""
-        return diagnostics.crps(
-            self._obj, observations, dim, fair=fair, lower=lower, upper=upper, member_dim=member_dim
-        )
-
-    def quantile_weighted_crps(
-        self,
-        observations: Observations,
-        dim: Dims = None,
-        *,
-        emphasis: Emphasis = "tails",
-        member_dim: Hashable | None = None,
-    ) -> Labelled:
-        """CRPS with weighted levels; see :func:`xrecal.diagnostics.quantile_weighted_crps`."""
-        return diagnostics.quantile_weighted_crps(
-            self._obj, observations, dim, emphasis=emphasis, member_dim=member_dim
-        )
-
-    def brier_score(
-        self,
-        observations: Observations,
-        threshold: Threshold,
-        dim: Dims = None,
-        *,
-        fair: bool = False,
-        member_dim: Hashable | None = None,
-    ) -> Labelled:
-        """Score of a probability; see :func:`xrecal.diagnostics.brier_score`."""
-        return diagnostics.brier_score(
-            self._obj, observations, threshold, dim, fair=fair, member_dim=member_dim
-        )
-
-    def ranked_probability_score(
-        self,
-        observations: Observations,
-        edges: Sequence[float] | np.ndarray | xr.DataArray,
-        dim: Dims = None,
-        *,
-        fair: bool = False,
-        member_dim: Hashable | None = None,
-    ) -> Labelled:
-        """Score of categories; see :func:`xrecal.diagnostics.ranked_probability_score`."""
-        return diagnostics.ranked_probability_score(
-            self._obj, observations, edges, dim, fair=fair, member_dim=member_dim
-        )
-
-    def quantile_score(
-        self,
-        observations: Observations,
-        q: float | Sequence[float] | np.ndarray = (0.1, 0.25, 0.5, 0.75, 0.9),
-        dim: Dims = None,
-        *,
-        member_dim: Hashable | None = None,
-    ) -> Labelled:
-        """Score of quantiles; see :func:`xrecal.diagnostics.quantile_score`."""
-        return diagnostics.quantile_score(self._obj, observations, q, dim, member_dim=member_dim)
 
     def pit(
         self,
         observations: Observations,
         *,
+        augmented: bool = False,
         seed: int = 0,
         member_dim: Hashable | None = None,
     ) -> Labelled:
         """Where observations fall within these forecasts; see :func:`xrecal.diagnostics.pit`."""
-        return diagnostics.pit(self._obj, observations, seed=seed, member_dim=member_dim)
+        return diagnostics.pit(
+            self._obj, observations, augmented=augmented, seed=seed, member_dim=member_dim
+        )
 
     def pit_histogram(
         self,
@@ -111,12 +45,19 @@ class Evidence(Generic[T]):
         dim: Dims = None,
         *,
         bins: int = 10,
+        augmented: bool = False,
         seed: int = 0,
         member_dim: Hashable | None = None,
     ) -> xr.Dataset:
         """Histogram of the transform; see :func:`xrecal.diagnostics.pit_histogram`."""
         return diagnostics.pit_histogram(
-            self._obj, observations, dim, bins=bins, seed=seed, member_dim=member_dim
+            self._obj,
+            observations,
+            dim,
+            bins=bins,
+            augmented=augmented,
+            seed=seed,
+            member_dim=member_dim,
         )
 
     def pit_test(
@@ -124,11 +65,14 @@ class Evidence(Generic[T]):
         observations: Observations,
         dim: Dims = None,
         *,
+        augmented: bool = False,
         seed: int = 0,
         member_dim: Hashable | None = None,
     ) -> xr.Dataset:
         """Test of calibration on average; see :func:`xrecal.diagnostics.pit_test`."""
-        return diagnostics.pit_test(self._obj, observations, dim, seed=seed, member_dim=member_dim)
+        return diagnostics.pit_test(
+            self._obj, observations, dim, augmented=augmented, seed=seed, member_dim=member_dim
+        )
 
     def rank_histogram(
         self,
@@ -274,6 +218,8 @@ class Evidence(Generic[T]):
         *,
         test: Test = "bootstrap",
         n_resamples: int = 1000,
+        block_length: int | None = None,
+        augmented: bool = False,
         seed: int = 0,
         member_dim: Hashable | None = None,
     ) -> Summary:
@@ -284,6 +230,8 @@ class Evidence(Generic[T]):
             dim,
             test=test,
             n_resamples=n_resamples,
+            block_length=block_length,
+            augmented=augmented,
             seed=seed,
             member_dim=member_dim,
         )

@@ -73,7 +73,8 @@ def compare(
         of the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference;
         1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, significance of the difference;
         ``pit_p_value``, ``skce`` and ``skce_p_value``, whether forecasts are calibrated on average,
-        and given themselves (of 200 quantiles of each forecast); ``n_cases``. Over ``method``:
+        and given themselves (by 200 quantiles of each, the raw ones as issued); ``n_cases``. Over
+        ``method``:
         ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations, with scores and
         tests, reading of lazy input, and compiling in the first call of a process;
         cross-validation counts as fit. With locations ``overall_crps_error``,
@@ -90,10 +91,12 @@ def compare(
     Notes
     -----
     All methods are scored on the cases that all of them predict; only the SKCE of each is of all
-    cases that it predicts itself. Errors and p-values allow for
-    dependence of successive cases; see :func:`xrecal.arrays.diebold_mariano`. Locations are tested
-    one by one, so some differ by chance. They depend on each other, so the table tests the mean
-    over all locations of the score differences in each case, one number a case.
+    cases that it predicts itself. The PIT of cross-validated forecasts is flatter than chance,
+    as each fit has seen the rest of the same sample, so its p-values are too large. Errors and
+    p-values allow for dependence of successive cases; see
+    :func:`xrecal.arrays.diebold_mariano`. Locations are tested one by one, so some differ by
+    chance. They depend on each other, so the table tests the mean over all locations of the
+    score differences in each case, one number a case.
     """
     form = _only_form(hindcast, member_dim, "hindcast")
     observed = _only_variable(observations, "observations")

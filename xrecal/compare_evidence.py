@@ -25,7 +25,7 @@ from .pairing import Pairs, pair_cases
 from .predict import run_on_forecasts
 from .products import numbers_of
 from .recalibrate import fit
-from .reductions import crps_of, evidence_of, quantiles_of
+from .reductions import crps_of, evidence_of
 from .tasks_cv import evidence_from
 
 LEVELS = equal_mass_levels(N_QUANTILES)
@@ -103,15 +103,8 @@ def as_issued(form: Form, observed: xr.DataArray, case: Hashable) -> Known:
     pairs = pair_cases(form, observed, case, name="forecast")
     scores = reduce_form(form, crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
-    if form.kind == "censored":
-        quantiles = reduce_form(
-            form, partial(quantiles_of, levels=LEVELS), {"quantile": LEVELS.size}
-        )
-        quantiles = quantiles.assign_coords(quantile=LEVELS)
-        known = _known(scores, pit, quantiles, observed, case, start)
-    else:
-        calibration = skce_test_of(_whole(pairs, case), seed=SEED)
-        known = _computed(scores, pit, calibration, start)
+    calibration = skce_test_of(_whole(pairs, case), seed=SEED)
+    known = _computed(scores, pit, calibration, start)
     return known._replace(fit_seconds=0.0, apply_seconds=known.fit_seconds)
 
 

@@ -263,6 +263,6 @@ def require_distances(form: Form, *, name: str) -> None:
     bounds = [f"{form.name}_{end}" for end in ("lower", "upper") if end in form.parts]
     raise ValueError(
         f"{name} holds censored normal distributions (bounds {', '.join(bounds)}), whose distances "
-        f"have no closed form; use quantiles of them, {name}.recal.quantile(np.arange(0.05, 1, "
-        f"0.1)), or {name}.drop_vars({bounds}) where no bound is finite"
+        f"have no closed form; use quantiles of them, {name}.recal.quantile(np.arange(0.0025, "
+        f"1, 0.005)), or {name}.drop_vars({bounds}) where no bound is finite"
     )

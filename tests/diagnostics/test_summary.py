@@ -67,3 +67,27 @@ def test_too_few_cases_still_print():
     lone = ENSEMBLE.isel(time=[0]).recal.summary(TRUTH, **OPTIONS)
     assert lone.skce.isnull().all()
     assert "nan" in repr(lone)
+
+
+def test_datasets_on_both_sides():
+    both = ENSEMBLE.to_dataset(), TRUTH.to_dataset(name="t2m")
+    found = both[0].recal.summary(both[1], **OPTIONS)
+    np.testing.assert_array_equal(found.skce, ENSEMBLE.recal.summary(TRUTH, **OPTIONS).skce)
+
+
+def test_parts_of_a_summary_print_as_datasets():
+    whole = ENSEMBLE.recal.summary(TRUTH, **OPTIONS)
+    for name in whole.data_vars:
+        assert "Data variables" in repr(whole.drop_vars(name))
+    assert "Data variables" in repr(whole.mean("lat"))
+
+
+def test_exchangeable_members_pass_with_observations_pooled():
+    rng = np.random.default_rng(0)
+    members = xr.DataArray(rng.normal(size=(400, 6)), dims=["time", "member"])
+    truth = xr.DataArray(rng.normal(size=400), dims="time")
+    issued = members.recal.summary(truth, **OPTIONS)
+    assert issued.pit_p_value < 0.001
+    exact = members.recal.summary(truth, augmented=True, **OPTIONS)
+    assert exact.pit_p_value > 0.05
+    assert exact.skce_p_value > 0.05

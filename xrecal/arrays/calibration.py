@@ -13,12 +13,12 @@ from .calibration_tests import (
     block_p_value,
     bootstrap_p_value,
     generator,
-    whole,
     wild_p_value,
 )
 from .expectations import target_bandwidth
 from .forms import INVALID_FORECAST, VALID, Forecasts, unsound, verdicts
 from .montecarlo import montecarlo_p_value
+from .rows import whole_number
 from .skce import (
     block_estimates,
     forecast_similarity,
@@ -133,7 +133,7 @@ def _checked(settings: _Settings, by_case: Forecasts, forecasts: Forecasts) -> _
                 f"block_length is {length!r}, but test={test!r} takes cases as independent; "
                 "use test='wild' or test='block', or leave it out"
             )
-        length = whole("block_length", length, 2 if test == "block" else 1)
+        length = whole_number("block_length", length, 2 if test == "block" else 1)
     if by_case is not forecasts and forecasts.scale is not None:
         raise ValueError("scale has no place with shared members; give loc the shape of scale")
     if settings.augmented and (forecasts.scale is not None or forecasts.weights is not None):
@@ -141,7 +141,7 @@ def _checked(settings: _Settings, by_case: Forecasts, forecasts: Forecasts) -> _
             "augmented=True is for plain ensembles: forecasts with weights or scales are "
             "distributions, test them with augmented=False"
         )
-    n_resamples = whole("n_resamples", settings.n_resamples, 1)
+    n_resamples = whole_number("n_resamples", settings.n_resamples, 1)
     return settings._replace(n_resamples=n_resamples, block_length=length)
 
 
@@ -158,22 +158,29 @@ def _one(
     n = int(((verdict == VALID) & np.isfinite(observations)).sum())
     if n < FEWEST:
         return np.nan, np.nan, status | TOO_FEW
-    status |= FEW if n < ENOUGH else 0
+    signs = n // (settings.block_length or 1) if settings.test == "wild" else n
+    status |= FEW if signs < ENOUGH else 0
     parts, y = usable_cases(forecasts, observations, settings.augmented)
     theta = target_bandwidth(y)
     if math.isnan(theta):
         return np.nan, np.nan, status | NO_SPREAD
     if settings.test == "block":
         skce, p_value, identical = _from_blocks(parts, y, theta, settings.block_length)
+        status |= TOO_FEW if math.isnan(p_value) else 0
     else:
         skce, p_value, identical = _from_matrix(parts, y, theta, settings, number)
     return skce, p_value, status | (IDENTICAL if identical else 0)
 
 
+def default_block(n: int) -> int:
+    """Cases of an estimate from n cases."""
+    return max(math.isqrt(n), 2)
+
+
 def _from_blocks(
     parts: Forecasts, y: FloatArray, theta: float, block_length: int | None
 ) -> tuple[float, float, bool]:
-    b = max(math.isqrt(y.size), 2) if block_length is None else block_length
+    b = block_length or default_block(y.size)
     s = subset_bandwidth(parts)
     estimates = block_estimates(parts, y, b, s, theta)
     skce = float(estimates.mean()) if estimates.size else np.nan

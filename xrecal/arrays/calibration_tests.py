@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from scipy.special import ndtr
 from xrecal.typing import FloatArray
 
 from ._compiled import kernel
+from .rows import whole_number
 from .skce import check_matrix
 
 # Random numbers and products exist for this many resamples times cases at a time.
@@ -87,8 +87,8 @@ def skce_test(
        https://doi.org/10.1016/j.jmva.2013.03.003
     """
     h = check_matrix(matrix)
-    n_resamples = whole("n_resamples", n_resamples, 1)
-    block_length = whole("block_length", block_length, 1)
+    n_resamples = whole_number("n_resamples", n_resamples, 1)
+    block_length = whole_number("block_length", block_length, 1)
     rng = generator(seed, location_number)
     if test == "bootstrap":
         if block_length != 1:
@@ -194,7 +194,9 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
     ``seed`` is any integer and counts modulo 2^64; the number is one from 0.
     """
-    return np.random.default_rng([int(seed) % 2**64, whole("location_number", location_number, 0)])
+    return np.random.default_rng(
+        [int(seed) % 2**64, whole_number("location_number", location_number, 0)]
+    )
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
@@ -202,17 +204,6 @@ def chunks(n_resamples: int, n: int) -> Iterator[int]:
     step = max(1, RESAMPLED // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)
-
-
-def whole(name: str, number: Any, least: int) -> int:
-    """The number as int; raises ValueError unless it is whole and large enough."""
-    try:
-        found = operator.index(number)
-    except TypeError:
-        found = least - 1
-    if found < least:
-        raise ValueError(f"{name} is {number!r}; give a whole number from {least}")
-    return found
 
 
 @kernel

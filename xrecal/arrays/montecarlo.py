@@ -10,13 +10,14 @@ from xrecal.typing import FloatArray, IntArray
 
 from ._compiled import inner, kernel
 from ._expectations_numba import SPAN, TINY, mean_laplace
-from .calibration_tests import TIES, chunks, generator, whole
+from .calibration_tests import TIES, chunks, generator
 from .cases import WORKSPACE
 from .expectations import (
     cross_expectations,
     target_bandwidth,
 )
 from .forms import Forecasts
+from .rows import whole_number
 from .skce import forecast_similarity, usable_cases
 
 # Tries to draw observations that differ, for the bandwidth of their kernel.
@@ -64,7 +65,7 @@ def montecarlo_test(
     drawn, so a resample costs O(n²) additions. For mixtures of k normal distributions it takes
     O(n² k) closed forms, 0.1 µs each: for few cases.
     """
-    n_resamples = whole("n_resamples", n_resamples, 1)
+    n_resamples = whole_number("n_resamples", n_resamples, 1)
     parts, y = usable_cases(forecasts, observations, augmented)
     if y.size < 2:
         return np.nan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +16,11 @@ from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.attributes import history_only
 from xrecal.dims import CALIBRATION, candidates
 from xrecal.ensembles import reduce_form
-from xrecal.forms import Form, Labelled
+from xrecal.forms import Form, Labelled, read_forms
+from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.parallel import run_blockwise, work_on
-from xrecal.reductions import Reduction
+from xrecal.reductions import Reduction, quantiles_of
 
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
@@ -46,6 +48,11 @@ class Evidence:
         So that an observation of 0.7 mm equals a member of 0.7 mm in float32.
         """
         return self.pairs.observations.astype(self.form.loc.dtype, copy=False)
+
+    @property
+    def time(self) -> Hashable:
+        """The dimension of the cases along which neighbours are successive."""
+        return self.pairs.dim if self.pairs.dim in self.dims else self.dims[0]
 
     @property
     def units(self) -> dict[str, Any]:
@@ -197,6 +204,37 @@ class _OverCases:
             for r, own, dtype in zip(results, self.per_case, self.dtypes, strict=True)
         )
         return shaped if len(shaped) > 1 else shaped[0]
+
+
+def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
+    """Censored forecasts, which have no distances, as quantiles; and what is to be told of that."""
+    form = evidence.form
+    if form.kind != "censored":
+        return evidence, ""
+    levels = equal_mass_levels(N_QUANTILES)
+    values = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
+    values = values.assign_coords(quantile=levels).assign_attrs(form.loc.attrs)
+    (quantiles,) = read_forms(values.rename(form.name)).values()
+    pairs = replace(evidence.pairs, form=quantiles)
+    return replace(evidence, pairs=pairs), f", of {N_QUANTILES} quantiles"
+
+
+def check_augmented(form: Form, augmented: bool) -> None:
+    """Raise ValueError where observations cannot be pooled into their ensembles."""
+    if augmented and form.kind != "ensemble":
+        raise ValueError(
+            f"augmented=True is for plain ensembles, but {form.name!r} is a forecast of the form "
+            f"{form.kind!r}; leave it out"
+        )
+
+
+def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr.DataArray:
+    """Means over all dimensions of the cases but that of time.
+
+    Cases of one date depend on each other, so they are no repetitions: only dates count.
+    """
+    others = [d for d in dims if d != time and d in value.dims]
+    return value.mean(others) if others else value
 
 
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:

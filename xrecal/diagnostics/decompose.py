@@ -14,7 +14,15 @@ from xrecal.pairing import Observations
 from xrecal.recalibrate import DEFAULT, checked
 from xrecal.tasks_cv import parts_from
 
-from .cases import as_dataset, counted, over_cases, read_evidence, task_name, where_enough
+from .cases import (
+    as_dataset,
+    by_quantiles,
+    counted,
+    over_cases,
+    read_evidence,
+    task_name,
+    where_enough,
+)
 
 PART = "quantile"  # what cross-validation calls several numbers a case
 
@@ -85,7 +93,7 @@ def decompose(
     from xrecal.arrays import decompose as parts_of
 
     method = checked(method, condition_on, min_samples)
-    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
     options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
     found = predict_unseen(
         evidence.form,

@@ -75,7 +75,9 @@ def coverage(
     Notes
     -----
     Coverage can be right on average and wrong for every forecast, which ``dependence`` and
-    :func:`skce_test` tell apart. Discrete forecasts (few members, rain) cover more than the level.
+    :func:`skce_test` tell apart. Intervals of rain, which end on dry days, hold more than their
+    level; those between few members hold less, as nothing lies beyond these (46, 73 and 82 % for 10
+    exchangeable members at 50, 80 and 90 %), and those of quantiles end at the outermost level.
     O(m) a forecast, and O(n²) for the dependence of n cases.
 
     References

@@ -38,8 +38,9 @@ def adjusted_p_values(
 
     Notes
     -----
-    By :func:`scipy.stats.false_discovery_control`. All p-values are needed together: of several
-    chunks one is made.
+    By :func:`scipy.stats.false_discovery_control`. No p-value of a resampling test is below
+    1/(n_resamples + 1): to find few among many locations take twenty resamples a location or
+    more. All p-values are needed together: of several chunks one is made.
 
     References
     ----------

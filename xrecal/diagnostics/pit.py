@@ -19,6 +19,7 @@ from .cases import (
     Dims,
     Evidence,
     as_dataset,
+    check_augmented,
     counted,
     over_cases,
     read_evidence,
@@ -34,6 +35,7 @@ def pit(
     forecast: Labelled,
     observations: Observations,
     *,
+    augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> Labelled:
@@ -45,6 +47,9 @@ def pit(
         In any of the four forms.
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
+    augmented : bool
+        Pool each observation into its own ensemble: uniform for members that are exchangeable with
+        the observation, however few. Only for plain ensembles.
     seed : int
         Of the random numbers that place an observation within a jump of the forecast's CDF.
     member_dim : hashable, optional
@@ -65,7 +70,7 @@ def pit(
     -----
     O(m) a forecast. Without the random part atoms, such as dry days, would pile up at single
     values. The empirical distribution of m members leaves an observation outside all of them with
-    0 or 1, so for plain ensembles a rank histogram says more.
+    0 or 1, so few members fail although exchangeable with the observation: see ``augmented``.
 
     References
     ----------
@@ -78,7 +83,8 @@ def pit(
         forecast, observations, member_dim, name="forecast"
     ).items():
         pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-        found[name] = pit_of_cases(Evidence(pairs, (pairs.dim,)), seed).assign_attrs(ATTRS)
+        values = pit_of_cases(Evidence(pairs, (pairs.dim,)), seed, augmented)
+        found[name] = values.assign_attrs(ATTRS)
     told = history_only(forecast.attrs, f"probability integral transform, seed {seed}")
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(found.values())).rename("pit").assign_attrs(told)
@@ -91,6 +97,7 @@ def pit_histogram(
     dim: Dims = None,
     *,
     bins: int = 10,
+    augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
@@ -98,7 +105,7 @@ def pit_histogram(
 
     Parameters
     ----------
-    forecast, observations, seed, member_dim
+    forecast, observations, augmented, seed, member_dim
         As for :func:`pit`; one variable.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
@@ -122,7 +129,7 @@ def pit_histogram(
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     require_free(evidence.form, BIN)
-    values = pit_of_cases(evidence, seed)
+    values = pit_of_cases(evidence, seed, augmented)
     from xrecal.arrays import pit_counts
 
     (count,) = over_cases(
@@ -153,6 +160,7 @@ def pit_test(
     observations: Observations,
     dim: Dims = None,
     *,
+    augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
@@ -160,7 +168,7 @@ def pit_test(
 
     Parameters
     ----------
-    forecast, observations, dim, seed, member_dim
+    forecast, observations, dim, augmented, seed, member_dim
         As for :func:`pit_histogram`.
 
     Returns
@@ -183,7 +191,7 @@ def pit_test(
     """
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
-    values = pit_of_cases(evidence, seed)
+    values = pit_of_cases(evidence, seed, augmented)
     return pit_test_of(evidence, values)
 
 
@@ -210,7 +218,10 @@ def pit_test_of(evidence: Evidence, values: xr.DataArray) -> xr.Dataset:
     return as_dataset(evidence, variables, "test of a uniform PIT")
 
 
-def pit_of_cases(evidence: Evidence, seed: int) -> xr.DataArray:
+def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.DataArray:
     """Transform of each case; random numbers by its position and that of its location."""
+    check_augmented(evidence.form, augmented)
     numbers = numbers_of(evidence.form, evidence.pairs.dim)
-    return evidence.reduce(partial(pit_of, seed=seed), [evidence.observations, *numbers])
+    return evidence.reduce(
+        partial(pit_of, seed=seed, augmented=augmented), [evidence.observations, *numbers]
+    )

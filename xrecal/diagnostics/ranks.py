@@ -66,7 +66,8 @@ def rank_histogram(
     Notes
     -----
     Flat if members and observation are exchangeable, whatever the number of members. Cases with a
-    missing member are left out: their ranks are among fewer. Chi-square needs about 5 cases a
+    missing member are left out: their ranks are among fewer. Slots that are empty in every case go
+    first: ``forecast.dropna("member", how="all")``. Chi-square needs about 5 cases a
     rank, and independent cases. O(m) a forecast.
 
     References
@@ -82,7 +83,7 @@ def rank_histogram(
     if form.kind != "ensemble":
         raise ValueError(
             f"a rank histogram is one of plain ensembles, but {form.name!r} is a forecast of the "
-            f"form {form.kind!r}; use pit_histogram, or forecast.recal.members(n) first"
+            f"form {form.kind!r}; use pit_histogram"
         )
     require_free(form, RANK)
     extras = [evidence.observations, *numbers_of(form, evidence.pairs.dim)]

@@ -135,7 +135,7 @@ def quantile_reliability(
 
     Notes
     -----
-    O(n²) for n cases and each level.
+    O(n log n) for n cases and each level.
 
     References
     ----------

@@ -12,7 +12,7 @@ from xrecal.dims import CALIBRATION, find_dim
 from xrecal.labels import require_equal_labels
 from xrecal.units import check_units
 
-from .cases import Dims, counted, named_dims, over_cases, told_dims, where_enough
+from .cases import Dims, by_time, counted, named_dims, over_cases, told_dims, where_enough
 
 
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:
@@ -32,7 +32,8 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         Over the other dimensions: ``skill`` :math:`1 - \bar S / \bar S_{ref}` over the cases that
         both have, 1 is perfect, 0 no gain; its standard error ``skill_error``; ``p_value``,
         two-sided, of equal scores (Diebold-Mariano); ``n_cases`` and ``status``. Errors and
-        p-values allow for dependence of successive cases. The skill is NaN with fewer than 2
+        p-values allow for dependence of successive cases, and are those of means over other
+        dimensions of the cases. The skill is NaN with fewer than 2
         cases, error and p-value with fewer than 3; skill and error against a perfect reference.
         Lazy if an input is.
 
@@ -67,6 +68,14 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
     found = over_cases(
         skill_score, *ordered, dims=dims, out=[()] * 3, dtypes=[dtype] * 3, what="the skill"
     )
+    if len(dims) > 1:
+        time = next((d for d in dims if d in CALIBRATION.names), dims[0])
+        known = ordered[0].notnull() & ordered[1].notnull()
+        series = [by_time(array.where(known), dims, time) for array in ordered]
+        apart = over_cases(
+            skill_score, *series, dims=[time], out=[()] * 3, dtypes=[dtype] * 3, what="the skill"
+        )
+        found = (found[0], *apart[1:])
     texts = {
         "skill": "skill: 1 - score / score of the reference",
         "skill_error": "standard error of the skill, with autocorrelation",

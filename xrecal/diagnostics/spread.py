@@ -13,7 +13,16 @@ from xrecal.methods.base import is_whole
 from xrecal.pairing import Observations
 from xrecal.reductions import mean_of, std_of
 
-from .cases import Dims, as_dataset, counted, over_cases, read_evidence, require_free, task_name
+from .cases import (
+    Dims,
+    as_dataset,
+    by_time,
+    counted,
+    over_cases,
+    read_evidence,
+    require_free,
+    task_name,
+)
 
 BIN = "spread_bin"
 
@@ -44,12 +53,12 @@ def spread_skill(
     Returns
     -------
     Dataset
-        Over locations, in the unit of the variable: ``bias`` of the forecast mean and its standard
-        error ``bias_error`` with autocorrelation, ``rmse`` of the mean, ``spread``, the root of the
-        mean variance; ``ratio`` of spread and rmse, 1 for a calibrated forecast, less if it is
-        overconfident; ``n_cases`` and ``status``. Over ``spread_bin`` too, from the smallest
-        spread to the largest: ``spread_of_bin``, ``rmse_of_bin`` and ``count``. Lazy if an input
-        is.
+        Over locations, in the unit of the variable: ``bias`` of the forecast mean and its
+        standard error ``bias_error`` with autocorrelation (of means over other dimensions of
+        the cases), ``rmse`` of the mean, ``spread``, the root of the mean variance; ``ratio``
+        of spread and rmse, 1 for a calibrated forecast, less if it is overconfident;
+        ``n_cases`` and ``status``. Over ``spread_bin`` too, from the smallest spread to the
+        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``count``. Lazy if an input is.
 
     Raises
     ------
@@ -90,6 +99,9 @@ def spread_skill(
         dtypes=[*[mean.dtype] * 7, np.float64],
         what=task_name("spread and skill", evidence),
     )
+    if len(evidence.dims) > 1:
+        error = by_time(mean - evidence.observations, evidence.dims, evidence.time)
+        found = (found[0], *over_cases(_error, error, dims=[evidence.time]), *found[2:])
     texts = {
         "bias": "mean of forecast minus observation",
         "bias_error": "standard error of the bias, with autocorrelation",
@@ -111,6 +123,12 @@ def spread_skill(
     result = as_dataset(evidence, variables, "spread and skill")
     number = {"long_name": "group of cases, by ascending spread", "units": "1"}
     return result.assign_coords({BIN: (BIN, np.arange(int(bins)), number)})
+
+
+def _error(series: np.ndarray) -> np.ndarray:
+    from xrecal.arrays import standard_error
+
+    return np.asarray(standard_error(series))
 
 
 def _numbers(

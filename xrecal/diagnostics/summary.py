@@ -9,9 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.attributes import shown_units
-from xrecal.ensembles import quantile
 from xrecal.forms import Labelled
-from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.pairing import Observations
 from xrecal.table import Table, shown_p
 
@@ -24,6 +22,10 @@ from .skce_task import Test
 from .spread import spread_skill
 
 LEVELS = (0.5, 0.9)
+VARIABLES = (
+    *("crps", "bias", "spread_error_ratio", "coverage", "pit_p_value"),
+    *("skce", "skce_p_value", "n_cases", "status"),
+)
 SIGNIFICANT = 0.05
 
 
@@ -42,8 +44,9 @@ class Summary(xr.Dataset):
 
     def _is_whole(self) -> bool:
         """Whether it holds all that the table needs, and in memory."""
-        needed = {"crps", "coverage", "pit_p_value", "skce_p_value", "n_cases"}
-        return needed <= set(self) and LEVEL in self.indexes and not self.chunks
+        if not set(VARIABLES) <= set(self) or LEVEL not in self.indexes or self.chunks:
+            return False
+        return self["n_cases"].dtype.kind == "i"  # a mean over locations is no summary
 
     def _table(self) -> Table:
         units = shown_units(self["crps"].attrs)
@@ -60,7 +63,7 @@ class Summary(xr.Dataset):
         n = self["n_cases"].to_numpy()
         cases = f"{n.min()}" if n.size == 0 or n.min() == n.max() else f"{n.min()} to {n.max()}"
         if n.size == 1:
-            return Table(["", ""], [row[:2] for row in rows], f"{cases} cases")
+            return Table((), [row[:2] for row in rows], f"{cases} cases")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
         foot = f"{n.size} locations, {cases} cases each; p < {SIGNIFICANT} after control of false "
         return Table(head, rows, foot + "discoveries")
@@ -93,6 +96,8 @@ def summary(
     *,
     test: Test = "bootstrap",
     n_resamples: int = 1000,
+    block_length: int | None = None,
+    augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> Summary:
@@ -106,8 +111,11 @@ def summary(
         What verified, in the same units; matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
-    test, n_resamples, seed
+    test, n_resamples, block_length, seed
         As for :func:`skce_test`.
+    augmented : bool
+        Pool each observation into its own ensemble for the tests of calibration, which are then
+        exact for plain ensembles whose members are exchangeable with the observation.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -127,34 +135,30 @@ def summary(
     Notes
     -----
     See :func:`crps`, :func:`spread_skill`, :func:`coverage`, :func:`pit_test` and
-    :func:`skce_test`. The test of censored normal distributions is one of 200 quantiles of them.
+    :func:`skce_test`. The distribution of few members is tested as issued: it says that nothing
+    lies between or beyond them, so that tests reject it and intervals hold less than their level,
+    even if members and observation are exchangeable; then ask for ``augmented``.
     """
     evidence = read_evidence(forecast, observations, dim, member_dim)
-    dims, form = list(evidence.dims), evidence.form
+    dims = list(evidence.dims)
     options: dict[str, Any] = {"member_dim": member_dim}
     score = crps(forecast, observations, dims, **options)
     spread = spread_skill(forecast, observations, dims, bins=1, **options)
     inside = coverage(forecast, observations, dims, level=LEVELS, seed=seed, **options)
-    uniform = pit_test(forecast, observations, dims, seed=seed, **options)
-    tested, note = forecast, ""
-    if form.kind == "censored":
-        tested = quantile(forecast, equal_mass_levels(N_QUANTILES), **options)
-        note, options = f" of {N_QUANTILES} quantiles", {"member_dim": "quantile"}
-    calibrated = skce_test(
-        tested, observations, dims, test=test, n_resamples=n_resamples, seed=seed, **options
-    )
+    options |= {"seed": seed, "augmented": augmented}
+    uniform = pit_test(forecast, observations, dims, **options)
+    options |= {"test": test, "n_resamples": n_resamples, "block_length": block_length}
+    calibrated = skce_test(forecast, observations, dims, **options)
     if isinstance(score, xr.Dataset):
         (score,) = score.data_vars.values()
-    del score.attrs["history"]  # that of the summary tells more
-    error = calibrated["skce"]
-    error.attrs["estimator"] += note
+    score.attrs.pop("history", None)  # that of the summary tells more
     variables = {
         "crps": score.assign_attrs(long_name=f"mean {score.attrs['long_name']}"),
         "bias": spread["bias"],
         "spread_error_ratio": spread["ratio"],
         "coverage": inside["coverage"],
         "pit_p_value": uniform["p_value"],
-        "skce": error,
+        "skce": calibrated["skce"],
         "skce_p_value": calibrated["p_value"],
         "n_cases": calibrated["n_cases"],
         "status": calibrated["status"],
