@@ -11,6 +11,7 @@ import xarray as xr
 
 from .covariates import season_of
 from .forms import Form
+from .products import numbers_of
 from .recalibrator import CASE, FittedVariable
 from .typing import FloatArray, IntArray
 
@@ -60,10 +61,9 @@ def template_slots(template: Template, n: int, form: Form, fitted: FittedVariabl
             f"coherence='schaake' needs a past date for each member, but n={n} and the model has "
             f"{n_cases} calibration cases; take n={n_cases} or fewer"
         )
-    known = fitted.axis.season
-    season = season_of(form, fitted.dim)
-    if known is None or season is None:
-        return xr.DataArray(np.arange(n_cases - n, n_cases), dims=[PICK])
+    known, season = fitted.axis.season, season_of(form, fitted.dim)
+    if known is None or season is None:  # all are equally near
+        known, season = np.zeros(n_cases), 0 * numbers_of(form, fitted.dim)[0]
     slots = _nearest(season.to_numpy().reshape(-1), known, n)
     return xr.DataArray(slots.reshape(*season.shape, n), dims=[*season.dims, PICK])
 
