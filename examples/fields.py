@@ -73,17 +73,16 @@ def plot(
     maps = {"observed": observations.isel(time=case)}
     maps |= {name: members.isel(time=case, member=0) for name, members in fields.items()}
     figure, axes = plt.subplots(
-        2, 3, figsize=(11, 8.2), sharex=True, sharey=True, layout="constrained"
+        2, 3, figsize=(12, 4), sharex=True, sharey=True, layout="constrained"
     )
+    relative = table["variogram score"] / table["variogram score"]["raw"]
     end = max(float(np.abs(field).max()) for field in maps.values())
     east = observations["TLONG"] - 360
     for ax, (name, field) in zip(axes.flat, maps.items(), strict=True):
         image = ax.pcolormesh(
             east, observations["TLAT"], field, vmin=-end, vmax=end, cmap="RdBu_r", shading="nearest"
         )
-        told = (
-            "" if name == "observed" else f"\nvariogram score {table['variogram score'][name]:.3g}"
-        )
+        told = f": variogram score {relative[name]:.2f} of raw" if name in relative[1:] else ""
         ax.set_title(f"{name}{told}", fontsize="medium")
         ax.set_facecolor("0.8")
         ax.set_aspect("equal")
@@ -91,9 +90,11 @@ def plot(
         ax.set_ylabel("latitude")
     for ax in axes[-1]:
         ax.set_xlabel("longitude")
-    figure.colorbar(image, ax=axes, label="sea surface temperature anomaly (K)", shrink=0.7)
+    figure.colorbar(image, ax=axes, label="anomaly (K)")
     year = int(observations["time"][case])
-    figure.suptitle(f"Eastern tropical Pacific, {year}: one member of each ensemble")
+    figure.suptitle(
+        f"Sea surface temperature, tropical Pacific {year}: one held-out member of each kind"
+    )
     return figure
 
 
