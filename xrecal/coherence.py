@@ -16,6 +16,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import xarray as xr
 
 from .attributes import history_line
@@ -147,6 +148,11 @@ def _count(
                 )
         return size
     if template is not None:
+        if np.ndim(template) != 1 or not len(template):
+            raise ValueError(
+                "template must list labels of the calibration cases, one for each member, got "
+                f"{template!r:.60}"
+            )
         if n is not None and n != len(template):
             raise ValueError(
                 f"template has {len(template)} dates, one for each member, but n={n}; leave n out"

@@ -88,11 +88,6 @@ def _positions(template: Any, fitted: FittedVariable) -> IntArray:
         )
     index = fitted.state[coordinate].to_index()
     labels = np.asarray(template)
-    if labels.ndim != 1 or labels.size == 0:
-        raise ValueError(
-            f"template must list labels along {fitted.dim!r}, one for each member, got "
-            f"{template!r:.60}"
-        )
     wanted = xr.DataArray(_as_dates(labels, index), dims=[PICK]).to_index()
     _require_once(wanted, fitted)
     slots = np.asarray(index.get_indexer(wanted))
