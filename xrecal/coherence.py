@@ -64,6 +64,8 @@ def coherent_members(
             "leave it out"
         )
     matched = match_variables(model, forecast)
+    if coherence != "ecc":
+        _require_one_member_dim(matched)
     size = check_count(_count(n, coherence, template, matched), seed)
     dates = draw_dates(matched, size, seed, covariates) if coherence == "dates" else None
 
@@ -161,6 +163,19 @@ def _count(
     if n is None:
         raise ValueError(f"coherence={coherence!r} needs the number of members: n=50")
     return n
+
+
+def _require_one_member_dim(matched: Mapping[Hashable, tuple[Form, FittedVariable]]) -> None:
+    """Raise ValueError unless the dates of members can stand along one dimension."""
+    (first, member), *others = (
+        (name, form.member_dim_of_results) for name, (form, _) in matched.items()
+    )
+    for name, dim in others:
+        if dim != member:
+            raise ValueError(
+                f"members of {name!r} are along {dim!r}, those of {first!r} along {member!r}; "
+                f"rename one: forecast[{name!r}].rename({dim}={member!r})"
+            )
 
 
 def _raw_size(name: Hashable, form: Form) -> int:
