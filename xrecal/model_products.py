@@ -110,7 +110,8 @@ class Products:
         but the distribution at a single location is no longer the one :meth:`apply` issues. Only
         where members are past observations (``CKME(support="observations")``, ``IDR``,
         ``Climatology``); NaN where a drawn date has no observation. Forecasts are weighed twice.
-        Cases of several forecast chunks may be drawn differently in rare cases of rounding.
+        Where Dask cuts forecasts along their own dimension, weights differ by rounding, which
+        may rarely move a draw to another date; other chunks make no difference.
 
         References
         ----------
