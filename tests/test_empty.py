@@ -16,6 +16,8 @@ PRODUCTS = {
     "quantile": lambda model, new: model.quantile(new, [0.1, 0.9]),
     "one quantile": lambda model, new: model.quantile(new, 0.5),
     "members": lambda model, new: model.members(new, 3),
+    "ecc": lambda model, new: model.members(new, coherence="ecc"),
+    "schaake": lambda model, new: model.members(new, 3, coherence="schaake"),
     "exceedance": lambda model, new: model.exceedance(new, [280.0, 281.0]),
     "mean": lambda model, new: model.mean(new),
     "std": lambda model, new: model.std(new),
@@ -62,6 +64,15 @@ def test_products_of_no_forecast(method, product, lazy):
     model, new = HINDCAST.recal.fit(TRUTH, METHODS[method]), NEW.isel(time=slice(0))
     found = PRODUCTS[product](model, new.chunk() if lazy else new)
     same_but_empty(found, PRODUCTS[product](model, NEW), "time")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_fields_of_past_dates_of_no_forecast(lazy):
+    model, new = HINDCAST.recal.fit(TRUTH), NEW.isel(time=slice(0))
+    found = model.members(new.chunk() if lazy else new, 3, coherence="dates")
+    same_but_empty(found, model.members(NEW, 3, coherence="dates"), "time")
+    nowhere = HINDCAST.isel(lat=slice(0)).recal.fit(TRUTH.isel(lat=slice(0)))
+    assert nowhere.members(NEW.isel(lat=slice(0)), 3, coherence="dates").sizes["lat"] == 0
 
 
 @pytest.mark.parametrize("lazy", [False, True])

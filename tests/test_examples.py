@@ -43,6 +43,29 @@ def test_station_rain(example):
     assert crps(table, "CKME, CRPS loss") == pytest.approx(0.800, rel=0.02)
 
 
+@requires_data("cesm_dple_epacific_lagged.nc")
+@pytest.mark.parametrize("example", ["fields"], indirect=True)
+def test_fields(example, tmp_path, monkeypatch, capsys):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    whole = example.open_data
+    monkeypatch.setattr(
+        example,
+        "open_data",
+        lambda name: whole(name).isel(nlat=slice(None, None, 6), nlon=slice(None, None, 5)),
+    )
+    table = example.main(tmp_path / "demo")
+    variogram, energy = table["variogram score"], table["energy score"]
+    assert variogram["no coherence"] > 2 * variogram["raw"]
+    for coherence in ("ecc", "schaake", "dates"):
+        assert variogram[coherence] < variogram["raw"]
+        assert energy[coherence] < energy["raw"]
+    assert table.CRPS["ecc"] == pytest.approx(table.CRPS["no coherence"], rel=1e-6)
+    assert "variogram score" in capsys.readouterr().out
+    assert (tmp_path / "demo" / "fields.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize("example", ["lorenz96"], indirect=True)
 def test_lorenz96(example, tmp_path, monkeypatch, capsys):
     import matplotlib as mpl

@@ -10,6 +10,7 @@ import xarray as xr
 
 from . import cross_validation, ensembles, products, recalibrate
 from .accessor_evidence import Evidence
+from .accessor_fields import Fields
 from .covariates import Given
 from .cross_validation import By, OutputOf, Span
 from .forms import Labelled
@@ -22,7 +23,7 @@ from .recalibrator import Recalibrator
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
 
-class _Recal(Evidence[T]):
+class _Recal(Evidence[T], Fields[T]):
     """Recalibrate, describe and score the forecasts held here; see :mod:`xrecal`."""
 
     def __init__(self, obj: T) -> None:

@@ -8,10 +8,12 @@ from .covariates import Given
 from .forms import Labelled
 
 if TYPE_CHECKING:
+    from .coherence import Coherence
     from .pairing import Observations
     from .plans import Plan
     from .products import Threshold
     from .recalibrator import Recalibrator
+    from .templates import Template
 
 
 class Products:
@@ -47,7 +49,14 @@ class Products:
         return exceedance(_model(self), forecast, threshold, covariates)
 
     def members(
-        self, forecast: Labelled, n: int, *, seed: int = 0, covariates: Given = None
+        self,
+        forecast: Labelled,
+        n: int | None = None,
+        *,
+        coherence: Coherence | None = None,
+        template: Template = None,
+        seed: int = 0,
+        covariates: Given = None,
     ) -> Labelled:
         """Equally likely members of the recalibrated forecasts, computed chunk by chunk.
 
@@ -55,27 +64,71 @@ class Products:
         ----------
         forecast : DataArray or Dataset
             As for :meth:`apply`.
-        n : int
-            How many, at least 1.
+        n : int, optional
+            How many, at least 1. Needed unless the raw ensemble or ``template`` tells it.
+        coherence : {"ecc", "schaake", "dates"}, optional
+            What makes member k one field over all locations, lead times and variables of a case.
+            None: nothing, each location and case has an order of its own.
+        template : sequence of labels, optional
+            Dates for ``"schaake"``, labels of the hindcast's calibration dimension, one for each
+            member. By default the n nearest in season to each forecast (the latest of equally near
+            ones, and where there are no dates).
         seed : int
-            Of the order of the members, which is drawn for each location and case.
+            Of whatever is drawn: orders, the order of ties, dates.
         covariates
             As for :meth:`apply`.
 
         Returns
         -------
         DataArray or Dataset
-            A plain ensemble of n members: quantiles at the levels (i - ½)/n; see
-            :func:`xrecal.products.members`.
+            A plain ensemble of n members. With ``"schaake"`` and ``"dates"`` the coordinate
+            ``calibration_<dim>`` says which past date each member follows, or is.
 
         Raises
         ------
         ValueError
-            If ``n`` is not a positive whole number, or as for :meth:`apply`.
+            If ``n`` is not a positive whole number, does not fit the raw members or the template,
+            a template date is unknown, the form or method has no such order or members, or as for
+            :meth:`apply`.
+
+        Notes
+        -----
+        None, ``"ecc"`` and ``"schaake"`` give each location quantiles at the levels (i - ½)/n, and
+        differ in their order only:
+
+        - ``"ecc"``, ensemble copula coupling [1]_: the order of the raw members there. Only for
+          plain ensembles, n is the number of raw members.
+        - ``"schaake"``, the Schaake shuffle [2]_: the order of the observations there at n past
+          dates. For every method and form.
+
+        Ties (dry members) have one random order a case, the same everywhere. A raw member or past
+        observation that is missing at a place gets a rank at random, the same level everywhere.
+
+        ``"dates"``: each member is the field observed at one past date, n dates drawn for each case
+        from the weights of the method averaged over its locations, by systematic sampling. All
+        locations count equally, whatever their area. Fields are consistent as observed ones are,
+        but the distribution at a single location is no longer the one :meth:`apply` issues. Only
+        where members are past observations (``CKME(support="observations")``, ``IDR``,
+        ``Climatology``); NaN where a drawn date has no observation. Forecasts are weighed twice.
+        Where Dask cuts forecasts along their own dimension, weights differ by rounding, which
+        may rarely move a draw to another date; other chunks make no difference.
+
+        References
+        ----------
+        .. [1] Schefzik, Thorarinsdottir & Gneiting (2013), Uncertainty quantification in complex
+           simulation models using ensemble copula coupling. https://doi.org/10.1214/13-STS443
+        .. [2] Clark et al. (2004), The Schaake shuffle.
+           https://doi.org/10.1175/1525-7541(2004)005<0243:TSSAMF>2.0.CO;2
         """
+        if coherence is not None:
+            from .coherence import coherent_members
+
+            return coherent_members(
+                _model(self), forecast, n, coherence, template, seed, covariates
+            )
         from .predict_products import members
 
-        return members(_model(self), forecast, n, seed, covariates)
+        return members(_model(self), forecast, n, template, seed, covariates)
 
     def pit(
         self,

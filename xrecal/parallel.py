@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from multiprocessing import parent_process
@@ -75,6 +75,59 @@ def run_blockwise(
         keep_attrs=False,
     )
     return result if isinstance(result, tuple) else (result,)
+
+
+def total_blockwise(
+    function: Callable[..., Any],
+    *args: xr.DataArray,
+    core: Sequence[Sequence[Hashable]],
+    over: Sequence[Hashable],
+    out: Hashable,
+    size: int,
+    what: str = "the work",
+) -> xr.DataArray:
+    """Apply an array function once a chunk, and add up what it returns along ``over``.
+
+    The function adds up its own chunk: it returns whole numbers (int64), whose sum is the same in
+    any order, with axes of length one for ``over``. ``out`` of length ``size`` is its last axis.
+    Otherwise as :func:`run_blockwise`.
+    """
+    args = xr.align(*args, join="exact", copy=False)
+    sizes = {
+        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
+    }
+    rest = [d for d in sizes if d not in over]
+    if 0 in sizes.values():
+        nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)
+        return xr.DataArray(nothing, dims=[*rest, out])
+    lazy = any(arg.chunks is not None for arg in args)
+    labels = _places(args, core) if lazy else {}
+    task = _Task(function, what, tuple(labels))
+    inputs = [(_with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
+    inputs += [(label.data, (d,)) for d, label in labels.items()]
+    axes = tuple(i for i, d in enumerate(sizes) if d in over)
+    if not lazy:
+        totals = task(*(values for values, _ in inputs))
+    else:
+        import dask.array
+
+        totals = dask.array.blockwise(  # type: ignore[no-untyped-call]
+            task,
+            (*sizes, out),
+            *(part for pair in inputs for part in pair),
+            new_axes={out: size},
+            adjust_chunks=dict.fromkeys(over, 1),
+            concatenate=True,
+            dtype=np.int64,
+            meta=np.empty((0,) * (len(sizes) + 1), dtype=np.int64),
+        )
+    return xr.DataArray(totals.sum(axis=axes), dims=[*rest, out])
+
+
+def _with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
+    """Values with one axis for each of ``loops``, of length one where it is lacking."""
+    ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
+    return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
 
 
 class _Nothing:

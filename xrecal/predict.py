@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -28,6 +28,8 @@ from .reductions import (
     weights_of,
 )
 from .tasks import COVARIATE, NEW_MEMBER, PredictTask
+
+Task = TypeVar("Task", bound=PredictTask)
 
 SLOT = "slot"
 """Dimension of the members of a result inside a task, where forecasts have their own."""
@@ -188,6 +190,37 @@ def run_on_forecasts(
     The cases of the forecast, and positions that were pooled, come last among the dimensions
     looped over, so that a task sees for each fit the state once and all forecasts.
     """
+    given = task_arguments(form, fitted, extras, covariates)
+    results = run_blockwise(
+        given.task(PredictTask, fitted, reduction),
+        *given.values,
+        core=given.core,
+        out=out,
+        dtypes=[form.loc.dtype] * len(out),
+        sizes={CASE: fitted.state.sizes[CASE], **(sizes or {})},
+        what=work_on("the recalibration", form.name),
+    )
+    return tuple(_in_user_order(result, form, fitted) for result in results)
+
+
+class TaskArguments(NamedTuple):
+    """What a :class:`xrecal.tasks.PredictTask` is called with."""
+
+    values: list[xr.DataArray]
+    core: list[tuple[Hashable, ...]]
+    """Dimensions of each that are not looped over."""
+    names: tuple[tuple[str, ...], dict[str, int], dict[str, int], int]
+    """Parts of the forecast; other arrays and state with their core axes; axes that share a fit."""
+
+    def task(self, kind: type[Task], fitted: FittedVariable, reduction: Reduction) -> Task:
+        """The task that takes these arguments."""
+        return kind(fitted.method, fitted.axis, fitted.periods, reduction, *self.names)
+
+
+def task_arguments(
+    form: Form, fitted: FittedVariable, extras: Sequence[xr.DataArray], covariates: Given
+) -> TaskArguments:
+    """State, forecasts and other arrays as tasks take them; see :func:`run_on_forecasts`."""
     shared = [d for d in shared_dims(fitted) if d in form.dims]
     loops = [*fitted.locations, *shared]
     new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
@@ -205,29 +238,20 @@ def run_on_forecasts(
         for name, value in others.items()
     }
     state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
-    locations = fitted.locations
-    core = {name: tuple(d for d in v.dims if d not in locations) for name, v in state.items()}
-    results = run_blockwise(
-        PredictTask(
-            fitted.method,
-            fitted.axis,
-            fitted.periods,
-            reduction,
+    core = {
+        name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in state.items()
+    }
+    return TaskArguments(
+        # State first, as it has all locations: these then lead, and cases follow.
+        [*state.values(), *new.values(), *others.values()],
+        [*core.values(), *[(NEW_MEMBER,)] * len(new), *own.values()],
+        (
             tuple(new),
             {name: len(dims) for name, dims in own.items()},
             {name: len(dims) for name, dims in core.items()},
             len(shared),
         ),
-        *state.values(),  # first, as they have all locations: these then lead, and cases follow
-        *new.values(),
-        *others.values(),
-        core=[*core.values(), *[(NEW_MEMBER,)] * len(new), *own.values()],
-        out=out,
-        dtypes=[form.loc.dtype] * len(out),
-        sizes={CASE: fitted.state.sizes[CASE], **(sizes or {})},
-        what=work_on("the recalibration", form.name),
     )
-    return tuple(_in_user_order(result, form, fitted) for result in results)
 
 
 def _in_user_order(result: xr.DataArray, form: Form, fitted: FittedVariable) -> xr.DataArray:
@@ -249,14 +273,14 @@ def _slot_coordinates(
     found: dict[str, tuple[Hashable, Any, dict[str, Any]]] = {}
     for name, labels in fitted.state.coords.items():
         if labels.dims == (CASE,):
-            values = _taken(labels.to_index().to_numpy(), cases)
+            values = taken_labels(labels.to_index().to_numpy(), cases)
             found[str(name)] = (member, values, labels.attrs)
     if components is not None:
         found["component"] = (member, np.asarray(components), {})
     return found
 
 
-def _taken(labels: Any, cases: Any) -> Any:
+def taken_labels(labels: Any, cases: Any) -> Any:
     """Labels of the cases of all members, missing for those that come from no single case."""
     values = labels[cases]
     if (cases < 0).any():

@@ -22,6 +22,7 @@ from .reductions import Reduction, exceedance_of, mean_of, std_of
 
 if TYPE_CHECKING:
     from .recalibrator import FittedVariable, Recalibrator
+    from .templates import Template
 
 
 def exceedance(
@@ -50,10 +51,20 @@ def exceedance(
 
 
 def members(
-    model: Recalibrator, forecast: Labelled, n: int, seed: int = 0, covariates: Given = None
+    model: Recalibrator,
+    forecast: Labelled,
+    n: int | None,
+    template: Template = None,
+    seed: int = 0,
+    covariates: Given = None,
 ) -> Labelled:
     """Members of recalibrated forecasts; see :meth:`xrecal.Recalibrator.members`."""
-    check_count(n, seed)
+    if template is not None:
+        raise ValueError(
+            "template names the dates whose order members follow; add coherence='schaake', or "
+            "leave it out"
+        )
+    n = check_count(n, seed)
 
     def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
         member = form.member_dim_of_results

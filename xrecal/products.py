@@ -223,11 +223,12 @@ def drawn(n: int, seed: int) -> Reduction:
     return partial(members_of, levels=equal_mass_levels(n), seed=seed)
 
 
-def check_count(n: int, seed: int) -> None:
-    """Raise ValueError unless the number of members and the seed are whole."""
-    if not is_whole(n) or n < 1:
+def check_count(n: int | None, seed: int) -> int:
+    """The number of members; raises ValueError unless it and the seed are whole."""
+    if n is None or not is_whole(n) or n < 1:
         raise ValueError(f"n must be a whole number of members from 1 on, got {n!r}")
     check_seed(seed)
+    return n
 
 
 def check_seed(seed: int) -> None:

@@ -101,6 +101,44 @@ def members_of(
     return (shuffled_members(members, seed, sum(places, np.zeros_like(cases)), cases),)
 
 
+def members_like(
+    distribution: Distribution,
+    cases: IntArray,
+    template: FloatArray,
+    *,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, n) in the order of a template (L, T, n)."""
+    from .arrays.reordering import reordered_members
+
+    return (reordered_members(distribution.quantile(levels), template, seed, cases),)
+
+
+def members_like_past(
+    distribution: Distribution,
+    cases: IntArray,
+    slots: IntArray,
+    observations: FloatArray,
+    *,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, n) in the order of past observations (L, T, N) in slots (L, T, n)."""
+    template = np.take_along_axis(observations, slots, axis=-1)
+    return members_like(distribution, cases, template, levels=levels, seed=seed)
+
+
+def observations_of(
+    distribution: Empirical, slots: IntArray, observations: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Past observations (L, T, N) in slots (L, T, n); NaN for slot -1 or without a forecast."""
+    assert distribution.weights is not None
+    found = np.take_along_axis(observations, np.maximum(slots, 0), axis=-1)
+    unknown = np.isnan(distribution.weights).any(-1, keepdims=True)
+    return (np.where(unknown | (slots < 0), np.nan, found),)
+
+
 def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
     """Means (L, T)."""
     return (distribution.mean(),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,8 +76,14 @@ class PredictTask:
             if lead_of_state:  # xarray has put an axis of length one for each T
                 a = a.reshape(*lead_of_state[: len(lead_of_state) - self.n_axes], *core)
             state[name] = np.broadcast_to(a, (*places, *core)).reshape(n_locations, *core)
-        products = self._in_blocks(new, state, others)
-        results = tuple(p.reshape((*lead, *p.shape[2:])) for p in products)
+        return self.gather(self._in_blocks(new, state, others), places, lead[len(places) :])
+
+    def gather(
+        self, blocks: Iterator[list[FloatArray]], places: tuple[int, ...], axes: tuple[int, ...]
+    ) -> FloatArray | tuple[FloatArray, ...]:
+        """Results (*places, *axes, ...) from products (l, T, ...) of blocks of locations."""
+        products = (np.concatenate(product) for product in zip(*blocks, strict=True))
+        results = tuple(p.reshape((*places, *axes, *p.shape[2:])) for p in products)
         return results if len(results) > 1 else results[0]
 
     def _in_blocks(
@@ -85,8 +91,8 @@ class PredictTask:
         new: dict[str, FloatArray],
         state: dict[str, FloatArray],
         others: dict[str, FloatArray],
-    ) -> tuple[FloatArray, ...]:
-        """Products (L, T, ...), from blocks of locations whose weights fit the workspace.
+    ) -> Iterator[list[FloatArray]]:
+        """Products (l, T, ...) of blocks of locations whose weights fit the workspace.
 
         Many forecasts at one location are cut too, into larger blocks, as each fits anew.
         """
@@ -96,7 +102,6 @@ class PredictTask:
         n_slots = self.method.slots(state["observations"].shape[-1])[0].size
         row = 8 * n_slots * (1 if self.method.shares_members else 2)
         step = max(1, 4 * WORKSPACE // max(row, 1))
-        blocks = []
         for block in location_blocks(n_locations, row * min(n_new, step)):
             pieces = []
             for start in range(0, n_new, step):
@@ -111,8 +116,7 @@ class PredictTask:
                     *(a for name, a in extra.items() if not name.startswith(COVARIATE)),
                 )
                 pieces.append([p.astype(new["loc"].dtype, copy=False) for p in products])
-            blocks.append([np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)])
-        return tuple(np.concatenate(product) for product in zip(*blocks, strict=True))
+            yield [np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)]
 
     def _predict(
         self,
@@ -135,6 +139,23 @@ class PredictTask:
         forecasts = Forecasts(**new)
         covariates = covariates_of(values, self.periods, forecasts.loc.shape[:2])
         return self.method.predict_locations(NewCases(forecasts, covariates), cases, state)
+
+
+class TotalTask(PredictTask):
+    """Weights of past cases (..., T, n), added up over the locations of a chunk.
+
+    Whole multiples of a small unit, so that sums have one value whatever the chunks. The axes of
+    the locations have length one. Weights exist for a block of locations at a time.
+    """
+
+    def gather(
+        self, blocks: Iterator[list[FloatArray]], places: tuple[int, ...], axes: tuple[int, ...]
+    ) -> FloatArray:
+        """Totals (1, ..., 1, *axes, n), int64."""
+        from .arrays.systematic import whole_weights
+
+        total = sum(whole_weights(weights).sum(0) for (weights,) in blocks)
+        return np.reshape(total, (*[1] * len(places), *axes, -1))
 
 
 def covariates_of(

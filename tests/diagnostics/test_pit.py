@@ -175,8 +175,9 @@ def test_observations_pooled_into_their_ensembles():
     truth = TRUTH.isel(lat=0, lon=0)
     found = members.recal.pit(truth, augmented=True, seed=4)
     rank = (members < truth).sum("member")
-    np.testing.assert_array_equal(np.floor(found * 6), rank)
-    counts = members.recal.pit_histogram(truth, bins=6, augmented=True, seed=4)
-    np.testing.assert_array_equal(counts["count"], [(rank == k).sum() for k in range(6)])
+    k = members.sizes["member"] + 1
+    np.testing.assert_array_equal(np.floor(found * k), rank)
+    counts = members.recal.pit_histogram(truth, bins=k, augmented=True, seed=4)
+    np.testing.assert_array_equal(counts["count"], [(rank == i).sum() for i in range(k)])
     with pytest.raises(ValueError, match="augmented=True is for plain ensembles, but 't2m' is"):
         FORMS["normal"](ENSEMBLE).recal.pit(TRUTH, augmented=True)

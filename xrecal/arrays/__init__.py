@@ -26,10 +26,13 @@ pool               held-out forecasts of several methods -> weights of their mix
 weighted           probabilities + members -> statistics of a weighted ensemble
 draws              random numbers that depend on seed, location and case alone
 members            equally likely members in a random order
+reordering         ... in the order of a template, so that places belong together
+systematic         draws of items from weights that are whole numbers
 scores             forecasts + observations -> CRPS, also fair or between thresholds
 normal_thresholds  ... the latter in closed form, for normal distributions and their mixtures
 quantile_scores    ... scores of quantiles, and the CRPS with more weight on some of them
 event_scores       ... scores of probabilities of exceeding thresholds
+multivariate       ... energy and variogram score of members that belong together
 skill              two scores -> skill of one over the other
 decomposition      scores + recalibrated forecast -> calibration error and the rest
 significance       differences of scores -> standard errors, p-values
@@ -84,6 +87,9 @@ _HOME = {
     "project_simplex": "simplex",
     "equal_members": "weighted",
     "shuffled_members": "members",
+    "reordered_members": "reordering",
+    "systematic_draws": "systematic",
+    "whole_weights": "systematic",
     "weighted_cdf": "weighted",
     "weighted_exceedance": "weighted",
     "weighted_mean": "weighted",
@@ -98,6 +104,8 @@ _HOME = {
     "quantile_weighted_crps": "quantile_scores",
     "brier_score": "event_scores",
     "ranked_probability_score": "event_scores",
+    "energy_score": "multivariate",
+    "variogram_score": "multivariate",
     "Skill": "skill",
     "skill_score": "skill",
     "Decomposition": "decomposition",

@@ -68,8 +68,32 @@ def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> Flo
         Multiples of 2^-53 inside (0, 1).
     """
     keys = keys_at(seed, locations)
-    bits = splitmix64(keys, np.asarray(cases).astype(np.uint64))
-    return ((bits >> np.uint64(12)) + 0.5) * 2.0**-52
+    return _fractions(splitmix64(keys, np.asarray(cases).astype(np.uint64)))
+
+
+def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> FloatArray:
+    """Several numbers for each location and case.
+
+    Parameters
+    ----------
+    seed, locations, cases
+        As for :func:`uniform_at`, of one shape (...).
+    n : int
+        How many numbers.
+
+    Returns
+    -------
+    array of float64, shape (..., n)
+        Multiples of 2^-53 inside (0, 1).
+    """
+    streams = splitmix64(keys_at(seed, locations), np.asarray(cases).astype(np.uint64))
+    draws = np.arange(n).astype(np.uint64)
+    return _fractions(splitmix64(streams[..., np.newaxis], draws))
+
+
+def _fractions(bits: IntArray) -> FloatArray:
+    """Numbers inside (0, 1) from random bits, uint64."""
+    return np.asarray(((bits >> np.uint64(12)) + 0.5) * 2.0**-52)
 
 
 def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:

@@ -3,6 +3,7 @@
 ============================  =====================================================================
 crps, quantile_weighted_crps  scores of whole distributions, or of parts of them
 brier_score, ...              scores of probabilities, categories and quantiles
+energy_score, ...             scores of fields, whose places belong together
 skill                         scores against those of a reference
 pit, pit_histogram, pit_test  where observations fall within their forecasts
 rank_histogram                ... among the members of plain ensembles
@@ -19,6 +20,7 @@ summary                       the most telling of these together
 from .decompose import decompose
 from .intervals import coverage
 from .maps import adjusted_p_values
+from .multivariate import energy_score, variogram_score
 from .pit import pit, pit_histogram, pit_test
 from .probability_scores import brier_score, quantile_score, ranked_probability_score
 from .ranks import rank_histogram
@@ -35,6 +37,7 @@ __all__ = [
     "coverage",
     "crps",
     "decompose",
+    "energy_score",
     "pit",
     "pit_histogram",
     "pit_test",
@@ -49,4 +52,5 @@ __all__ = [
     "skill",
     "spread_skill",
     "summary",
+    "variogram_score",
 ]

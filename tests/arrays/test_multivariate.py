@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+import scoringrules
+from scipy.spatial.distance import cdist
+
+from xrecal.arrays import crps, energy_score, variogram_score
+
+SCORES = {"energy": energy_score, "variogram": variogram_score}
+
+
+@pytest.fixture
+def fields(rng):
+    return rng.normal(size=(6, 4)), rng.normal(size=(6, 5, 4)), rng.random((6, 5))
+
+
+def slow_energy(y, x, w):
+    return w @ cdist(x, y[np.newaxis])[:, 0] - w @ cdist(x, x) @ w / 2
+
+
+def slow_variogram(y, x, w, order):
+    total = 0.0
+    for i in range(y.size):
+        for j in range(y.size):
+            forecast = w @ abs(x[:, i] - x[:, j]) ** order
+            total += (abs(y[i] - y[j]) ** order - forecast) ** 2
+    return total
+
+
+def test_equals_scoringrules(fields):
+    y, x, _ = fields
+    np.testing.assert_allclose(energy_score(y, x), scoringrules.es_ensemble(y, x), rtol=1e-12)
+    for order in (0.5, 1.0, 2.0):
+        expected = scoringrules.vs_ensemble(y, x, p=order)
+        np.testing.assert_allclose(variogram_score(y, x, order=order), expected, rtol=1e-12)
+
+
+def test_weighted_as_loops(fields):
+    y, x, w = fields
+    w[2, 1:] = 0
+    shares = w / w.sum(-1, keepdims=True)
+    expected = [slow_energy(*case) for case in zip(y, x, shares, strict=True)]
+    np.testing.assert_allclose(energy_score(y, x, w), expected, rtol=1e-12)
+    for order in (0.5, 1.3):
+        expected = [slow_variogram(*case, order) for case in zip(y, x, shares, strict=True)]
+        np.testing.assert_allclose(variogram_score(y, x, w, order=order), expected, rtol=1e-12)
+
+
+def test_energy_score_of_one_place_is_the_crps(fields):
+    y, x, w = fields
+    found = energy_score(y[:, :1], x[:, :, :1], w)
+    np.testing.assert_allclose(found, crps(y[:, 0], x[:, :, 0], w), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(variogram_score(y[:, :1], x[:, :, :1], w), 0)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_order_of_members_and_places_is_no_matter(score, fields, rng):
+    y, x, w = fields
+    expected = SCORES[score](y, x, w)
+    members, places = rng.permutation(5), rng.permutation(4)
+    found = SCORES[score](y[:, places], x[:, members][:, :, places], w[:, members])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert (expected > 0).all()
+    np.testing.assert_allclose(SCORES[score](x[:, 0], x[:, :1]), 0, atol=1e-14)
+
+
+def test_scale_and_shift(fields):
+    y, x, _ = fields
+    for score in SCORES.values():
+        np.testing.assert_allclose(score(3 * y, 3 * x), 3 * score(y, x), rtol=1e-12)
+    biased = variogram_score(y, x + 2)
+    np.testing.assert_allclose(biased, variogram_score(y, x), rtol=1e-9)
+    assert (energy_score(y, x + 9) > energy_score(y, x)).all()
+
+
+def test_the_variogram_score_sees_what_is_shuffled(rng):
+    signal = rng.normal(size=(400, 21, 1)) + 0.1 * rng.normal(size=(400, 21, 6))
+    y, x = signal[:, 0], signal[:, 1:]
+    shuffled = np.stack([rng.permuted(x[..., place], axis=-1) for place in range(6)], -1)
+    assert variogram_score(y, shuffled).mean() > 5 * variogram_score(y, x).mean()
+    assert energy_score(y, shuffled).mean() > 1.01 * energy_score(y, x).mean()
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_missing_places_and_members_are_left_out(score, fields):
+    y, x, w = fields
+    expected = SCORES[score](y, x, w)
+    gap = y.copy(), x.copy(), w.copy()
+    gap[0][0, 1] = np.nan  # no observation
+    gap[1][1, :, 2] = np.nan  # no member has the place
+    gap[1][2, 3, 0] = np.nan  # one member has not
+    gap[0][3], gap[1][4], gap[2][5, 0] = np.nan, np.nan, np.nan
+    found = SCORES[score](*gap)
+    some = [
+        SCORES[score](np.delete(y[0], 1), np.delete(x[0], 1, -1), w[0]),
+        SCORES[score](np.delete(y[1], 2), np.delete(x[1], 2, -1), w[1]),
+        SCORES[score](y[2], np.delete(x[2], 3, 0), np.delete(w[2], 3)),
+    ]
+    np.testing.assert_array_equal(found[:3], some)
+    np.testing.assert_array_equal(found[3:], np.nan)
+    gap[2][5, 0] = -0.1
+    assert np.isnan(SCORES[score](*gap)[5])
+    assert (found[:3] != expected[:3]).all()
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_shapes_broadcast_and_types_are_summed_in_float64(score, fields):
+    y, x, w = fields
+    expected = SCORES[score](y, x[0], w[0])
+    every = SCORES[score](y, np.broadcast_to(x[0], x.shape), np.broadcast_to(w[0], w.shape))
+    np.testing.assert_array_equal(expected, every)
+    assert SCORES[score](y[0], x[0]).shape == ()
+    found = SCORES[score](y.astype("f4"), x.astype("f4"))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, SCORES[score](y, x), rtol=1e-5)
+    assert SCORES[score](y[:0], x[:0]).shape == (0,)
+
+
+def test_blocks_of_many_fields_are_those_of_each(rng):
+    y, x = rng.normal(size=(40, 3000)), rng.normal(size=(40, 30, 3000))
+    found = energy_score(y, x)
+    np.testing.assert_array_equal(
+        found[[0, 17, 39]], [energy_score(y[i], x[i]) for i in (0, 17, 39)]
+    )
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_arguments_that_do_not_fit(score, fields):
+    y, x, w = fields
+    with pytest.raises(
+        ValueError, match=r"observations \(\.\.\., d\) of shape \(6, 3\) do not fit"
+    ):
+        SCORES[score](y[:, :3], x)
+    with pytest.raises(ValueError, match=r"weights of shape \(6, 4\) do not fit 5 members"):
+        SCORES[score](y, x, w[:, :4])
+    for order in (0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="order must be a positive number, got"):
+            variogram_score(y, x, order=order)

@@ -1,0 +1,46 @@
+"""The doors of ``.recal`` to scores of fields. Each method calls one function."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+import xarray as xr
+
+from . import diagnostics
+from .diagnostics.cases import Dims
+from .forms import Labelled
+from .pairing import Observations
+
+T = TypeVar("T", xr.DataArray, xr.Dataset)
+
+
+class Fields(Generic[T]):
+    """Score whole fields of the forecasts held here."""
+
+    _obj: T
+
+    def energy_score(
+        self,
+        observations: Observations,
+        over: Dims = None,
+        dim: Dims = None,
+        *,
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """Score of fields; see :func:`xrecal.diagnostics.energy_score`."""
+        return diagnostics.energy_score(self._obj, observations, over, dim, member_dim=member_dim)
+
+    def variogram_score(
+        self,
+        observations: Observations,
+        over: Dims = None,
+        dim: Dims = None,
+        *,
+        order: float = 0.5,
+        member_dim: Hashable | None = None,
+    ) -> Labelled:
+        """Score of dependence; see :func:`xrecal.diagnostics.variogram_score`."""
+        return diagnostics.variogram_score(
+            self._obj, observations, over, dim, order=order, member_dim=member_dim
+        )

@@ -1,0 +1,232 @@
+"""Scores of whole fields: whether members are right at many places together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from xrecal.dims import CALIBRATION, find_dim
+from xrecal.forms import Form, Labelled
+from xrecal.pairing import Observations, pair_cases
+from xrecal.parallel import require_one_chunk, run_blockwise, work_on
+from xrecal.typing import FloatArray
+
+from .cases import Dims, listed
+from .scores import score_variables
+
+_MISSING = "places without observation or members left out, and members that miss others"
+
+
+def energy_score(
+    forecast: Labelled,
+    observations: Observations,
+    over: Dims = None,
+    dim: Dims = None,
+    *,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Energy score of fields: the CRPS with Euclidean distances over all their places.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable
+        is scored for itself.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    over : hashable or sequence of hashable, optional
+        Dimensions of a field, such as latitude, longitude and lead time. By default all but those
+        of the cases and members.
+    dim : hashable or sequence of hashable, optional
+        Dimensions to average over. Missing scores are left out of the mean.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    DataArray or Dataset
+        Score >= 0 of each field in the unit of the variable; lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units do not fit, Dask has a field in several chunks, or the
+        forecast says nothing of places together (quantiles, normal distributions, weights of each
+        place): make members with ``model.members(forecast, n, coherence=...)``.
+
+    Notes
+    -----
+    See :func:`xrecal.arrays.energy_score` [1]_ for the formula and missing values. All places count
+    equally. It tells more of location and spread than of the dependence between places; see
+    :func:`variogram_score`. O(m² d) a field of d places.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+    """
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        return _of_fields(form, observed, _energy, over, "energy score")
+
+    told = {"name": "energy_score", "long_name": "energy score"}
+    return score_variables(forecast, observations, one, dim, member_dim, _MISSING, **told)  # type: ignore[arg-type]
+
+
+def variogram_score(
+    forecast: Labelled,
+    observations: Observations,
+    over: Dims = None,
+    dim: Dims = None,
+    *,
+    order: float = 0.5,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Variogram score of fields: whether differences between places are as large as forecast.
+
+    Parameters
+    ----------
+    forecast, observations, over, dim, member_dim
+        As for :func:`energy_score`.
+    order : float
+        Order p > 0 of the variogram.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Score >= 0 of each field, a sum over all pairs of its places, in the unit of the variable to
+        the power of 2p; lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`energy_score`, or if the order is not positive.
+
+    Notes
+    -----
+    See :func:`xrecal.arrays.variogram_score` [1]_ for the formula and missing values. All pairs of
+    places count equally; a bias that all have in common does not count. O(m d²) a field.
+
+    References
+    ----------
+    .. [1] Scheuerer & Hamill (2015), Variogram-based proper scoring rules for probabilistic
+       forecasts of multivariate quantities. https://doi.org/10.1175/MWR-D-14-00269.1
+    """
+    if not 0 < order < np.inf:
+        raise ValueError(f"order must be a positive number, got {order!r}")
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        return _of_fields(form, observed, partial(_variogram, order=order), over, "variogram score")
+
+    return score_variables(
+        forecast,
+        observations,
+        one,
+        dim,
+        member_dim,
+        f"order {order:g}; {_MISSING}",
+        name="variogram_score",
+        long_name="variogram score",
+        units=None if order == 0.5 else {},
+    )
+
+
+def _energy(y: FloatArray, x: FloatArray, w: FloatArray | None = None) -> FloatArray:
+    from xrecal.arrays.multivariate import energy_score
+
+    return energy_score(y, x, w)
+
+
+def _variogram(
+    y: FloatArray, x: FloatArray, w: FloatArray | None = None, *, order: float
+) -> FloatArray:
+    from xrecal.arrays.multivariate import variogram_score
+
+    return variogram_score(y, x, w, order=order)
+
+
+Score: TypeAlias = Callable[..., FloatArray]
+"""Observations (..., d), members (..., m, d) and perhaps weights (..., m) to scores (...)."""
+
+
+def _of_fields(
+    form: Form, observed: xr.DataArray, score: Score, over: Dims, what: str
+) -> xr.DataArray:
+    """Scores of one variable."""
+    pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+    field = _field_dims(form, over)
+    _require_joint(form, field, what)
+    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
+    known = pairs.observations.expand_dims(
+        {d: sizes[d] for d in field if d not in pairs.observations.dims}
+    )
+    require_one_chunk(form.loc, (form.member_dim, *field), name="forecast")
+    require_one_chunk(known, field, name="observations")
+    args, core = [known, form.loc], [tuple(field), (form.member_dim, *field)]
+    if form.weights is not None:
+        args, core = [*args, form.weights], [*core, (form.member_dim,)]
+    (found,) = run_blockwise(
+        _FieldTask(score, len(field)),
+        *args,
+        core=core,
+        out=[()],
+        dtypes=[form.loc.dtype],
+        sizes={},
+        what=work_on(f"the {what}", form.name),
+    )
+    return found.transpose(*[d for d in form.dims if d not in field])
+
+
+def _field_dims(form: Form, over: Dims) -> Sequence[Hashable]:
+    """Dimensions of a field, sorted by name so that sums have one order."""
+    if over is None:
+        whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+        case = find_dim(whole, CALIBRATION, name="forecast")
+        named = [d for d in form.dims if d != case]
+    else:
+        named = listed(over)
+    unknown = [d for d in named if d not in form.dims]
+    if unknown or not named or len(set(named)) < len(named):
+        raise ValueError(
+            f"over={over!r} must name dimensions of a field, each once; the forecast has "
+            f"{list(form.dims)} besides its members"
+        )
+    return sorted(named, key=str)
+
+
+def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
+    """Raise ValueError unless members of a forecast are fields."""
+    per_place = form.weights is not None and set(form.weights.dims) & set(field)
+    missing = [d for d in field if d not in form.loc.dims]
+    if form.kind in ("ensemble", "weighted") and not per_place and not missing:
+        return
+    found = f"weights along {list(form.weights.dims)}" if per_place else f"the form {form.kind!r}"  # type: ignore[union-attr]
+    raise ValueError(
+        f"the {what} needs members that are fields over {list(field)}, but {form.name!r} has "
+        f"{found}, which says nothing of places together; make such members: "
+        "model.members(forecast, n, coherence='schaake')"
+    )
+
+
+class _FieldTask:
+    """Fields of a chunk in, their scores out."""
+
+    def __init__(self, score: Score, n_axes: int) -> None:
+        self.score, self.n_axes = score, n_axes
+
+    def __call__(
+        self, observations: FloatArray, members: FloatArray, *weights: FloatArray
+    ) -> FloatArray:
+        """Scores of fields that are given with one axis for each of their dimensions."""
+        y, x = map(self._flat, (observations, members))
+        return self.score(y, x, *weights).astype(members.dtype, copy=False)
+
+    def _flat(self, array: FloatArray) -> FloatArray:
+        """An array whose last axis counts the places of a field."""
+        lead, field = array.shape[: -self.n_axes], array.shape[-self.n_axes :]
+        return array.reshape(*lead, math.prod(field))
