@@ -171,8 +171,9 @@ def test_seeds_that_cannot_be():
 
 def test_observations_pooled_into_their_ensembles():
     """The transform is then the rank, placed at random within its share of m + 1."""
-    members = ENSEMBLE.isel(lat=0, lon=0)
-    truth = TRUTH.isel(lat=0, lon=0)
+    rng = np.random.default_rng(3)
+    members = xr.DataArray(rng.normal(size=(40, 5)), dims=["time", "member"])
+    truth = xr.DataArray(rng.normal(size=40), dims="time")
     found = members.recal.pit(truth, augmented=True, seed=4)
     rank = (members < truth).sum("member")
     k = members.sizes["member"] + 1
