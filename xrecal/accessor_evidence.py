@@ -18,7 +18,7 @@ from .diagnostics.summary import Summary
 from .forms import Labelled
 from .methods import Method
 from .pairing import Observations
-from .products import Threshold
+from .thresholds import Edges, Threshold
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
@@ -73,7 +73,7 @@ class Evidence(Generic[T]):
     def ranked_probability_score(
         self,
         observations: Observations,
-        edges: Sequence[float] | np.ndarray | xr.DataArray,
+        edges: Edges,
         dim: Dims = None,
         *,
         fair: bool = False,

@@ -57,14 +57,14 @@ def read_covariates(
     for wanted in names:
         value = given.get(wanted)
         if value is None:
-            value = _season(form, dim) if wanted == SEASON else _coordinate(form, wanted)
+            value = season_of(form, dim) if wanted == SEASON else _coordinate(form, wanted)
         if value is None:
             raise ValueError(_missing(wanted, form, dim, name))
         found[wanted] = _checked(wanted, value, form, dim, name=name, fitting=fitting)
     return found
 
 
-def _season(form: Form, dim: Hashable) -> xr.DataArray | None:
+def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
     """Fraction of the year of each case, or of the single forecast."""
     dated = [part for part in form.parts.values() if dim in part.dims] or [form.loc]
     season = case_axis(dated[0], dim).season
