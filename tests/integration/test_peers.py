@@ -53,7 +53,8 @@ def test_probabilities_in_scores(model):
 
 
 def test_members_in_xskillscore(members):
-    xs = pytest.importorskip("xskillscore")
+    import xskillscore as xs
+
     same(
         xs.crps_ensemble(VERIFIED, members, member_dim="member", dim=[]),
         members.recal.crps(VERIFIED),
@@ -65,7 +66,8 @@ def test_members_in_xskillscore(members):
 
 
 def test_categories_in_xskillscore(model, members):
-    xs = pytest.importorskip("xskillscore")
+    import xskillscore as xs
+
     edges = TRUTH.quantile([1 / 3, 2 / 3], "time").rename(quantile="category_edge")
     theirs = xs.rps(VERIFIED, members, edges, member_dim="member", dim=[])
     same(theirs, members.recal.ranked_probability_score(VERIFIED, edges))
