@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal import cross_validation, diagnostics, ensembles, products, recalibrate
+from xrecal import categories, cross_validation, diagnostics, ensembles, products, recalibrate
 
 from .strategies import ensemble_and_truth, new_cases
 
@@ -19,6 +19,8 @@ DOORS = {
     "std": ensembles.std,
     "quantile": ensembles.quantile,
     "exceedance": products.exceedance,
+    "cdf": products.cdf,
+    "categories": categories.categories,
     "members": products.members,
     **{
         name: getattr(diagnostics, name)

@@ -19,6 +19,9 @@ PRODUCTS = {
     "ecc": lambda model, new: model.members(new, coherence="ecc"),
     "schaake": lambda model, new: model.members(new, 3, coherence="schaake"),
     "exceedance": lambda model, new: model.exceedance(new, [280.0, 281.0]),
+    "cdf": lambda model, new: model.cdf(new, 280.0),
+    "categories": lambda model, new: model.categories(new),
+    "categories of the season": lambda model, new: model.categories(new, window=90),
     "mean": lambda model, new: model.mean(new),
     "std": lambda model, new: model.std(new),
 }
@@ -26,6 +29,8 @@ STATISTICS = {
     "quantile": lambda new: new.recal.quantile([0.1, 0.9]),
     "members": lambda new: new.recal.members(3),
     "exceedance": lambda new: new.recal.exceedance(280.0),
+    "cdf": lambda new: new.recal.cdf([280.0, 281.0]),
+    "categories": lambda new: new.recal.categories([280.0, 281.0]),
     "mean": lambda new: new.recal.mean(),
 }
 
@@ -59,7 +64,7 @@ def test_fits_at_no_location(method, lazy):
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("method", ["ckme", "emos", "pool", "errors"])
+@pytest.mark.parametrize("method", ["ckme", "emos", "pool", "errors", "window"])
 def test_products_of_no_forecast(method, product, lazy):
     model, new = HINDCAST.recal.fit(TRUTH, METHODS[method]), NEW.isel(time=slice(0))
     found = PRODUCTS[product](model, new.chunk() if lazy else new)

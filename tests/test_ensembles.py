@@ -143,7 +143,10 @@ def test_attributes_stay_and_history_grows(form):
     result = FORMS[form](ENSEMBLE).recal.mean()
     if isinstance(result, xr.Dataset):
         result = result["t2m"].assign_attrs(history=result.attrs["history"])
-    assert result.attrs == ENSEMBLE.attrs | {"history": "xrecal: mean of the forecast distribution"}
+    has_members = form in ("ensemble", "weighted", "shared")
+    method = {"cell_methods": f"{'member' if has_members else 'realization'}: mean"}
+    told = {"history": "xrecal: mean of the forecast distribution"}
+    assert result.attrs == ENSEMBLE.attrs | method | told
 
 
 def test_history_is_kept():
@@ -174,6 +177,13 @@ def test_other_member_dimensions_are_named():
         found = getattr(forecast.recal, name)(member_dim="m")
         assert found.equals(getattr(ENSEMBLE.recal, name)())
     assert forecast.recal.quantile(0.5, member_dim="m").equals(ENSEMBLE.recal.quantile(0.5))
+
+
+def test_levels_come_in_the_order_asked_for():
+    found = ENSEMBLE.recal.quantile([0.9, 0.1, 0.5])
+    np.testing.assert_array_equal(found["quantile"], [0.9, 0.1, 0.5])
+    for level in (0.1, 0.5, 0.9):
+        np.testing.assert_array_equal(found.sel(quantile=level), ENSEMBLE.recal.quantile(level))
 
 
 def test_levels_and_chunks_that_cannot_be():

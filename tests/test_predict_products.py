@@ -16,6 +16,7 @@ PRODUCTS = {
         lambda model, x: model.exceedance(x, THRESHOLDS),
         lambda x: x.recal.exceedance(THRESHOLDS),
     ),
+    "cdf": (lambda model, x: model.cdf(x, THRESHOLDS), lambda x: x.recal.cdf(THRESHOLDS)),
     "by place": (
         lambda model, x: model.exceedance(x, CLIMATE),
         lambda x: x.recal.exceedance(CLIMATE),
@@ -63,6 +64,20 @@ def test_every_form_lazily_and_bit_equal(form, product):
         lazy = direct(hindcast.chunk(lat=1).recal.fit(TRUTH), forecast.chunk(lon=1))
     xr.testing.assert_identical(lazy.compute(), expected)
     close(direct(model, forecast.chunk(time=3)).compute(), expected)
+
+
+@pytest.mark.parametrize("types", [("f4", "f8"), ("f8", "f4"), ("f4", "f4")])
+@pytest.mark.parametrize("method", ["ckme", "idr", "pool", "pit", "errors"])
+def test_thresholds_are_rounded_as_the_members_that_are_issued(method, types):
+    of_forecast, of_truth = types
+    truth = TRUTH.round(1).astype(of_truth)
+    model = HINDCAST.astype(of_forecast).recal.fit(truth, METHODS[method])
+    new = NEW.astype(of_forecast)
+    thresholds = [279.7, 280.3, 281.1, 282.2]
+    assert np.isin(truth, np.array(thresholds, of_truth)).any()
+    found = model.exceedance(new, thresholds)
+    expected = model.apply(new).recal.exceedance(thresholds).t2m
+    np.testing.assert_allclose(found, expected.transpose(*found.dims), atol=1e-6)
 
 
 def test_single_forecast_and_one_threshold():

@@ -19,6 +19,7 @@ PRODUCTS = {
     "one": lambda x: x.recal.exceedance(281.0),
     "several": lambda x: x.recal.exceedance(THRESHOLDS),
     "by place": lambda x: x.recal.exceedance(BY_PLACE),
+    "cdf": lambda x: x.recal.cdf(THRESHOLDS),
     "members": lambda x: x.recal.members(4, seed=3),
 }
 
@@ -70,6 +71,51 @@ def test_exceedance_of_censored_forecasts_knows_their_bounds():
     members = censored().recal.members(5).t2m
     assert members.min() == 280
     assert members.max() == 283
+
+
+@pytest.mark.parametrize("threshold", [281.0, THRESHOLDS, BY_PLACE])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_cdf_is_the_complement_of_the_exceedance(form, threshold):
+    forecast = FORMS[form](ENSEMBLE)
+    found = array(forecast.recal.cdf(threshold))
+    above = array(forecast.recal.exceedance(threshold))
+    xr.testing.assert_equal(found.rename(None), (1 - above).rename(None))
+    assert found.dims == above.dims
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_cdf_and_quantiles_are_inverse(form):
+    forecast = FORMS[form](ENSEMBLE)
+    levels = np.array([0.0, 0.1, 0.5, 0.77, 0.99])
+    quantiles = array(forecast.recal.quantile(levels))
+    if form == "quantile":  # which is the dimension of its members
+        quantiles = quantiles.rename(quantile="level")
+    along = "level" if form == "quantile" else "quantile"
+    cdf = array(forecast.recal.cdf(quantiles)).transpose(..., along)
+    assert (cdf >= levels - 1e-12).all()
+    below = array(forecast.recal.cdf(quantiles - 1e-6)).transpose(..., along)
+    assert (below[..., 1:] <= levels[1:]).all()
+    grid = array(forecast.recal.cdf(np.arange(270.0, 295.0, 0.1))).transpose(..., "threshold")
+    assert (grid.diff("threshold") >= 0).all()
+    assert grid.min() >= 0
+    assert grid.max() <= 1
+
+
+def test_the_cdf_at_each_point():
+    found = ENSEMBLE.recal.cdf(THRESHOLDS)
+    for point in points(TRUTH):
+        expected = arrays.weighted_cdf(ENSEMBLE.isel(point).to_numpy(), np.array(THRESHOLDS))
+        np.testing.assert_allclose(found.isel(point), expected, atol=1e-15)
+
+
+def test_more_members_than_there_are_repeat_as_often_as_they_weigh():
+    found = ENSEMBLE.recal.members(15).transpose(*TRUTH.dims, "member").to_numpy()
+    expected = np.repeat(np.sort(ENSEMBLE.transpose(*TRUTH.dims, "member"), axis=-1), 3, axis=-1)
+    np.testing.assert_array_equal(np.sort(found, axis=-1), expected)
+    weights = xr.DataArray([0.5, 0.25, 0.25, 0.0, 0.0], dims="member")
+    heavy = xrecal.weighted(ENSEMBLE, weights).recal.members(8).t2m
+    counts = [(heavy == ENSEMBLE.isel(member=i, drop=True)).sum("member") for i in range(4)]
+    assert [int(n.min()) for n in counts] == [int(n.max()) for n in counts] == [4, 2, 2, 0]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -146,8 +192,11 @@ def test_thresholds_by_date():
 
 
 def test_thresholds_that_do_not_fit():
-    with pytest.raises(ValueError, match="units"):
+    match = r"forecast is in K but threshold is in degC; convert first: .*threshold \+ 273"
+    with pytest.raises(ValueError, match=match):
         ENSEMBLE.recal.exceedance(BY_PLACE.assign_attrs(units="degC"))
+    with pytest.raises(ValueError, match=match):
+        ENSEMBLE.recal.cdf(BY_PLACE.assign_attrs(units="degC"))
     with pytest.raises(ValueError, match="labels along 'lat' differ"):
         ENSEMBLE.recal.exceedance(BY_PLACE.assign_coords(lat=[1.0, 2.0]))
     with pytest.raises(ValueError, match=r"threshold\.rename\(member='threshold'\)"):

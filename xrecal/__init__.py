@@ -12,7 +12,7 @@ kernel    distances -> similarities                                    arrays.ke
 ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.lowrank
 simplex   signed weights -> probabilities                              arrays.simplex
 ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
-product   weighted ensembles, quantiles, probabilities, members        predict, ensembles, products
+product   quantiles, probabilities, categories, members                predict, products, categories
 evidence  scores, tests of calibration, comparison of methods           diagnostics, compare
 ========  ==========================================================  =============================
 """

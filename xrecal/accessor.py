@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
-from . import cross_validation, ensembles, products, recalibrate
+from . import categories, cross_validation, ensembles, products, recalibrate
 from .accessor_evidence import Evidence
 from .accessor_fields import Fields
 from .covariates import Given
@@ -17,8 +17,8 @@ from .forms import Labelled
 from .methods import Method
 from .pairing import Observations
 from .pooling import PoolOver
-from .products import Threshold
 from .recalibrator import Recalibrator
+from .thresholds import Edges, Threshold
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
@@ -117,6 +117,14 @@ class _Recal(Evidence[T], Fields[T]):
     def exceedance(self, threshold: Threshold, *, member_dim: Hashable | None = None) -> Labelled:
         """P(Y > threshold) of each forecast; see :func:`xrecal.products.exceedance`."""
         return products.exceedance(self._obj, threshold, member_dim=member_dim)
+
+    def cdf(self, threshold: Threshold, *, member_dim: Hashable | None = None) -> Labelled:
+        """P(Y <= threshold) of each forecast; see :func:`xrecal.products.cdf`."""
+        return products.cdf(self._obj, threshold, member_dim=member_dim)
+
+    def categories(self, edges: Edges, *, member_dim: Hashable | None = None) -> Labelled:
+        """Probabilities of categories; see :func:`xrecal.categories.categories`."""
+        return categories.categories(self._obj, edges, member_dim=member_dim)
 
     def members(self, n: int, *, seed: int = 0, member_dim: Hashable | None = None) -> Labelled:
         """Equally likely members of each forecast; see :func:`xrecal.products.members`."""

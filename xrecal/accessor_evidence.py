@@ -18,7 +18,7 @@ from .diagnostics.summary import Summary
 from .forms import Labelled
 from .methods import Method
 from .pairing import Observations
-from .products import Threshold
+from .thresholds import Threshold
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 

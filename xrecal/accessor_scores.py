@@ -13,7 +13,7 @@ from .diagnostics.cases import Dims
 from .diagnostics.scores import Emphasis
 from .forms import Labelled
 from .pairing import Observations
-from .products import Threshold
+from .thresholds import Edges, Threshold
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
@@ -68,7 +68,7 @@ class Scores(Generic[T]):
     def ranked_probability_score(
         self,
         observations: Observations,
-        edges: Sequence[float] | np.ndarray | xr.DataArray,
+        edges: Edges,
         dim: Dims = None,
         *,
         fair: bool = False,

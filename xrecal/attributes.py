@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .units import same_units
+
+if TYPE_CHECKING:
+    from .forms import Form
 
 
 def describing(attrs: dict[str, Any]) -> dict[str, Any]:
     """Attributes that still hold for a statistic, which has no ancillary variables."""
     return {name: value for name, value in attrs.items() if name != "ancillary_variables"}
+
+
+def probability_attributes(attrs: Mapping[Any, Any], event: str) -> dict[str, Any]:
+    """Attributes of the probability of an event of a variable, which has another quantity and unit.
+
+    ``event`` goes on after the name of the variable. The history stays.
+    """
+    name = attrs.get("long_name", "the variable")
+    kept = {key: value for key, value in attrs.items() if key == "history"}
+    return {"long_name": f"probability that {name} {event}", "units": "1", **kept}
+
+
+def with_cell_method(attrs: Mapping[Any, Any], form: Form, method: str) -> dict[str, Any]:
+    """Attributes of a moment over the members, with the CF cell method added.
+
+    Forms without members have it over ``realization``, a standard name, as components and levels
+    are no axes of the variable.
+    """
+    over = form.member_dim if form.kind in ("ensemble", "weighted") else "realization"
+    before = str(attrs.get("cell_methods", ""))
+    return {**attrs, "cell_methods": f"{before} {over}: {method}".lstrip()}
 
 
 def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:

@@ -68,6 +68,8 @@ def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
     """Fraction of the year of each case, or of the single forecast."""
     dated = [part for part in form.parts.values() if dim in part.dims] or [form.loc]
     season = case_axis(dated[0], dim).season
+    if dated[0].sizes.get(dim) == 0:
+        season = np.zeros(0)  # no date is missing
     if season is None:
         return None
     period = {"period": 1.0}

@@ -16,6 +16,7 @@ from .covariates import Given, period_of
 from .dims import CaseAxis
 from .forms import Form, Labelled
 from .labels import users_stacklevel
+from .levels import level_coordinate, read_levels
 from .methods import Method
 from .pairing import Observations, pair_variables
 from .parallel import run_blockwise, work_on
@@ -76,7 +77,7 @@ def cross_validate(
         observations: uniform on (0, 1) for calibrated predictions. Where a predicted CDF jumps, it
         lies at random within the jump, the same place in every run and at every location.
     q : float or sequence of float
-        Levels of the quantiles in [0, 1].
+        Levels of the quantiles in [0, 1], each once, in any order.
     min_samples : int
         Fits with fewer complete cases predict NaN.
 
@@ -115,7 +116,7 @@ def cross_validate(
         )
         result.attrs = {**attributes_of(form, observed, output), "cross_validation": told}
         if output == "quantile":
-            result = result.assign_coords(quantile=np.atleast_1d(np.asarray(q, np.float64)))
+            result = result.assign_coords(quantile=level_coordinate(read_levels(q)))
             result = result.isel(quantile=0) if np.ndim(q) == 0 else result
         results[name] = result
     what = f"{output} of each case predicted by {method} fitted without it, {told}"
@@ -162,9 +163,7 @@ def predict_unseen(
 def _score(output: str, q: float | Sequence[float] | np.ndarray) -> tuple[Score, int | None]:
     """What is made of predictions, and the size of its last axis if it has one."""
     if output == "quantile":
-        from .arrays.weighted import check_levels
-
-        levels = check_levels(q)
+        levels = read_levels(q)
         return partial(quantiles_from, levels=levels), levels.size
     if output not in get_args(OutputOf):
         raise ValueError(f"output is {output!r}; give one of {list(get_args(OutputOf))}")

@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from .attributes import describing, history_line
+from .attributes import describing, history_line, with_cell_method
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms
 from .labels import require_equal_labels
+from .levels import level_coordinate, read_levels
 from .parallel import require_one_chunk, run_blockwise, work_on
 from .reductions import Reduction, mean_of, quantiles_of, std_of
 from .tasks import NEW_MEMBER, StatisticTask
@@ -143,7 +144,7 @@ def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     DataArray or Dataset
         As the forecast, without the members; lazy if it is.
     """
-    return _statistic(forecast, mean_of, "mean", member_dim)
+    return _moment(forecast, mean_of, "mean", "mean", member_dim)
 
 
 def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
@@ -151,7 +152,7 @@ def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
 
     Parameters and result as for :func:`mean`.
     """
-    return _statistic(forecast, std_of, "standard deviation", member_dim)
+    return _moment(forecast, std_of, "standard_deviation", "standard deviation", member_dim)
 
 
 def quantile(
@@ -167,27 +168,32 @@ def quantile(
     forecast : DataArray or Dataset
         In any of the four forms.
     q : float or sequence of float
-        Levels in [0, 1].
+        Levels in [0, 1], each once, in any order.
     member_dim : hashable, optional
         As for :func:`mean`.
 
     Returns
     -------
     DataArray or Dataset
-        As the forecast, with ``quantile`` in place of the members; without it for one number.
+        As the forecast, with ``quantile`` in place of the members, in the order asked for; without
+        it for one number.
         A quantile is the smallest value whose CDF reaches q.
 
     Raises
     ------
     ValueError
-        If a level is outside [0, 1].
+        If a level is outside [0, 1] or given twice.
     """
-    from .arrays.weighted import check_levels
-
-    levels = check_levels(q)
+    levels = read_levels(q)
     reduction = partial(quantiles_of, levels=levels)
-    result = _statistic(forecast, reduction, "quantiles", member_dim, {"quantile": levels.size})
-    result = result.assign_coords(quantile=levels)
+
+    def one(form: Form) -> xr.DataArray:
+        result = reduce_form(form, reduction, {"quantile": levels.size})
+        return result.assign_attrs(describing(form.loc.attrs))
+
+    result = map_forms(forecast, member_dim, one)
+    result = result.assign_coords(quantile=level_coordinate(levels))
+    result = result.assign_attrs(history_line(result.attrs, _line("quantiles")))
     return result.isel(quantile=0) if np.ndim(q) == 0 else result
 
 
@@ -212,19 +218,21 @@ def task_parts(
     return parts
 
 
-def _statistic(
-    forecast: Labelled,
-    reduction: Reduction,
-    what: str,
-    member_dim: Hashable | None,
-    new: Mapping[Hashable, int] | None = None,
+def _moment(
+    forecast: Labelled, reduction: Reduction, method: str, what: str, member_dim: Hashable | None
 ) -> Labelled:
-    result = map_forms(
-        forecast,
-        member_dim,
-        lambda form: reduce_form(form, reduction, new).assign_attrs(describing(form.loc.attrs)),
-    )
-    return result.assign_attrs(history_line(result.attrs, f"{what} of the forecast distribution"))
+    """A moment of each distribution; ``method`` is the CF cell method."""
+
+    def one(form: Form) -> xr.DataArray:
+        attrs = with_cell_method(describing(form.loc.attrs), form, method)
+        return reduce_form(form, reduction).assign_attrs(attrs)
+
+    result = map_forms(forecast, member_dim, one)
+    return result.assign_attrs(history_line(result.attrs, _line(what)))
+
+
+def _line(what: str) -> str:
+    return f"{what} of the forecast distribution"
 
 
 def map_forms(

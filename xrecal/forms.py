@@ -256,6 +256,15 @@ def _read_bounds(
     return bounds
 
 
+def require_free(form: Form, dim: Hashable) -> None:
+    """Raise ValueError if the forecast has a dimension with the name of one of the results."""
+    if dim in form.dims:
+        raise ValueError(
+            f"the forecast has a dimension {dim!r}, which is that of the result; rename it: "
+            f"forecast.rename({dim}=...)"
+        )
+
+
 def require_distances(form: Form, *, name: str) -> None:
     """Raise ValueError for censored forecasts, whose energy distances have no closed form."""
     if form.kind != "censored":

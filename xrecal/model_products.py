@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 from .covariates import Given
 from .forms import Labelled
@@ -11,9 +14,9 @@ if TYPE_CHECKING:
     from .coherence import Coherence
     from .pairing import Observations
     from .plans import Plan
-    from .products import Threshold
     from .recalibrator import Recalibrator
     from .templates import Template
+    from .thresholds import Threshold
 
 
 class Products:
@@ -29,7 +32,8 @@ class Products:
         forecast : DataArray or Dataset
             As for :meth:`apply`.
         threshold : float, sequence of float or DataArray
-            In the unit of the variable; as for :func:`xrecal.products.exceedance`.
+            In the unit of the variable; as for :func:`xrecal.products.exceedance`, which tells
+            how thresholds may differ by location, date or part of the year.
         covariates
             As for :meth:`apply`.
 
@@ -47,6 +51,79 @@ class Products:
         from .predict_products import exceedance
 
         return exceedance(_model(self), forecast, threshold, covariates)
+
+    def cdf(
+        self, forecast: Labelled, threshold: Threshold, *, covariates: Given = None
+    ) -> Labelled:
+        """``P(Y <= threshold)`` of the recalibrated forecasts, chunk by chunk.
+
+        Parameters
+        ----------
+        forecast, threshold, covariates
+            As for :meth:`exceedance`.
+
+        Returns
+        -------
+        DataArray or Dataset
+            Probabilities in [0, 1], one minus :meth:`exceedance`, not decreasing in the threshold.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`exceedance`.
+        """
+        from .predict_products import cdf
+
+        return cdf(_model(self), forecast, threshold, covariates)
+
+    def categories(
+        self,
+        forecast: Labelled,
+        q: float | Sequence[float] | np.ndarray = (1 / 3, 2 / 3),
+        *,
+        window: float | None = None,
+        covariates: Given = None,
+    ) -> Labelled:
+        """Probabilities of categories of the calibration climatology, chunk by chunk.
+
+        Parameters
+        ----------
+        forecast : DataArray or Dataset
+            As for :meth:`apply`.
+        q : float or sequence of float
+            Levels between the categories, increasing, ends excluded; terciles if not given.
+        window : float, optional
+            Width in days of the part of the year around each forecast's date whose observations
+            make up the climatology; all cases do if not given. Needed where cases are of several
+            seasons, not with one start date a year.
+        covariates
+            As for :meth:`apply`.
+
+        Returns
+        -------
+        DataArray or Dataset
+            Probabilities >= 0 that sum to one, with ``category`` in place of the members: of
+            below_normal, normal and above_normal for terciles. Coordinates ``lower_edge`` and
+            ``upper_edge`` (NAME_lower_edge, ... in a Dataset): a value y is in the category if
+            ``lower_edge < y <= upper_edge``. NaN where the forecast or the fit is missing, or no
+            case lies within the window.
+
+        Raises
+        ------
+        ValueError
+            If levels are no such, the window needs dates that are not known, or as for
+            :meth:`apply`.
+
+        Notes
+        -----
+        Edges are quantiles of the observations that the fit has used, at each location: the
+        smallest observation with a share of at least q at or below it. All count equally, whatever
+        the method's half-life; those of a pooled fit are of the pooled cases. Where many
+        observations are equal (no rain) edges may be too, with probability 0 between them.
+        """
+        from .predict_categories import categories
+
+        return categories(_model(self), forecast, q, window, covariates)
 
     def members(
         self,
@@ -83,6 +160,8 @@ class Products:
         DataArray or Dataset
             A plain ensemble of n members. With ``"schaake"`` and ``"dates"`` the coordinate
             ``calibration_<dim>`` says which past date each member follows, or is.
+            A plain ensemble of n members: quantiles at the levels (i - ½)/n, several of them equal
+            where the distribution has fewer points; see :func:`xrecal.products.members`.
 
         Raises
         ------

@@ -54,15 +54,19 @@ def run_blockwise(
     Dask that fails raises :class:`TaskError`, which says where ``what`` failed.
     """
     new = {d for dims in out for d in dims}
-    options: dict[str, Any] = {"input_core_dims": core, "output_core_dims": out, "join": "exact"}
+    options: dict[str, Any] = {
+        "input_core_dims": core,
+        "output_core_dims": out,
+        "join": "exact",
+        "keep_attrs": "override",  # which keeps those of coordinates
+    }
     known = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
     inside = {d for dims in (*core, *out) for d in dims}
     if 0 in (n for d, n in known.items() if d not in inside):
         nothing = _Nothing(
             [len(dims) for dims in core], [[known[d] for d in o] for o in out], dtypes
         )
-        result = xr.apply_ufunc(nothing, *args, **options, dask="allowed", keep_attrs=False)
-        return result if isinstance(result, tuple) else (result,)
+        return _bare(xr.apply_ufunc(nothing, *args, **options, dask="allowed"))
     places = _places(args, core) if any(arg.chunks is not None for arg in args) else {}
     result = xr.apply_ufunc(
         _Task(function, what, tuple(places)),
@@ -72,9 +76,16 @@ def run_blockwise(
         dask="parallelized",
         output_dtypes=list(dtypes),
         dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
-        keep_attrs=False,
     )
-    return result if isinstance(result, tuple) else (result,)
+    return _bare(result)
+
+
+def _bare(result: Any) -> tuple[xr.DataArray, ...]:
+    """Results without the attributes of the arguments, which mean something else."""
+    results = result if isinstance(result, tuple) else (result,)
+    for array in results:
+        array.attrs = {}
+    return results
 
 
 def total_blockwise(

@@ -13,6 +13,7 @@ from .attributes import describing, history_line
 from .covariates import Given, read_covariates
 from .ensembles import task_parts
 from .forms import Form, Labelled
+from .levels import level_coordinate, read_levels
 from .matching import (
     check_periods,
     match_variables,
@@ -132,9 +133,7 @@ def quantile(
     covariates: Given = None,
 ) -> Labelled:
     """Quantiles of recalibrated forecasts; see :meth:`Recalibrator.quantile`."""
-    from .arrays.weighted import check_levels
-
-    levels = check_levels(q)
+    levels = read_levels(q)
 
     def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
         (values,) = run_on_forecasts(
@@ -145,7 +144,8 @@ def quantile(
             {"quantile": levels.size},
             covariates=covariates,
         )
-        values = values.assign_coords(quantile=levels).assign_attrs(issued_attributes(form, fitted))
+        values = values.assign_coords(quantile=level_coordinate(levels))
+        values = values.assign_attrs(issued_attributes(form, fitted))
         return values.isel(quantile=0) if np.ndim(q) == 0 else values
 
     note = f"quantiles after recalibration by {model.method}"
@@ -156,7 +156,8 @@ def quantile(
 def issued_attributes(form: Form, fitted: FittedVariable) -> dict[str, Any]:
     """Attributes of the forecast, with the units of the observations that the fit has learned."""
     units = {k: v for k, v in fitted.attrs.items() if k == "units"}
-    return describing({**fitted.attrs, **form.loc.attrs, **units})
+    learned = {k: v for k, v in fitted.attrs.items() if k != "history"}  # which is the hindcast's
+    return describing({**learned, **form.loc.attrs, **units})
 
 
 def map_variables(

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy.typing as npt
 import xarray as xr
 
-from .attributes import history_line
+from .attributes import history_line, probability_attributes, with_cell_method
 from .covariates import Given
 from .forms import Form, Labelled
 from .predict import issued_attributes, map_variables, run_on_forecasts
-from .products import (
-    Threshold,
-    check_count,
-    drawn,
-    members_line,
-    numbers_of,
-    read_thresholds,
-)
-from .reductions import Reduction, exceedance_of, mean_of, std_of
+from .products import CDF, EXCEEDANCE, EventKind, check_count, drawn, members_line, numbers_of
+from .reductions import Reduction, mean_of, std_of
+from .thresholds import Threshold, read_thresholds
 
 if TYPE_CHECKING:
     from .recalibrator import FittedVariable, Recalibrator
@@ -29,25 +24,54 @@ def exceedance(
     model: Recalibrator, forecast: Labelled, threshold: Threshold, covariates: Given = None
 ) -> Labelled:
     """Probabilities of recalibrated forecasts; see :meth:`xrecal.Recalibrator.exceedance`."""
+    return _of_events(model, forecast, threshold, covariates, EXCEEDANCE)
+
+
+def cdf(
+    model: Recalibrator, forecast: Labelled, threshold: Threshold, covariates: Given = None
+) -> Labelled:
+    """CDF of recalibrated forecasts; see :meth:`xrecal.Recalibrator.cdf`."""
+    return _of_events(model, forecast, threshold, covariates, CDF)
+
+
+def _of_events(
+    model: Recalibrator,
+    forecast: Labelled,
+    threshold: Threshold,
+    covariates: Given,
+    kind: EventKind,
+) -> Labelled:
+    """Probabilities of events of one kind."""
 
     def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
-        types = form.loc.dtype, fitted.state["observations"].dtype
-        wanted = read_thresholds(threshold, form, min(types, key=lambda dtype: dtype.itemsize))
+        wanted = read_thresholds(threshold, form, type_of_thresholds(form, fitted), fitted.dim)
         (values,) = run_on_forecasts(
             form,
             fitted,
-            exceedance_of,
+            kind.reduction,
             [(wanted.dim,)],
             {wanted.dim: wanted.values.sizes[wanted.dim]},
             extras=[wanted.values],
             covariates=covariates,
         )
-        return wanted.label(values, issued_attributes(form, fitted))
+        described = probability_attributes(issued_attributes(form, fitted), kind.event)
+        return wanted.label(values).assign_attrs(described)
 
     result = map_variables(model, forecast, one)
     if isinstance(result, xr.DataArray):
-        result = result.rename("exceedance")
-    return _with_history(result, f"probability of exceeding a threshold after {model.method}")
+        result = result.rename(kind.name)
+    return with_history(result, f"{kind.line} after {model.method}")
+
+
+def type_of_thresholds(form: Form, fitted: FittedVariable) -> npt.DTypeLike:
+    """Floating type that thresholds are rounded to: that of the members they are compared with.
+
+    Members that are not the observations themselves are as precise as the coarser input.
+    """
+    observed = fitted.state["observations"].dtype
+    if fitted.method.shares_members:
+        return observed
+    return min(form.loc.dtype, observed, key=lambda dtype: dtype.itemsize)
 
 
 def members(
@@ -80,29 +104,35 @@ def members(
         return values.assign_attrs(issued_attributes(form, fitted))
 
     line = f"{members_line(n, seed)}, after recalibration by {model.method}"
-    return _with_history(map_variables(model, forecast, one), line)
+    return with_history(map_variables(model, forecast, one), line)
 
 
 def mean(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> Labelled:
     """Means of recalibrated forecasts; see :meth:`xrecal.Recalibrator.mean`."""
-    return _statistic(model, forecast, mean_of, "mean", covariates)
+    return _moment(model, forecast, mean_of, "mean", "mean", covariates)
 
 
 def std(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> Labelled:
     """Spreads of recalibrated forecasts; see :meth:`xrecal.Recalibrator.std`."""
-    return _statistic(model, forecast, std_of, "standard deviation", covariates)
+    return _moment(model, forecast, std_of, "standard_deviation", "standard deviation", covariates)
 
 
-def _statistic(
-    model: Recalibrator, forecast: Labelled, reduction: Reduction, what: str, covariates: Given
+def _moment(
+    model: Recalibrator,
+    forecast: Labelled,
+    reduction: Reduction,
+    method: str,
+    what: str,
+    covariates: Given,
 ) -> Labelled:
     def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
         (values,) = run_on_forecasts(form, fitted, reduction, [()], covariates=covariates)
-        return values.assign_attrs(issued_attributes(form, fitted))
+        return values.assign_attrs(with_cell_method(issued_attributes(form, fitted), form, method))
 
     result = map_variables(model, forecast, one)
-    return _with_history(result, f"{what} after recalibration by {model.method}")
+    return with_history(result, f"{what} after recalibration by {model.method}")
 
 
-def _with_history(result: Labelled, line: str) -> Labelled:
+def with_history(result: Labelled, line: str) -> Labelled:
+    """Result whose history has a line more."""
     return result.assign_attrs(history_line(result.attrs, line))

@@ -1,30 +1,21 @@
-"""Probabilities of exceeding a threshold, and equally likely members, of forecasts of any form."""
+"""Probabilities of thresholds, and equally likely members, of forecasts of any form."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from .attributes import describing, history_line
+from .attributes import describing, history_line, probability_attributes
 from .dims import CALIBRATION, candidates
 from .ensembles import map_forms, reduce_form
 from .forms import Form, Labelled
-from .labels import require_equal_labels
 from .methods.base import equal_mass_levels, is_whole
-from .parallel import require_one_chunk
-from .reductions import Reduction, exceedance_of, members_of
-from .units import check_units
-
-Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
-"""One number, several, or values that differ from place to place."""
-
-THRESHOLD = "threshold"
-"""Dimension of several thresholds."""
+from .reductions import Reduction, cdf_of, exceedance_of, members_of
+from .thresholds import Threshold, read_thresholds
 
 
 def exceedance(
@@ -38,7 +29,9 @@ def exceedance(
         In any of the four forms.
     threshold : float, sequence of float or DataArray
         In the unit of the variable. A DataArray may have dimensions of the forecast other than
-        the members (thresholds by location, or by date), and one new one.
+        the members (thresholds by location, or by date), and one new one. Dimensions ``month``
+        (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON) are looked up at the date
+        at which each forecast is valid: ``valid_time``, else that of the case.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -52,7 +45,8 @@ def exceedance(
     Raises
     ------
     ValueError
-        If dimensions, labels or units of the threshold do not fit.
+        If dimensions, labels or units of the threshold do not fit, or it differs by season and
+        forecasts have no dates, or none of its labels is theirs.
     TypeError
         If it holds no numbers.
 
@@ -60,17 +54,67 @@ def exceedance(
     -----
     Thresholds are compared in the floating type of the variable: no float32 member 0.1 exceeds 0.1.
     """
+    return _of_events(forecast, threshold, member_dim, EXCEEDANCE)
+
+
+def cdf(
+    forecast: Labelled, threshold: Threshold, *, member_dim: Hashable | None = None
+) -> Labelled:
+    """``P(Y <= threshold)`` of each forecast distribution: its cumulative distribution function.
+
+    Parameters
+    ----------
+    forecast, threshold, member_dim
+        As for :func:`exceedance`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Probabilities in [0, 1], one minus :func:`exceedance`, not decreasing in the threshold; at
+        the quantile of level q at least q, up to rounding.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`exceedance`.
+    """
+    return _of_events(forecast, threshold, member_dim, CDF)
+
+
+class EventKind(NamedTuple):
+    """A kind of events that thresholds define, and their names in results."""
+
+    name: str
+    reduction: Reduction
+    event: str
+    """After the name of the variable."""
+    line: str
+    """For the history."""
+
+
+EXCEEDANCE = EventKind(
+    "exceedance", exceedance_of, "exceeds the threshold", "probability of exceeding a threshold"
+)
+CDF = EventKind(
+    "cdf", cdf_of, "does not exceed the threshold", "probability of not exceeding a threshold"
+)
+
+
+def _of_events(
+    forecast: Labelled, threshold: Threshold, member_dim: Hashable | None, kind: EventKind
+) -> Labelled:
+    """Probabilities of events of one kind."""
 
     def one(form: Form) -> xr.DataArray:
         wanted = read_thresholds(threshold, form, form.loc.dtype)
         new = {wanted.dim: wanted.values.sizes[wanted.dim]}
-        result = reduce_form(form, exceedance_of, new, [wanted.values])
-        return wanted.label(result, form.loc.attrs)
+        result = wanted.label(reduce_form(form, kind.reduction, new, [wanted.values]))
+        return result.assign_attrs(probability_attributes(form.loc.attrs, kind.event))
 
     result = map_forms(forecast, member_dim, one)
     if isinstance(result, xr.DataArray):
-        result = result.rename("exceedance")
-    return result.assign_attrs(history_line(result.attrs, "probability of exceeding a threshold"))
+        result = result.rename(kind.name)
+    return result.assign_attrs(history_line(result.attrs, kind.line))
 
 
 def members(
@@ -83,7 +127,7 @@ def members(
     forecast : DataArray or Dataset
         In any of the four forms.
     n : int
-        How many, at least 1.
+        How many, at least 1; see Notes for more than the distribution can tell apart.
     seed : int
         Of the order of the members. Another one gives the same members in another order.
     member_dim : hashable, optional
@@ -102,7 +146,9 @@ def members(
 
     Notes
     -----
-    Quantiles at the levels (i - ½)/n, which represent the distribution best for their number. Each
+    Quantiles at the levels (i - ½)/n, which represent the distribution best for their number. A
+    plain ensemble of m members, or a weighted one, has no more than its members: of more, several
+    are equal, each as often as its weight says (n / m times where that is whole). Each
     location and case has them in an order of its own, drawn by its position: rank k here says
     nothing of rank k elsewhere, so fields of one member are not coherent in space or time.
     """
@@ -116,89 +162,6 @@ def members(
 
     result = map_forms(forecast, member_dim, one)
     return result.assign_attrs(history_line(result.attrs, members_line(n, seed)))
-
-
-class Thresholds(NamedTuple):
-    """Thresholds as tasks take them."""
-
-    values: xr.DataArray
-    """Over dimensions of the forecast, and ``dim`` last."""
-    dim: Hashable
-    """Dimension of the thresholds in the result."""
-    coords: Mapping[Hashable, Any]
-    """Of that dimension, or of the scalar that it was."""
-    several: bool
-    """Whether the dimension stays."""
-
-    def label(self, result: xr.DataArray, attrs: Mapping[Any, Any]) -> xr.DataArray:
-        """Coordinates and attributes of probabilities, from those of the variable."""
-        if not self.several:
-            result = result.isel({self.dim: 0})
-        name = attrs.get("long_name", "the variable")
-        described = {"long_name": f"probability that {name} exceeds the threshold", "units": "1"}
-        return result.assign_coords(self.coords).assign_attrs(described)
-
-
-def read_thresholds(threshold: Threshold, form: Form, dtype: npt.DTypeLike) -> Thresholds:
-    """Check thresholds against a forecast, and bring them to a floating type."""
-    units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
-    if not isinstance(threshold, xr.DataArray):
-        numbers = _numbers(threshold)
-        if THRESHOLD in (*form.dims, form.member_dim_of_results):
-            raise ValueError(
-                f"the forecast has a dimension {THRESHOLD!r}, which is that of the result; rename "
-                f"it: forecast.rename({THRESHOLD}=...)"
-            )
-        label = numbers if numbers.ndim else numbers[()]
-        dims = (THRESHOLD,) if numbers.ndim else ()
-        coords: dict[Hashable, Any] = {THRESHOLD: (dims, label, units)}
-        values = xr.DataArray(np.atleast_1d(numbers).astype(dtype), dims=[THRESHOLD])
-        return Thresholds(values, THRESHOLD, coords, numbers.ndim > 0)
-    if threshold.dtype.kind not in "iuf":
-        raise TypeError(f"threshold must hold numbers, got {threshold.dtype}")
-    check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))
-    new = _new_dim(threshold, form)
-    for dim in (d for d in threshold.dims if d in form.dims):
-        whole = next(part for part in form.parts.values() if dim in part.dims)
-        require_equal_labels(whole, threshold, dim, names=("forecast", "threshold"))
-    kept = [d for d in threshold.dims if d != new and d in threshold.indexes]
-    values = threshold.drop_vars([c for c in threshold.coords if c not in kept]).astype(dtype)
-    if new is None:
-        return Thresholds(values.expand_dims(THRESHOLD, -1), THRESHOLD, {}, False)
-    require_one_chunk(threshold, (new,), name="threshold")
-    coords = {c: v.variable for c, v in threshold.coords.items() if v.dims == (new,)}
-    return Thresholds(values.transpose(..., new), new, coords, True)
-
-
-def _numbers(threshold: object) -> npt.NDArray[np.float64]:
-    """A number, or several along one axis."""
-    try:
-        numbers = np.asarray(threshold, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"threshold must be a number, a list of numbers or a DataArray, got {threshold!r:.60}"
-        ) from None
-    if numbers.ndim > 1:
-        raise ValueError(
-            f"threshold has shape {numbers.shape}; name its dimensions with a DataArray"
-        )
-    return numbers
-
-
-def _new_dim(threshold: xr.DataArray, form: Form) -> Hashable | None:
-    """The dimension of a threshold that the forecast lacks, if there is one."""
-    if form.member_dim in threshold.dims:
-        raise ValueError(
-            f"threshold has the dimension {form.member_dim!r} of the forecast's members; rename "
-            f"it: threshold.rename({form.member_dim}={THRESHOLD!r})"
-        )
-    new = [d for d in threshold.dims if d not in form.dims]
-    if len(new) > 1:
-        raise ValueError(
-            f"threshold has the dimensions {new} that the forecast lacks, which has "
-            f"{list(form.dims)}; one of them may be new: select or stack"
-        )
-    return new[0] if new else None
 
 
 def numbers_of(form: Form, dim: Hashable | None) -> list[xr.DataArray]:

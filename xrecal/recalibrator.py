@@ -231,7 +231,7 @@ class Recalibrator(Products):
         forecast : DataArray or Dataset
             As for :meth:`apply`.
         q : float or sequence of float
-            Levels in [0, 1].
+            Levels in [0, 1], each once, in any order.
         covariates
             As for :meth:`apply`.
 
@@ -244,7 +244,7 @@ class Recalibrator(Products):
         Raises
         ------
         ValueError
-            If a level is outside [0, 1], or as for :meth:`apply`.
+            If a level is outside [0, 1] or given twice, or as for :meth:`apply`.
         """
         from .predict import quantile
 

@@ -88,6 +88,18 @@ def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[F
     return (distribution.exceedance(thresholds),)
 
 
+def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k) of at most thresholds (L, T, k)."""
+    return (1.0 - distribution.exceedance(thresholds),)
+
+
+def categories_of(distribution: Distribution, edges: FloatArray) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k + 1) of the categories between edges (L, T, k)."""
+    from .arrays.categories import category_probabilities
+
+    return (category_probabilities(distribution.exceedance(edges), edges),)
+
+
 def members_of(
     distribution: Distribution, cases: IntArray, *places: IntArray, levels: FloatArray, seed: int
 ) -> tuple[FloatArray, ...]:

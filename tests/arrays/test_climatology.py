@@ -4,7 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from xrecal.arrays import climatology_weights, features, in_window
+from xrecal.arrays import (
+    climatology_quantiles,
+    climatology_weights,
+    features,
+    in_window,
+    weighted_quantile,
+)
 
 from .ckme_reference import weights_of_features
 
@@ -149,3 +155,43 @@ def test_inputs_stay_unchanged_and_float32_works(rng):
     assert found.dtype == np.float64
     weights = climatology_weights(observations, 2, features=of, new_features=new)
     assert weights.dtype == np.float64
+
+
+# quantiles ----------------------------------------------------------------------------------------
+
+
+def test_quantiles_are_those_of_the_known_observations():
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(2, 3, 30))
+    y[0, 0, :10] = np.nan
+    y[1, 2] = np.nan
+    found = climatology_quantiles(y, np.array([0.8, 1 / 3]))
+    assert found.shape == (2, 3, 2)
+    for place in np.ndindex(2, 3):
+        known = y[place][~np.isnan(y[place])]
+        if known.size:
+            expected = np.quantile(known, [0.8, 1 / 3], method="inverted_cdf")
+            np.testing.assert_array_equal(found[place], expected)
+        else:
+            assert np.isnan(found[place]).all()
+
+
+def test_quantiles_in_a_window_around_each_date():
+    rng = np.random.default_rng(2)
+    y, season = rng.normal(size=(4, 40)), rng.uniform(size=40)
+    dates = np.array([0.01, 0.5, 0.98])
+    options = {"season": season, "new_season": dates, "window": 60.0}
+    found = climatology_quantiles(y, np.array([0.25, 0.5]), **options)
+    equal = np.full((4, 3, 40), 1 / 40)
+    whole = np.broadcast_to(season, (4, 40)), np.broadcast_to(dates, (4, 3))
+    weights = in_window(equal, *whole, 60.0)
+    assert 0 < (weights[0, 0] > 0).sum() < 40
+    expected = weighted_quantile(y, np.array([0.25, 0.5]), weights)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_no_observation_in_the_window():
+    y, season = np.ones((1, 3)), np.array([0.1, 0.11, 0.12])
+    options = {"season": season, "new_season": np.array([0.11, 0.6]), "window": 10.0}
+    found = climatology_quantiles(y, np.array([0.5]), **options)
+    np.testing.assert_array_equal(found, [[[1.0], [np.nan]]])

@@ -24,6 +24,7 @@ weights            fitted embedding + new forecasts -> weighted ensembles
 simplex            signed weights -> probabilities
 pool               held-out forecasts of several methods -> weights of their mixture
 weighted           probabilities + members -> statistics of a weighted ensemble
+categories         probabilities of exceeding edges -> of the categories between them
 draws              random numbers that depend on seed, location and case alone
 members            equally likely members in a random order
 reordering         ... in the order of a template, so that places belong together
@@ -115,6 +116,8 @@ _HOME = {
     "censored_normal_exceedance": "censored",
     "censored_normal_mean_std": "censored",
     "censored_normal_quantile": "censored",
+    "category_probabilities": "categories",
+    "climatology_quantiles": "climatology",
     "climatology_weights": "climatology",
     "in_window": "climatology",
     "fit_index": "idr",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
 from .covariates import Features, feature_weights
+from .weighted import weighted_quantile
 
 DAYS_PER_YEAR = 365.25
 
@@ -70,9 +74,57 @@ def in_window(
     array of float64, shape (L, T, n)
         Weights that sum to one; NaN where no case lies in the window.
     """
-    apart = np.abs(new_season[:, :, np.newaxis] - season[:, np.newaxis, :])
-    apart = DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart)  # on the circle of the year
-    return _normalised(np.where(apart <= window / 2, weights, 0.0))
+    near = _within(season[:, np.newaxis, :], new_season[:, :, np.newaxis], window)
+    return _normalised(np.where(near, weights, 0.0))
+
+
+def climatology_quantiles(
+    observations: FloatArray,
+    q: FloatArray,
+    *,
+    season: FloatArray | None = None,
+    new_season: FloatArray | None = None,
+    window: float | None = None,
+) -> FloatArray:
+    """Quantiles of past observations, all or those near in season, which count equally.
+
+    Parameters
+    ----------
+    observations : array of float, shape (..., n)
+        Past observations, NaN where unknown.
+    q : array of float, shape (k,)
+        Levels in [0, 1].
+    season, new_season : array of float, shapes (n,) and (T,), optional
+        Dates of observations and forecasts as fractions of their year, in [0, 1).
+    window : float, optional
+        Width in days of the part of the year around each forecast's date.
+
+    Returns
+    -------
+    array of float64, shape (..., k), or (..., T, k) with a window
+        The smallest observation with a share of at least q at or below it (definition of
+        :func:`weighted_quantile`), in the unit of the observations; NaN where none is known.
+
+    Notes
+    -----
+    O(n log n), with a window for each of T dates.
+    """
+    if window is None or season is None or new_season is None:
+        return weighted_quantile(observations, q)
+    found = np.full((*observations.shape[:-1], new_season.size, np.size(q)), np.nan)
+    for t, date in enumerate(new_season):
+        near = _within(season, date, window)
+        if near.any():
+            found[..., t, :] = weighted_quantile(observations[..., near], q)
+    return found
+
+
+def _within(
+    season: FloatArray, new_season: FloatArray | np.floating[Any], window: float
+) -> npt.NDArray[np.bool_]:
+    """Whether dates are within half the window of others, on the circle of the year."""
+    apart = np.abs(new_season - season)
+    return np.asarray(DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart) <= window / 2)
 
 
 def _normalised(weights: FloatArray) -> FloatArray:

@@ -135,15 +135,6 @@ def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
     return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
 
 
-def require_free(form: Form, dim: Hashable) -> None:
-    """Raise ValueError if the forecast has a dimension with the name of one of the results."""
-    if dim in form.dims:
-        raise ValueError(
-            f"the forecast has a dimension {dim!r}, which is that of the result; rename it: "
-            f"forecast.rename({dim}=...)"
-        )
-
-
 def over_cases(
     function: Callable[..., Any],
     *values: xr.DataArray,

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import xarray as xr
 
-from xrecal.products import Threshold, Thresholds, read_thresholds
-from xrecal.reductions import exceedance_of
+from xrecal.attributes import probability_attributes
+from xrecal.products import EXCEEDANCE
+from xrecal.thresholds import Threshold, Thresholds, read_thresholds
 
 from .cases import Evidence
 
@@ -38,12 +39,12 @@ def read_events(evidence: Evidence, threshold: Threshold) -> Events:
     Thresholds are compared in the floating type of the forecast.
     """
     form = evidence.form
-    wanted = read_thresholds(threshold, form, form.loc.dtype)
+    wanted = read_thresholds(threshold, form, form.loc.dtype, evidence.pairs.dim)
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
-    probability = evidence.reduce(exceedance_of, [wanted.values], new)
+    probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
     observed = evidence.observations
     above = (observed > wanted.values).astype(form.loc.dtype)
     known = observed.notnull() & wanted.values.notnull()
-    name = form.loc.attrs.get("long_name", "the variable")
-    attrs = {"long_name": f"probability that {name} exceeds the threshold", "units": "1"}
+    attrs = probability_attributes(form.loc.attrs, EXCEEDANCE.event)
+    attrs.pop("history", None)  # told for all results together
     return Events(wanted, probability.assign_attrs(attrs), above.where(known))

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.forms import Labelled
+from xrecal.forms import Labelled, require_free
 from xrecal.pairing import Observations
 from xrecal.products import check_seed
 from xrecal.reductions import quantiles_of
@@ -20,7 +20,6 @@ from .cases import (
     counted,
     over_cases,
     read_evidence,
-    require_free,
     stacked,
     task_name,
 )

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.attributes import history_only
-from xrecal.forms import Labelled
+from xrecal.forms import Labelled, require_free
 from xrecal.methods.base import is_whole
 from xrecal.pairing import Observations, pair_cases, pair_variables
 from xrecal.products import check_seed, numbers_of
@@ -23,7 +23,6 @@ from .cases import (
     counted,
     over_cases,
     read_evidence,
-    require_free,
     task_name,
 )
 

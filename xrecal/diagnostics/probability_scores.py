@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled
+from xrecal.levels import level_coordinate, read_levels
 from xrecal.pairing import Observations, pair_cases
-from xrecal.products import Threshold, read_thresholds
 from xrecal.reductions import brier_of, quantile_scores_of
+from xrecal.thresholds import (
+    Edges,
+    Threshold,
+    Thresholds,
+    check_edges,
+    read_edges,
+    read_thresholds,
+)
 
 from .cases import Dims
 from .scores import score_variables
@@ -65,7 +72,8 @@ def brier_score(
     """
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        return _brier(form, observed, threshold, fair)
+        wanted = read_thresholds(threshold, form, form.loc.dtype)
+        return _brier(form, observed, wanted, fair)
 
     return score_variables(
         forecast,
@@ -83,7 +91,7 @@ def brier_score(
 def ranked_probability_score(
     forecast: Labelled,
     observations: Observations,
-    edges: Sequence[float] | np.ndarray | xr.DataArray,
+    edges: Edges,
     dim: Dims = None,
     *,
     fair: bool = False,
@@ -116,20 +124,11 @@ def ranked_probability_score(
     .. [1] Epstein (1969), A scoring system for probability forecasts of ranked categories.
        https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2
     """
-    if not isinstance(edges, xr.DataArray):
-        values = np.asarray(edges, np.float64)
-        if values.ndim != 1 or not values.size or not (np.diff(values) > 0).all():
-            raise ValueError(f"edges must be increasing numbers, got {edges!r:.60}")
+    check_edges(edges)
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        scores = _brier(form, observed, edges, fair)
-        along = [d for d in scores.dims if d not in form.dims]
-        if len(along) != 1:
-            raise ValueError(
-                "edges need a dimension of their own, along which they increase; they have "
-                f"{list(getattr(edges, 'dims', ()))}"
-            )
-        return scores.sum(along, skipna=False)
+        wanted = read_edges(edges, form, form.loc.dtype)
+        return _brier(form, observed, wanted, fair).sum([wanted.dim], skipna=False)
 
     return score_variables(
         forecast,
@@ -159,7 +158,7 @@ def quantile_score(
     forecast, observations, dim, member_dim
         As for :func:`brier_score`.
     q : float or sequence of float
-        Levels in [0, 1].
+        Levels in [0, 1], each once, in any order.
 
     Returns
     -------
@@ -170,22 +169,20 @@ def quantile_score(
     Raises
     ------
     ValueError
-        If a level is outside [0, 1], or dimensions, labels or units do not fit.
+        If a level is outside [0, 1] or given twice, or dimensions, labels or units do not fit.
 
     References
     ----------
     .. [1] Gneiting (2011), Quantiles as optimal point forecasts.
        https://doi.org/10.1016/j.ijforecast.2009.12.015
     """
-    from xrecal.arrays.weighted import check_levels
-
-    levels = check_levels(q)
+    levels = read_levels(q)
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         pairs = pair_cases(form, observed, name="forecast", require_dim=False)
         reduction = partial(quantile_scores_of, levels=levels)
         scores = reduce_form(form, reduction, {"quantile": levels.size}, [pairs.observations])
-        scores = scores.assign_coords(quantile=levels)
+        scores = scores.assign_coords(quantile=level_coordinate(levels))
         return scores.isel(quantile=0) if np.ndim(q) == 0 else scores
 
     return score_variables(
@@ -199,7 +196,7 @@ def quantile_score(
     )
 
 
-def _brier(form: Form, observed: xr.DataArray, threshold: Any, fair: bool) -> xr.DataArray:
+def _brier(form: Form, observed: xr.DataArray, wanted: Thresholds, fair: bool) -> xr.DataArray:
     """Brier score of each case and threshold."""
     if fair and form.kind != "ensemble":
         raise ValueError(
@@ -207,11 +204,10 @@ def _brier(form: Form, observed: xr.DataArray, threshold: Any, fair: bool) -> xr
             f"{form.kind!r}; leave it out"
         )
     pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-    wanted = read_thresholds(threshold, form, form.loc.dtype)
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     observed = pairs.observations.astype(form.loc.dtype, copy=False)
     scores = reduce_form(form, partial(brier_of, fair=fair), new, [observed, wanted.values])
-    return wanted.label(scores, form.loc.attrs)
+    return wanted.label(scores)
 
 
 def _estimator(fair: bool) -> str:

@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.forms import Labelled
+from xrecal.forms import Labelled, require_free
 from xrecal.pairing import Observations
 from xrecal.products import check_seed, numbers_of
 from xrecal.reductions import rank_of
 
-from .cases import Dims, as_dataset, counted, over_cases, read_evidence, require_free, task_name
+from .cases import Dims, as_dataset, counted, over_cases, read_evidence, task_name
 
 RANK = "rank"
 _TEXTS = {

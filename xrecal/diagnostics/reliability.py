@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 
 from xrecal.forms import Labelled
+from xrecal.levels import level_coordinate, read_levels
 from xrecal.pairing import Observations
-from xrecal.products import Threshold
 from xrecal.reductions import quantiles_of
+from xrecal.thresholds import Threshold
 
 from .cases import (
     Dims,
@@ -131,7 +132,7 @@ def quantile_reliability(
     Raises
     ------
     ValueError
-        As for :func:`reliability`, or if a level is not between 0 and 1.
+        As for :func:`reliability`, or if a level is not between 0 and 1 or given twice.
 
     Notes
     -----
@@ -143,15 +144,13 @@ def quantile_reliability(
        calibration, reliability diagrams, and coefficient of determination.
        https://doi.org/10.1214/23-EJS2180
     """
-    from xrecal.arrays.weighted import check_levels
-
-    levels = check_levels(q)
+    levels = read_levels(q)
     if not ((levels > 0) & (levels < 1)).all():
         raise ValueError(f"q must hold levels between 0 and 1, ends excluded, got {levels}")
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     issued = evidence.reduce(
         partial(quantiles_of, levels=levels), new={"quantile": levels.size}
-    ).assign_coords(quantile=levels)
+    ).assign_coords(quantile=level_coordinate(levels))
     dims = evidence.dims
     parts = []
     for i, level in enumerate(levels):  # each has a regression of its own
@@ -167,7 +166,7 @@ def quantile_reliability(
             )
         )
     conditional, *numbers = (
-        stacked(part, "quantile").assign_coords(quantile=levels)
+        stacked(part, "quantile").assign_coords(quantile=level_coordinate(levels))
         for part in zip(*parts, strict=True)
     )
     text = {"long_name": "quantile of the observation", **evidence.units}

@@ -13,8 +13,8 @@ from xrecal.attributes import history_only
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled
 from xrecal.pairing import Observations, pair_cases, pair_variables
-from xrecal.products import Threshold, Thresholds, read_thresholds
 from xrecal.reductions import Reduction, crps_between, crps_of, fair_crps_of, quantile_crps_of
+from xrecal.thresholds import Threshold, Thresholds, read_thresholds
 
 from .cases import Dims, listed, over_cases, told_dims
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.forms import Labelled
+from xrecal.forms import Labelled, require_free
 from xrecal.methods.base import is_whole
 from xrecal.pairing import Observations
 from xrecal.reductions import mean_of, std_of
@@ -20,7 +20,6 @@ from .cases import (
     counted,
     over_cases,
     read_evidence,
-    require_free,
     task_name,
 )
 

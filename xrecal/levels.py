@@ -1,0 +1,44 @@
+"""Levels of quantiles: what may be asked for, and the coordinate that tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from .typing import FloatArray
+
+
+def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
+    """Levels as a float64 array of one axis, in the order asked for.
+
+    Raises
+    ------
+    ValueError
+        If one is outside [0, 1] or there twice.
+    """
+    from .arrays.weighted import check_levels
+
+    levels = check_levels(q)
+    found, counts = np.unique(levels, return_counts=True)
+    if (counts > 1).any():
+        twice = ", ".join(f"{level:g}" for level in found[counts > 1])
+        raise ValueError(f"q holds levels more than once: {twice}; give each level once")
+    return levels
+
+
+def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
+    """Levels between categories; ValueError unless they increase, strictly between 0 and 1."""
+    levels = read_levels(q)
+    inside = ((levels > 0) & (levels < 1)).all()
+    if not levels.size or not inside or not (np.diff(levels) > 0).all():
+        raise ValueError(
+            f"q must hold increasing levels between 0 and 1, ends excluded, got {levels}"
+        )
+    return levels
+
+
+def level_coordinate(levels: FloatArray) -> xr.Variable:
+    """Coordinate of quantiles, described."""
+    return xr.Variable("quantile", levels, {"long_name": "quantile", "units": "1"})

@@ -1,0 +1,165 @@
+"""Values by month, day of the year or season, taken at the valid dates of forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .dims import CALIBRATION, LEAD_NAMES
+from .forms import Form
+
+PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
+         "season": "season=['DJF', 'MAM', 'JJA', 'SON']"}  # fmt: skip
+"""Dimensions by part of the year, as xarray names them, and how to label them."""
+
+
+def at_valid_dates(
+    values: xr.DataArray, form: Form, dim: Hashable | None, *, name: str
+) -> xr.DataArray:
+    """Values of the part of the year in which each forecast is valid.
+
+    Parameters
+    ----------
+    values : DataArray
+        Dimensions ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON) that
+        the forecast lacks are looked up; others stay.
+    form : Form
+        Forecasts.
+    dim : hashable, optional
+        Dimension of their cases; the one with dates if not given.
+    name : str
+        What the user calls the values, for messages.
+
+    Returns
+    -------
+    DataArray
+        Over the dimensions of the dates in place of the part of the year; lazy if the values or
+        the forecasts are.
+
+    Raises
+    ------
+    ValueError
+        If forecasts have no dates, or values no label for one of them.
+    """
+    for part in (d for d in PARTS if d in values.dims and d not in form.dims):
+        dates = _valid_dates(form, dim, part, name)
+        values = take_cases(values, part, _places(values, dates, part, name), form)
+    return values
+
+
+def take_cases(
+    values: xr.DataArray, dim: Hashable, places: xr.DataArray, form: Form
+) -> xr.DataArray:
+    """Values at the places along ``dim`` that belong to each forecast, without labels of ``dim``.
+
+    Cut as the forecasts are, so that a few values repeated for very many cases fill no memory.
+    """
+    along = [c for c, coordinate in values.coords.items() if dim in coordinate.dims]
+    values = values.drop_vars(along)
+    chunks: dict[Hashable, Any] = {}
+    for part in form.parts.values():
+        cut = part.variable.chunksizes  # coordinates may have others
+        chunks |= {d: cut[d] for d in places.dims if d in cut}
+    if not chunks:
+        return values.isel({dim: places})
+    return values.chunk().isel({dim: places}).chunk(chunks)
+
+
+def _places(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) -> xr.DataArray:
+    """Position along ``part`` for each date."""
+    if part not in values.indexes:
+        raise ValueError(
+            f"{name} has no labels along {part!r}, so which is which is not known; add them: "
+            f"{name}.assign_coords({PARTS[part]})"
+        )
+    index = values.indexes[part]
+    if not index.is_unique:
+        raise ValueError(f"labels along {part!r} of {name} must be unique; drop the duplicates")
+    wanted = getattr(dates.dt, part).to_numpy() if dates.size else np.zeros(dates.shape, int)
+    places = index.get_indexer(wanted.reshape(-1)) if dates.size else wanted
+    if (places < 0).any():
+        missing = np.unique(wanted.reshape(-1)[places < 0])
+        raise ValueError(
+            f"{name} has no value for {part} {', '.join(map(str, missing[:6]))}"
+            f"{', ...' if missing.size > 6 else ''}, in which forecasts are valid; it has "
+            f"{', '.join(map(str, index[:12]))}. Give one for each"
+        )
+    return xr.DataArray(places.reshape(dates.shape), dims=dates.dims)
+
+
+def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.DataArray:
+    """Dates at which forecasts are valid: of a valid time, else those of the cases."""
+    coords = {
+        label: coordinate
+        for array in form.parts.values()
+        for label, coordinate in array.coords.items()
+        if form.member_dim not in coordinate.dims
+    }
+    valid = _valid_times(coords)
+    if valid is not None:
+        return _known(valid, str(valid.name))
+    dated = _case_dates(coords, form, dim)
+    if len(dated) != 1:
+        found = f"several, {[d.name for d in dated]}" if dated else "none"
+        raise ValueError(
+            f"{name} differs by {part}, which needs the dates of the forecasts, and found are "
+            f"{found}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
+            f"are wanted for each forecast: {name}.rename({part}='level')"
+        )
+    lead = [label for label in LEAD_NAMES if label in coords or label in form.dims]
+    if lead and not (lead[0] in coords and _is_zero(coords[lead[0]])):
+        raise ValueError(
+            f"{name} differs by {part}, but forecasts have a lead time, {lead[0]!r}, and "
+            f"{dated[0].name!r} may be when they were issued; add when they are valid: "
+            f"forecast.assign_coords(valid_time=...)"
+        )
+    return _known(dated[0], str(dated[0].name))
+
+
+def _valid_times(coords: Mapping[Hashable, xr.DataArray]) -> xr.DataArray | None:
+    """The coordinate that says when forecasts are valid, by name or by CF standard name."""
+    named = [coords["valid_time"]] if "valid_time" in coords else []
+    named += [c for c in coords.values() if c.attrs.get("standard_name") == "time"]
+    return next((c for c in named if _has_dates(c)), None)
+
+
+def _case_dates(
+    coords: Mapping[Hashable, xr.DataArray], form: Form, dim: Hashable | None
+) -> list[xr.DataArray]:
+    """Dates along the dimension of the cases, or of the single forecast."""
+    along = form.dims if dim is None else (dim,)
+    dated = [coords[d] for d in along if d in form.dims and d in coords and _has_dates(coords[d])]
+    usual = [c for c in dated if c.name in CALIBRATION.names]
+    if not dated:
+        single = CALIBRATION.names if dim is None else (dim, *CALIBRATION.names)
+        usual = [coords[d] for d in single if d in coords and not coords[d].dims]
+        return [c for c in usual if _has_dates(c)][:1]
+    return usual if len(usual) == 1 else dated
+
+
+def _has_dates(coordinate: xr.DataArray) -> bool:
+    if coordinate.dtype.kind == "M":
+        return True
+    if coordinate.dtype != object or coordinate.chunks is not None:
+        return coordinate.dtype == object
+    values = coordinate.to_numpy().reshape(-1)
+    return values.size == 0 or hasattr(values[0], "dayofyr")
+
+
+def _is_zero(lead: xr.DataArray) -> bool:
+    return lead.dtype.kind in "iufm" and not bool(lead.astype(np.float64).any())
+
+
+def _known(dates: xr.DataArray, label: str) -> xr.DataArray:
+    """Dates, unless they would have to be computed first or some are missing."""
+    if dates.chunks is not None:
+        raise ValueError(
+            f"the dates in {label!r} are lazy, and thresholds are looked up by them; use "
+            f"forecast.assign_coords({label}=forecast[{label!r}].compute())"
+        )
+    if bool(dates.isnull().any()):
+        raise ValueError(f"some dates in {label!r} are missing; drop those cases or fill them in")
+    return dates
