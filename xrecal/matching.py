@@ -72,8 +72,25 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         )
     for part in form.parts.values():
         require_one_chunk(part, (form.member_dim,), name=name)
+        _require_known_leads(part, fitted, name=name)
         for location in (d for d in fitted.locations if d in part.dims):
             require_equal_labels(fitted.state, part, location, names=("model.state", name))
+
+
+def _require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
+    """Raise ValueError for leads without a fit."""
+    lead = None if fitted.leads is None else fitted.leads.dim
+    if lead not in part.indexes or lead not in fitted.state.indexes:
+        return
+    given, known = part.indexes[lead], fitted.state.indexes[lead]
+    unknown = given[~given.isin(known)]
+    if unknown.size:
+        more = ", ..." if unknown.size > 6 else ""
+        raise ValueError(
+            f"{name} has {unknown.size} of {given.size} leads along {lead!r} that the model was "
+            f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}; it was fitted on {known[0]} "
+            f"to {known[-1]}: select those, {name}.sel({lead}=model.state[{lead!r}]), or fit on all"
+        )
 
 
 def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:

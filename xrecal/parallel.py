@@ -74,7 +74,20 @@ def run_blockwise(
         dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
         keep_attrs=False,
     )
-    return result if isinstance(result, tuple) else (result,)
+    results = result if isinstance(result, tuple) else (result,)
+    return tuple(_with_described_labels(found, args) for found in results)
+
+
+def _with_described_labels(result: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArray:
+    """The result with the attributes of its labels, such as the unit of leads, from the inputs."""
+    attrs = {
+        d: c.attrs for arg in reversed(args) for d, c in arg.coords.items() if d in arg.indexes
+    }
+    result = result.copy(deep=False)  # whose coordinates may be those of an input
+    for d in result.indexes:
+        if not result.coords[d].attrs:
+            result.coords[d].attrs = dict(attrs.get(d, {}))
+    return result
 
 
 class _Nothing:

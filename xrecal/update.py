@@ -86,6 +86,7 @@ def _update_variable(
         n_matched=fitted.n_matched + pairs.n_matched,
         n_forecasts=fitted.n_forecasts + n_added,
         n_added=fitted.n_added + n_added,
+        leads=None if fitted.leads is None else fitted.leads.plus(pairs.leads),
         state=state.assign_coords(labels),
     )
 
