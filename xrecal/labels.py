@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 
@@ -60,7 +60,7 @@ def match_labels(
     return found, matched
 
 
-def require_unique(index: pd.Index, dim: Hashable, owner: str) -> None:
+def require_unique(index: Any, dim: Hashable, owner: str) -> None:
     """Raise ValueError if a label along a dimension stands there twice."""
     if not index.is_unique:
         twice = index[index.duplicated()][0]

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import xarray as xr
 
 from .dims import LEAD, candidates
@@ -97,13 +96,14 @@ class Leads:
         starts = starts[:, np.newaxis]
         if starts.dtype.kind in "iu":
             if self.unit == "year":
-                return starts + values // 12
+                return np.asarray(starts + values // 12)
             whole = self.kind == "number" and self.values.dtype.kind in "iu"
-            return starts + values if whole else None
+            return np.asarray(starts + values) if whole else None
         if self.kind == "number":
             return None
         if starts.dtype.kind == "M":
-            return starts + values if self.kind == "span" else _months_after(starts, values)
+            whole_months = self.kind == "month"
+            return _months_after(starts, values) if whole_months else np.asarray(starts + values)
         if self.kind == "span":
             return np.asarray(starts + values.astype("timedelta64[us]").astype(object))
         return np.asarray(np.frompyfunc(_calendar_months_after, 2, 1)(starts, values))
@@ -162,9 +162,8 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
 
 def days_of(lengths: xr.DataArray) -> xr.DataArray:
     """Lengths of time as numbers of days."""
-    return (lengths / pd.Timedelta(1, "D").to_timedelta64()).assign_attrs(
-        {**lengths.attrs, "units": "days"}
-    )
+    days = lengths.copy(data=lengths.data / np.timedelta64(1, "D"))
+    return days.assign_attrs(units="days")
 
 
 def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:

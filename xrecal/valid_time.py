@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from .dims import CALIBRATION, candidates, case_axis
@@ -139,7 +139,7 @@ def _is_cftime(values: Dates) -> bool:
     return values.dtype == object and values.size > 0 and hasattr(values.flat[0], "calendar")
 
 
-def calendar_of(values: Dates | pd.Index) -> str | None:
+def calendar_of(values: Any) -> str | None:
     """How dates count: "datetime64", or the calendar of cftime objects; None for no dates."""
     if values.dtype.kind == "M":
         return "datetime64"

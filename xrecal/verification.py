@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import xarray as xr
 
 from .labels import require_unique, users_stacklevel
@@ -61,7 +60,7 @@ def look_up(
     valid = valid_times(forecasts, dim, lead, name=name)
     wanted = valid.to_numpy()
     _require_same_calendar(wanted, known, time, name=name)
-    place = np.asarray(known.get_indexer(pd.Index(wanted.ravel()))).reshape(wanted.shape)
+    place = np.asarray(known.get_indexer(wanted.ravel())).reshape(wanted.shape)
     counts = (place >= 0).reshape(-1, wanted.shape[-1]).sum(0)
     _require_matches(int(counts.sum()), wanted, known, time, name=name)
     found = _taken(observations, forecasts, time, place, valid.dims)
@@ -78,14 +77,17 @@ def _taken(
 ) -> xr.DataArray:
     """Observations at positions over ``dims``, -1 for none."""
     bare = observations.drop_vars([c for c in observations.coords if c not in observations.indexes])
-    chunks: dict[Hashable, Any] = bare.variable.chunksizes
-    if len(chunks.get(time, ())) > 1:  # whole in time, all locations may be too much for memory
+    if (
+        len(bare.variable.chunksizes.get(time, ())) > 1
+    ):  # whole in time, all locations may be too much for memory
         of_forecasts = forecasts.variable.chunksizes
-        others = {d: of_forecasts.get(d, "auto") for d in bare.dims if d != time}
+        others: dict[Hashable, Any] = {
+            d: of_forecasts.get(d, "auto") for d in bare.dims if d != time
+        }
         bare = bare.chunk({**others, time: -1})
     (found,) = run_blockwise(
         _TakeTask(place),
-        bare.drop_vars(time).rename({time: OBSERVED_AT}),
+        bare.drop_vars([time]).rename({time: OBSERVED_AT}),
         core=[(OBSERVED_AT,)],
         out=[dims],
         dtypes=[observations.dtype],
@@ -108,7 +110,7 @@ class _TakeTask:
 
 
 def _require_matches(
-    matched: int, wanted: npt.NDArray[Any], known: pd.Index, time: Hashable, *, name: str
+    matched: int, wanted: npt.NDArray[Any], known: Any, time: Hashable, *, name: str
 ) -> None:
     """Raise ValueError if no valid time has an observation, warn if less than half have one."""
     if matched == 0:
@@ -125,11 +127,12 @@ def _require_matches(
 
 
 def _first(dates: Any) -> str:
-    return ", ".join(str(date).removesuffix(".000000000") for date in dates[:3]) or "none"
+    texts = (str(date).replace("T", " ").partition(".")[0] for date in dates[:3])
+    return ", ".join(text.removesuffix(" 00:00:00") for text in texts) or "none"
 
 
 def _require_same_calendar(
-    wanted: npt.NDArray[Any], known: pd.Index, time: Hashable, *, name: str
+    wanted: npt.NDArray[Any], known: Any, time: Hashable, *, name: str
 ) -> None:
     """Raise ValueError unless valid times and labels of observations are of one kind."""
     if not known.size:
@@ -149,7 +152,7 @@ def _require_same_calendar(
             f"use_cftime={not dates}{on})"
         )
     raise ValueError(
-        f"valid times of {name} are {mine or type(wanted.flat[0]).__name__} (first: "
+        f"valid times of {name} are {mine or wanted.dtype} (first: "
         f"{_first(wanted.ravel()[:1])}), but labels of observations along {time!r} are "
-        f"{theirs or type(known[0]).__name__} (first: {_first(known[:1])}); {remedy}"
+        f"{theirs or known.dtype} (first: {_first(known[:1])}); {remedy}"
     )
