@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import xrecal
+from tests.cli.files import succeed
 from tests.marks import forbid_compute
 from tests.test_verification import AT_LEADS, HINDCAST, LEADS, OBSERVED, STARTS, TIMES, N, hindcast
 from xrecal.dims import case_axis
@@ -108,6 +109,18 @@ def test_products_keep_the_units_of_the_leads():
     assert fit().quantile(NEW, Q).lead.attrs == {"units": "days"}
 
 
+def test_files_with_starts_and_lengths_of_time(tmp_path):
+    lengths = HINDCAST.assign_coords(lead=np.array(LEADS, "m8[D]").astype("m8[ns]"))
+    hindcast_path, observed_path = tmp_path / "hindcast.nc", tmp_path / "observed.nc"
+    lengths.to_dataset(name="t2m").to_netcdf(hindcast_path)
+    OBSERVED.to_dataset(name="t2m").to_netcdf(observed_path)
+    succeed("fit", hindcast_path, observed_path, tmp_path / "model.nc", "--method", "emos")
+    model = xrecal.open_recalibrator(tmp_path / "model.nc")
+    expected = fit(xrecal.EMOS())
+    for name in expected.state:
+        np.testing.assert_array_equal(model.state[name], expected.state[name])
+
+
 # season -------------------------------------------------------------------------------------------
 
 
@@ -151,6 +164,27 @@ def test_leads_that_tell_no_valid_time_have_the_season_of_the_start():
     bare = HINDCAST.assign_coords(lead=[1, 2, 3])
     season = fit(SEASON, bare, AT_LEADS.assign_coords(lead=[1, 2, 3])).state.covariate_season
     np.testing.assert_array_equal(season, case_axis(HINDCAST, "init").season)
+
+
+@pytest.mark.parametrize("pool", [None, "lead"])
+def test_forecasts_must_tell_the_season_as_the_hindcast_did(pool):
+    bare, bare_new = (a.assign_coords(lead=LEADS) for a in (HINDCAST, NEW))
+    method = xrecal.Climatology(window=60)
+    model = fit(method, pool=pool)
+    with pytest.raises(ValueError, match=r"'lead' of forecast have no units; set them: forecast"):
+        model.quantile(bare_new, Q)
+    plain = fit(method, bare, AT_LEADS, pool=pool)
+    with pytest.raises(ValueError, match="forecast tells the valid time of each lead, but the hi"):
+        plain.quantile(NEW, Q)
+    assert plain.quantile(bare_new, Q).notnull().all()
+    season = xr.DataArray(0.5, attrs={"period": 1.0})
+    for fitted, new in ((model, bare_new), (plain, NEW)):
+        fitted.quantile(new, Q, covariates={"season": season})
+    if pool is None:
+        later = bare.assign_coords(init=HINDCAST.init + np.timedelta64(999, "D"))
+        known = AT_LEADS.assign_coords(init=later.init)
+        with pytest.raises(ValueError, match="'lead' of hindcast have no units"):
+            model.update(later, known)
 
 
 def test_updated_and_stored_models_know_the_season_of_each_lead(tmp_path):

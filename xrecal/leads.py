@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -60,17 +60,19 @@ class MatchedLeads:
     """The first and the last lead; none without labels."""
     units: str
     n_matched: tuple[int, ...]
+    dated: bool = False
+    """Whether the valid time of each forecast is known."""
 
     def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
         """Counts of both, where both have them for the same leads."""
         if other is None or len(other.n_matched) != len(self.n_matched):
             return None
         n_matched = zip(self.n_matched, other.n_matched, strict=True)
-        return MatchedLeads(self.dim, self.labels, self.units, tuple(a + b for a, b in n_matched))
+        return replace(self, n_matched=tuple(a + b for a, b in n_matched))
 
 
 def matched_leads(
-    obj: xr.DataArray, lead: Hashable, n_matched: npt.NDArray[np.integer[Any]]
+    obj: xr.DataArray, lead: Hashable, n_matched: npt.NDArray[np.integer[Any]], *, dated: bool
 ) -> MatchedLeads:
     """Counts, with the leads of ``obj`` as text."""
     labels: tuple[str, ...] = ()
@@ -78,7 +80,7 @@ def matched_leads(
         index = obj.indexes[lead]
         labels = tuple(str(label).removesuffix(" 00:00:00") for label in (index[0], index[-1]))
     units = "" if lead not in obj.coords else str(obj[lead].attrs.get("units", ""))
-    return MatchedLeads(str(lead), labels, units, tuple(int(n) for n in n_matched))
+    return MatchedLeads(str(lead), labels, units, tuple(int(n) for n in n_matched), dated)
 
 
 @dataclass(frozen=True)

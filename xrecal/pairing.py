@@ -14,7 +14,7 @@ from .forms import Form, Labelled, read_forms, require_float
 from .labels import match_labels, require_equal_labels
 from .leads import MatchedLeads, matched_leads
 from .units import check_units
-from .valid_time import lead_to_look_up, single_start, time_dim
+from .valid_time import known_valid_times, lead_to_look_up, single_start, time_dim
 from .verification import look_up
 
 if TYPE_CHECKING:
@@ -208,7 +208,8 @@ def _at_cases(
     if lead is None:
         return observations, matched, None
     each = np.full(forecasts.sizes[lead], matched)
-    return observations, matched, matched_leads(forecasts, lead, each)
+    dated = known_valid_times(forecasts, dim) is not None
+    return observations, matched, matched_leads(forecasts, lead, each, dated=dated)
 
 
 def _check_dims(

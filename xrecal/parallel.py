@@ -81,7 +81,10 @@ def run_blockwise(
 def _with_described_labels(result: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArray:
     """The result with the attributes of its labels, such as the unit of leads, from the inputs."""
     attrs = {
-        d: c.attrs for arg in reversed(args) for d, c in arg.coords.items() if d in arg.indexes
+        d: c.attrs
+        for arg in reversed(args)
+        for d, c in arg.coords.items()
+        if d in arg.indexes and c.attrs
     }
     result = result.copy(deep=False)  # whose coordinates may be those of an input
     for d in result.indexes:

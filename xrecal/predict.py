@@ -15,6 +15,7 @@ from .ensembles import task_parts
 from .forms import Form, Labelled
 from .matching import (
     check_periods,
+    check_season,
     match_variables,
     shared_dims,
 )
@@ -195,6 +196,7 @@ def run_on_forecasts(
         tuple(fitted.periods), form, fitted.dim, covariates, name="forecast", fitting=False
     )
     check_periods(given, fitted, names=("forecast", "hindcast"))
+    check_season(form, fitted, covariates, name="forecast")
     others = {COVARIATE + name: value for name, value in given.items()}
     others |= {f"extra_{i}": value for i, value in enumerate(extras)}
     own = {name: tuple(d for d in v.dims if d not in loops) for name, v in others.items()}

@@ -65,7 +65,7 @@ def look_up(
     _require_matches(int(counts.sum()), wanted, known, time, name=name)
     found = _taken(observations, forecasts, time, place, valid.dims)
     found = found.assign_coords({d: forecasts[d] for d in valid.dims if d in forecasts.indexes})
-    return found, matched_leads(forecasts, lead, counts)
+    return found, matched_leads(forecasts, lead, counts, dated=True)
 
 
 def _taken(
