@@ -66,6 +66,22 @@ def test_fields(example, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "demo" / "fields.png").stat().st_size > 10_000
 
 
+@requires_data("gmao_mjo_rmm1.nc", "glofas_discharge.nc")
+@pytest.mark.parametrize("example", ["multi_lead"], indirect=True)
+def test_multi_lead(example, capsys):
+    few = {"MJO RMM1": [0, 20, 44], "GloFAS discharge": [24, 144, 720]}
+    tables = example.main(few)
+    printed = capsys.readouterr().out
+    assert "leads            3 (lead 0 to 44 d), 298 to 306 of 306 pairs each" in printed
+    assert "leads            3 (lead 24 to 720 h), 310 to 312 of 312 pairs each" in printed
+    mjo, glofas = (table.transpose("method", "lead").to_numpy() for table in tables.values())
+    assert mjo[0] == pytest.approx([0.339, 0.629, 0.751], abs=5e-4)
+    assert (mjo[1:] < 0.9 * mjo[0]).all()
+    assert glofas[0] == pytest.approx([0.028, 2.633, 17.393], abs=5e-4)
+    assert (glofas[2:, 1:] < glofas[0, 1:]).all()
+    assert "CKME is worse than raw at 24" in printed
+
+
 @pytest.mark.parametrize("example", ["lorenz96"], indirect=True)
 def test_lorenz96(example, tmp_path, monkeypatch, capsys):
     import matplotlib as mpl

@@ -290,23 +290,3 @@ def test_inputs_stay_unchanged():
     in_order(pair(freeze(forecasts), freeze(observations)))
     assert forecasts.identical(before[0])
     assert observations.identical(before[1])
-
-
-@pytest.mark.parametrize(("start", "observed"), [("init", "time"), ("time", "time")])
-def test_observations_that_ignore_lead_times_are_refused(rng, start, observed):
-    times = xr.date_range("2000-01-01", periods=30)
-    leads = np.array([1, 3], "timedelta64[D]").astype("timedelta64[ns]")
-    hindcast = xr.DataArray(
-        rng.normal(size=(20, 2, 4)),
-        dims=(start, "step", "number"),
-        coords={start: times[:20], "step": leads},
-    )
-    observations = xr.DataArray(rng.normal(size=30), coords={observed: times})
-    (form,) = read_forms(hindcast).values()
-    with pytest.raises(ValueError, match=r"lead times along 'step'.*rename\(time='valid'\)") as e:
-        pair_cases(form, observations, name="hindcast")
-    typed = str(e.value).rpartition("where there is one: ")[2]
-    selected = eval(typed, {"hindcast": hindcast, "observations": observations})
-    pairs = pair_cases(form, selected, name="hindcast")
-    assert pairs.n_matched == 20
-    np.testing.assert_array_equal(pairs.observations[:, 1], observations[3:23])

@@ -166,3 +166,18 @@ def test_one_chunk():
         require_one_chunk(array.chunk(x=2, y=1), ("x", "y"), name="forecast")
     with pytest.raises(ValueError, match="observations have 'x'"):
         require_one_chunk(array.chunk(x=2), ("x",), name="observations")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_labels_keep_their_attributes(chunked):
+    plain = xr.DataArray(np.arange(3.0), {"x": [1, 2, 3]}, ["x"])
+    described = plain.assign_coords(x=("x", [1, 2, 3], {"units": "days"}))
+    if chunked:
+        plain, described = plain.chunk(), described.chunk()
+    options = {"core": [(), ()], "out": [()], "dtypes": [float], "sizes": {}}
+    for args in ((plain, described), (described, plain)):
+        (found,) = run_blockwise(np.add, *args, **options)
+        assert found.x.attrs == {"units": "days"}
+        assert plain.x.attrs == {}
+    (found,) = run_blockwise(np.add, plain, plain, **options)
+    assert found.x.attrs == {}

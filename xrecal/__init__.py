@@ -6,7 +6,7 @@
 The way data flows, and the files that follow it:
 
 ========  ==========================================================  =============================
-pair      roles of dimensions, exact labels, missing data              dims, forms, pairing, units
+pair      roles of dimensions, valid time, exact labels, missing data  dims, pairing, valid_time
 distance  ensembles -> squared energy distances                        arrays.distance
 kernel    distances -> similarities                                    arrays.kernel
 ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.lowrank

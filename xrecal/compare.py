@@ -17,8 +17,10 @@ from .dims import CALIBRATION, find_dim
 from .forms import Form, Labelled, read_forms
 from .labels import users_stacklevel
 from .methods import CKME, EMOS, Climatology, LinearPool, Method
+from .pairing import pair_cases
 from .parallel import require_one_chunk
 from .recalibrate import checked
+from .valid_time import lead_to_look_up
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
 """Methods that are compared if none are named."""
@@ -107,6 +109,7 @@ def compare(
     _check_covariates(covariates, labelled)
     case = _case_dim(form, dim)
     _require_whole(form, observed, case)
+    given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
     ways = {"gap": gap, "blocks": blocks, "window": window, "every": every}
     if forecast is None:
@@ -120,8 +123,11 @@ def compare(
         scored = _only_form(forecast, member_dim, "forecast")
         _check_unseen(form, scored, case, {"by": by, **ways})
         verified = (
-            observed if verification is None else _only_variable(verification, "verification")
+            given_observations
+            if verification is None
+            else _only_variable(verification, "verification")
         )
+        verified = _at_leads(scored, verified, case, "forecast")
         known_of = {RAW: as_issued(scored, verified, case)}
 
         def score(method: Method, given: Given) -> Known:
@@ -147,6 +153,13 @@ def _case_dim(form: Form, dim: Hashable | None) -> Hashable:
             f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
         )
     return found
+
+
+def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:
+    """Observations at the valid times of the forecasts, found once for all methods."""
+    if lead_to_look_up(form.broadcast().loc, case, name=name) is None:
+        return observed
+    return pair_cases(form, observed, case, name=name).observations
 
 
 def _require_whole(form: Form, observed: xr.DataArray, case: Hashable) -> None:

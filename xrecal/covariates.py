@@ -7,18 +7,27 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from .dims import case_axis
+from .dims import case_axis, date_axis
 from .forms import Form
 from .labels import require_equal_labels
+from .leads import days_of
 from .methods.base import SEASON
 from .parallel import require_one_chunk
+from .valid_time import known_valid_times
 
 Given = Mapping[str, xr.DataArray] | None
 """Covariates passed to ``fit`` and ``apply``."""
 
 
 def read_covariates(
-    names: Sequence[str], form: Form, dim: Hashable, given: Given, *, name: str, fitting: bool
+    names: Sequence[str],
+    form: Form,
+    dim: Hashable,
+    given: Given,
+    *,
+    name: str,
+    fitting: bool,
+    pooled: Sequence[Hashable] = (),
 ) -> dict[str, xr.DataArray]:
     """Values of the covariates of a forecast, over its cases and perhaps locations.
 
@@ -36,6 +45,8 @@ def read_covariates(
         What the user calls the forecasts, for messages.
     fitting : bool
         Whether these are the calibration cases, along which a covariate must vary.
+    pooled : sequence of hashable
+        Dimensions whose positions are cases too: it may vary along one of them instead.
 
     Raises
     ------
@@ -60,22 +71,42 @@ def read_covariates(
             value = season_of(form, dim) if wanted == SEASON else _coordinate(form, wanted)
         if value is None:
             raise ValueError(_missing(wanted, form, dim, name))
+        if not isinstance(value, xr.DataArray):
+            raise TypeError(
+                f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
+            )
+        if fitting and dim not in value.dims and set(value.dims) & set(pooled):
+            value = _for_each_case(value, form, dim)
         found[wanted] = _checked(wanted, value, form, dim, name=name, fitting=fitting)
     return found
 
 
 def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
-    """Fraction of the year of each case, or of the single forecast."""
-    dated = [part for part in form.parts.values() if dim in part.dims] or [form.loc]
-    season = case_axis(dated[0], dim).season
-    if dated[0].sizes.get(dim) == 0:
+    """Fraction of the year of each case, or of the single forecast, at each lead.
+
+    Where leads do not tell the valid time, that of the start stands for it: each lead has a fit
+    of its own, to which it makes no difference but in months of different lengths.
+    """
+    period = {"period": 1.0}
+    valid = known_valid_times(form.broadcast().loc.isel({form.member_dim: 0}, drop=True), dim)
+    dated = None if valid is None else date_axis(valid.to_numpy().ravel())
+    if valid is not None and dated is not None and dated.season is not None:
+        return valid.copy(data=dated.season.reshape(valid.shape)).assign_attrs(period)
+    of_cases = [part for part in form.parts.values() if dim in part.dims] or [form.loc]
+    season = case_axis(of_cases[0], dim).season
+    if of_cases[0].sizes.get(dim) == 0:
         season = np.zeros(0)  # no date is missing
     if season is None:
         return None
-    period = {"period": 1.0}
-    if dim in dated[0].dims:
-        return xr.DataArray(season, {dim: dated[0][dim]}, [dim], attrs=period)
+    if dim in of_cases[0].dims:
+        return xr.DataArray(season, {dim: of_cases[0][dim]}, [dim], attrs=period)
     return xr.DataArray(season[0], attrs=period)
+
+
+def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
+    """What differs between pooled positions, at all cases along ``dim``."""
+    part = next(part for part in form.parts.values() if dim in part.dims)
+    return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 
 
 def _coordinate(form: Form, wanted: str) -> xr.DataArray | None:
@@ -102,8 +133,7 @@ def _missing(wanted: str, form: Form, dim: Hashable, name: str) -> str:
 def _checked(
     wanted: str, value: xr.DataArray, form: Form, dim: Hashable, *, name: str, fitting: bool
 ) -> xr.DataArray:
-    if not isinstance(value, xr.DataArray):
-        raise TypeError(f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}")
+    value = days_of(value) if value.dtype.kind == "m" else value
     if value.dtype.kind not in "iufb":
         raise ValueError(
             f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use "

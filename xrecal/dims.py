@@ -35,14 +35,13 @@ CALIBRATION = Role(
     ("time", "init", "init_time", "forecast_reference_time"),
     ("time", "forecast_reference_time"),
 )
-LEAD_NAMES = (
+LEAD = Role(
     "lead",
-    "lead_time",
-    "step",
-    "prediction_timedelta",
-    "forecast_period",
+    "dim",
+    ("lead", "lead_time", "step", "prediction_timedelta", "forecast_period"),
+    ("forecast_period",),
 )
-"""Names of dimensions of lead times: locations, whose observations are at other times."""
+"""Lead times: locations, whose observations are at other times."""
 
 
 def find_dim(
@@ -118,15 +117,23 @@ def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
         if label.chunks is not None or bool(label.isnull().any()):
             continue  # dates must be known without computing, and all of them
         values = label.to_numpy().reshape(-1)
-        if np.issubdtype(values.dtype, np.datetime64):
-            return _standard_dates(values)
-        if values.dtype == object and hasattr(values[0], "dayofyr"):
-            return _calendar_dates(values)
+        dated = date_axis(values)
+        if dated is not None:
+            return dated
         if np.issubdtype(values.dtype, np.integer):
             year = values.astype(np.int64)  # differences of unsigned integers are never negative
             if ((year >= 1000) & (year <= 9999)).all() and (np.diff(year) > 0).all():
                 return CaseAxis(year=year)
     return CaseAxis()
+
+
+def date_axis(values: Any) -> CaseAxis | None:
+    """What dates (n,) say, as datetime64 or cftime objects; None for anything else."""
+    if np.issubdtype(values.dtype, np.datetime64):
+        return _standard_dates(values)
+    if values.dtype == object and values.size and hasattr(values[0], "dayofyr"):
+        return _calendar_dates(values)
+    return None
 
 
 def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:

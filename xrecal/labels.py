@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -33,13 +34,8 @@ def match_labels(
         bare = "observations" if dim in forecasts.indexes else name
         raise ValueError(f"{bare} have no labels along {dim!r} to match by; add the coordinate")
     wanted, known = forecasts.indexes[dim], observations.indexes[dim]
-    for index, owner in ((wanted, name), (known, "observations")):
-        if not index.is_unique:
-            twice = index[index.duplicated()][0]
-            raise ValueError(
-                f"labels along {dim!r} of {owner} must be unique, but {twice} stands there more "
-                f"than once; use {owner}.drop_duplicates({dim!r})"
-            )
+    require_unique(wanted, dim, name)
+    require_unique(known, dim, "observations")
     matched = int((known.get_indexer(wanted) >= 0).sum())  # np.isin compares objects pair by pair
     if matched == 0:
         types = [f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, known)]
@@ -62,6 +58,16 @@ def match_labels(
     ):  # which Dask cuts as it fills the gaps
         found = found.chunk({dim: -1})
     return found, matched
+
+
+def require_unique(index: Any, dim: Hashable, owner: str) -> None:
+    """Raise ValueError if a label along a dimension stands there twice."""
+    if not index.is_unique:
+        twice = index[index.duplicated()][0]
+        raise ValueError(
+            f"labels along {dim!r} of {owner} must be unique, but {twice} stands there more "
+            f"than once; use {owner}.drop_duplicates({dim!r})"
+        )
 
 
 def _first(index: object) -> str:

@@ -6,13 +6,15 @@ from collections.abc import Hashable, Mapping
 
 import xarray as xr
 
-from .covariates import period_of
+from .covariates import Given, period_of
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms, require_distances
 from .labels import require_equal_labels
+from .methods.base import SEASON
 from .parallel import require_one_chunk
 from .recalibrator import FittedVariable, Recalibrator
 from .units import check_units
+from .valid_time import known_valid_times, valid_times
 
 
 def match_variables(
@@ -72,13 +74,47 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         )
     for part in form.parts.values():
         require_one_chunk(part, (form.member_dim,), name=name)
+        _require_known_leads(part, fitted, name=name)
         for location in (d for d in fitted.locations if d in part.dims):
             require_equal_labels(fitted.state, part, location, names=("model.state", name))
+
+
+def _require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
+    """Raise ValueError for leads without a fit."""
+    lead = None if fitted.leads is None else fitted.leads.dim
+    if lead not in part.indexes or lead not in fitted.state.indexes:
+        return
+    given, known = part.indexes[lead], fitted.state.indexes[lead]
+    unknown = given[~given.isin(known)]
+    if unknown.size:
+        more = ", ..." if unknown.size > 6 else ""
+        raise ValueError(
+            f"{name} has {unknown.size} of {given.size} leads along {lead!r} that the model was "
+            f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}; it was fitted on {known[0]} "
+            f"to {known[-1]}: select those, {name}.sel({lead}=model.state[{lead!r}]), or fit on all"
+        )
 
 
 def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:
     """Dimensions along which all forecasts have the same fit."""
     return (*(fitted.pool.forecast_dims if fitted.pool else ()), fitted.dim)
+
+
+def check_season(form: Form, fitted: FittedVariable, given: Given, *, name: str) -> None:
+    """Raise ValueError unless the season is that of the valid time in forecast and fit alike."""
+    leads = fitted.leads
+    by_hand = given is not None and SEASON in given
+    if SEASON not in fitted.periods or by_hand or leads is None or leads.dim not in form.dims:
+        return
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    if leads.dated:
+        valid_times(whole, fitted.dim, leads.dim, name=name)  # which says what is missing
+    elif known_valid_times(whole, fitted.dim) is not None:
+        raise ValueError(
+            f"{name} tells the valid time of each lead, but the hindcast of the model did not, so "
+            "that the model knows the season of starts alone; fit again with a hindcast that does: "
+            f'hindcast.{leads.dim}.attrs["units"] = "days"'
+        )
 
 
 def check_periods(

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from .dims import CALIBRATION, LEAD_NAMES, LEVEL, MEMBER, candidates, find_dim
+from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim
 from .forms import Form, Labelled, read_forms, require_float
 from .labels import match_labels, require_equal_labels
+from .leads import MatchedLeads, matched_leads
 from .units import check_units
+from .valid_time import known_valid_times, lead_to_look_up, single_start, time_dim
+from .verification import look_up
 
 if TYPE_CHECKING:
     from .pooling import Pool
@@ -29,11 +32,13 @@ class Pairs:
     dim: Hashable | None
     """Dimension of the cases; None for a forecast that lacks it."""
     n_matched: int
-    """Forecasts along ``dim`` whose label the observations have."""
+    """Forecasts along ``dim`` that have an observation; at the lead where most have."""
     note: str | None
     """Remark on the units."""
     pool: Pool | None = None
     """Positions whose cases are learned from together."""
+    leads: MatchedLeads | None = None
+    """The same for each lead, where there are leads."""
 
 
 def pair_variables(
@@ -121,7 +126,9 @@ def pair_cases(
 
     Along the dimension of the cases observations are matched by label: further ones are ignored,
     missing ones become NaN. Along locations labels must be equal; observations may lack a
-    location dimension.
+    location dimension. For forecasts over starts and leads observations may be over valid time,
+    and are then looked up at that of each forecast; a dimension of the name of the starts holds
+    valid times too, as observations have no starts.
 
     Parameters
     ----------
@@ -154,16 +161,14 @@ def pair_cases(
             f"{name} has none of the known calibration dimensions "
             f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
         )
-    _check_dims(form, observations, dim, name=name)
-    matched = 0
-    if dim is not None:
-        observations, matched = match_labels(forecasts, observations, dim, name=name)
+    _refuse_members(form, observations, name=name)
+    observations, matched, leads = _at_cases(form, forecasts, observations, dim, name=name)
     for location in form.dims:
         if location != dim and location in observations.dims:
             require_equal_labels(forecasts, observations, location, names=(name, "observations"))
     unlabelled = [c for c in observations.coords if c not in observations.xindexes]
     observations = observations.drop_vars(unlabelled)
-    return Pairs(form, observations, dim, matched, note)
+    return Pairs(form, observations, dim, matched, note, leads=leads)
 
 
 def _units(array: xr.DataArray) -> str | None:
@@ -171,35 +176,66 @@ def _units(array: xr.DataArray) -> str | None:
     return None if units is None else str(units)
 
 
-def _check_dims(form: Form, observations: xr.DataArray, dim: Hashable | None, *, name: str) -> None:
+def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> None:
     if form.member_dim in observations.dims:
         raise ValueError(
             f"observations have the member dimension {form.member_dim!r} of {name}; pass one "
             f"observation a case, for instance observations.isel({form.member_dim}=0)"
         )
-    leads = [d for d in form.dims if d in LEAD_NAMES and d not in observations.dims]
-    if leads and dim is not None:
-        date = next(iter([*candidates(observations, CALIBRATION), *observations.dims]), dim)
-        valid = f"VALID), VALID the valid times over {dim!r} and {leads[0]!r}"
-        if "valid_time" in form.loc.coords:
-            valid = f"{name}['valid_time'])"
-        elif np.issubdtype(form.loc[leads[0]].dtype, np.timedelta64):
-            valid = f"{name}[{dim!r}] + {name}[{leads[0]!r}])"
-        raise ValueError(
-            f"{name} has lead times along {leads[0]!r}, but observations do not say what verified "
-            f"each of them; select it first, where there is one: "
-            f"observations.rename({date}='valid').sel(valid={valid}"
+
+
+def _at_cases(
+    form: Form,
+    forecasts: xr.DataArray,
+    observations: xr.DataArray,
+    dim: Hashable | None,
+    *,
+    name: str,
+) -> tuple[xr.DataArray, int, MatchedLeads | None]:
+    """Observations at the cases of the forecasts, and how many have one, also at each lead."""
+    lead = lead_to_look_up(forecasts, dim, name=name)
+    if lead is not None and lead not in observations.dims:
+        start = single_start(forecasts) if dim is None else dim
+        time = time_dim(observations, forecasts, start)
+        if time is not None:
+            found, leads = look_up(forecasts, observations, start, lead, time, name=name)
+            _check_dims(form, found, dim, name=name)
+            return found, max(leads.n_matched), leads
+    _check_dims(form, observations, dim, name=name, lead=lead)
+    if dim is None:
+        return observations, 0, None
+    observations, matched = match_labels(forecasts, observations, dim, name=name)
+    if lead is None:
+        return observations, matched, None
+    each = np.full(forecasts.sizes[lead], matched)
+    dated = known_valid_times(forecasts, dim) is not None
+    return observations, matched, matched_leads(forecasts, lead, each, dated=dated)
+
+
+def _check_dims(
+    form: Form,
+    observations: xr.DataArray,
+    dim: Hashable | None,
+    *,
+    name: str,
+    lead: Hashable | None = None,
+) -> None:
+    hint = ""
+    if lead is not None and lead not in observations.dims:
+        hint = (
+            f". As {name} has lead times along {lead!r}, they may be over valid time: a dimension "
+            "with dates as its coordinate"
         )
     extra = [d for d in observations.dims if d not in form.dims]
     if extra:
         raise ValueError(
             f"observations have dimensions {extra} that {name} lacks, which has "
-            f"{list(form.dims)}. Rename or select, so that each observation has one forecast"
+            f"{list(form.dims)}. Rename or select, so that each observation has one forecast{hint}"
         )
     if dim is not None and dim not in observations.dims:
         raise ValueError(
             f"observations lack the calibration dimension {dim!r} of {name}; "
-            f"they have {list(observations.dims)}"
+            f"they have {list(observations.dims)}{hint}"
         )
 
 

@@ -16,6 +16,7 @@ from .forms import Form, Labelled
 from .levels import level_coordinate, read_levels
 from .matching import (
     check_periods,
+    check_season,
     match_variables,
     shared_dims,
 )
@@ -229,6 +230,7 @@ def task_arguments(
         tuple(fitted.periods), form, fitted.dim, covariates, name="forecast", fitting=False
     )
     check_periods(given, fitted, names=("forecast", "hindcast"))
+    check_season(form, fitted, covariates, name="forecast")
     others = {COVARIATE + name: value for name, value in given.items()}
     others |= {f"extra_{i}": value for i, value in enumerate(extras)}
     own = {name: tuple(d for d in v.dims if d not in loops) for name, v in others.items()}

@@ -49,9 +49,11 @@ def fit(
         ``NAME_weight`` over ``component`` a mixture). A Dataset may hold several variables.
     observations : DataArray, Dataset or dict
         What verified, in the same units. Matched by label along the calibration dimension;
-        location labels must be equal, and a location dimension may be lacking. For a Dataset of
-        forecasts: a Dataset with the same names, a dict from forecast name to observation, or a
-        DataArray for its only forecast.
+        location labels must be equal, and a location dimension may be lacking. Forecasts over
+        starts and leads may have observations over valid time (a dimension of dates, whatever its
+        name): each gets that at its coordinate ``valid_time``, or at its start plus lead, whose
+        attribute ``units`` counts. For a Dataset of forecasts: a Dataset with the same names, a
+        dict from forecast name to observation, or a DataArray for its only forecast.
     method : Method
         Settings such as :class:`CKME`, :class:`LinearPool` or :class:`EMOS`.
     dim : hashable, optional
@@ -60,8 +62,8 @@ def fit(
         The member dimension. Recognised by CF standard name or name (member, number, ...).
     condition_on : str or tuple of str, optional
         Covariates, known when the forecast is issued, given which it is calibrated as well:
-        "season" (the day of the year of the valid time), or names. Fills the field of that name
-        of a method that leaves it None.
+        "season" (the day of the year of the valid time, at each lead), or names. Fills the field
+        of that name of a method that leaves it None.
     covariates : dict from str to DataArray, optional
         Their values along the calibration dimension and perhaps locations, where they are not
         coordinates of the hindcast. A circular one has an attribute ``period``. Cases where one
@@ -71,6 +73,7 @@ def fit(
         all positions along them, with which forecasts anywhere along them are recalibrated; or
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
         numbers of positions. At most 1500 cases: beyond, evenly spaced positions are left out.
+        Then what differs between positions may be a covariate, such as the lead.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
 
@@ -161,6 +164,7 @@ def _fit_variable(
         note="; ".join(n for n in (pairs.note, note) if n) or None,
         state=describe_state(state, method, attrs, feature_count(given)),
         pool=pairs.pool,
+        leads=pairs.leads,
     )
 
 
@@ -212,7 +216,13 @@ def prepare(
     if note is not None:
         warnings.warn(note, stacklevel=users_stacklevel())
     given = read_covariates(
-        method.covariates, pairs.form, pairs.dim, covariates, name="hindcast", fitting=True
+        method.covariates,
+        pairs.form,
+        pairs.dim,
+        covariates,
+        name="hindcast",
+        fitting=True,
+        pooled=positions,
     )
     for name, value in given.items():
         require_one_chunk(value, positions, name=f"the covariate {name!r}")

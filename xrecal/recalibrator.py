@@ -14,6 +14,7 @@ from . import report
 from .covariates import Given
 from .dims import CaseAxis
 from .forms import Kind, Labelled
+from .leads import MatchedLeads
 from .methods import Method
 from .model_products import Products
 from .pairing import Observations
@@ -48,6 +49,8 @@ class FittedVariable:
     pool: Pool | None = None
     n_added: int = 0
     """Cases that came by updates, after the fit."""
+    leads: MatchedLeads | None = None
+    """Cases at each lead that have an observation, where there are leads."""
 
     @property
     def locations(self) -> tuple[Hashable, ...]:

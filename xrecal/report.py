@@ -12,6 +12,7 @@ from .arrays.status import MEANINGS, TOO_FEW
 from .attributes import shown_units
 
 if TYPE_CHECKING:
+    from .leads import MatchedLeads
     from .recalibrator import FittedVariable, Recalibrator
 
 
@@ -36,6 +37,8 @@ def _variable(name: Hashable, fitted: FittedVariable) -> list[str]:
         _line("cases", _cases(fitted)),
         _line("locations", _locations(fitted)),
     ]
+    if fitted.leads is not None:
+        lines.append(_line("leads", _leads(fitted.leads, fitted.n_forecasts)))
     if fitted.n_added:
         lines.append(_line("updated", f"{fitted.n_added} cases added, with the choices of the fit"))
     if fitted.pool is not None:
@@ -97,6 +100,17 @@ def _cases(fitted: FittedVariable) -> str:
     index = fitted.state.coords[label].to_index()
     first, last = (str(label).removesuffix(" 00:00:00") for label in (index[0], index[-1]))
     return f"{text}, {first} to {last}"
+
+
+def _leads(leads: MatchedLeads, n_forecasts: int) -> str:
+    """Which leads there are, and how many pairs each has."""
+    text = str(len(leads.n_matched))
+    if leads.labels:
+        ends = " to ".join(dict.fromkeys(leads.labels))
+        text += f" ({leads.dim} {ends} {leads.units}".rstrip() + ")"
+    fewest, most = min(leads.n_matched), max(leads.n_matched)
+    matched = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{text}, {matched} of {n_forecasts} pairs each"
 
 
 def _locations(fitted: FittedVariable) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .dims import CALIBRATION, LEAD_NAMES
+from .dims import CALIBRATION, LEAD
 from .forms import Form
+from .valid_time import known_valid_times
 
 PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
          "season": "season=['DJF', 'MAM', 'JJA', 'SON']"}  # fmt: skip
@@ -109,8 +110,13 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
             f"{found}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
             f"are wanted for each forecast: {name}.rename({part}='level')"
         )
-    lead = [label for label in LEAD_NAMES if label in coords or label in form.dims]
+    lead = [label for label in LEAD.names if label in coords or label in form.dims]
     if lead and not (lead[0] in coords and _is_zero(coords[lead[0]])):
+        whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+        start = dated[0].name
+        valid = known_valid_times(whole, start) if start in whole.dims else None
+        if valid is not None and _has_dates(valid):
+            return _known(valid, "valid_time")
         raise ValueError(
             f"{name} differs by {part}, but forecasts have a lead time, {lead[0]!r}, and "
             f"{dated[0].name!r} may be when they were issued; add when they are valid: "

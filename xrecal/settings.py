@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .leads import MatchedLeads
 from .methods import (
     CKME,
     EMOS,
@@ -31,6 +32,7 @@ STORED: dict[str, type] = {
         Climatology,
         ConformalPrediction,
         LinearPool,
+        MatchedLeads,
         PITRecalibration,
         Pool,
         Raw,

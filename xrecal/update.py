@@ -15,7 +15,7 @@ from .dims import CaseAxis, case_axis
 from .ensembles import task_parts
 from .forms import Form, Labelled
 from .joining import ADDED, ADDED_MEMBER, join_states
-from .matching import check_forecast, check_periods, explicit_member_dim
+from .matching import check_forecast, check_periods, check_season, explicit_member_dim
 from .methods.base import Updatable
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk, run_blockwise, work_on
@@ -74,6 +74,7 @@ def _update_variable(
         tuple(fitted.periods), pairs.form, fitted.dim, covariates, name="hindcast", fitting=True
     )
     check_periods(given, fitted, names=("the new hindcast", "that of the fit"))
+    check_season(form, fitted, covariates, name="hindcast")
     n_kept, n_added = fitted.state.sizes[CASE], pairs.observations.sizes[fitted.dim]
     labels, order = _join_labels(pairs, fitted, n_kept + n_added)
     added = case_axis(pairs.observations.assign_coords(dates_of(pairs)), fitted.dim)
@@ -86,6 +87,7 @@ def _update_variable(
         n_matched=fitted.n_matched + pairs.n_matched,
         n_forecasts=fitted.n_forecasts + n_added,
         n_added=fitted.n_added + n_added,
+        leads=None if fitted.leads is None else fitted.leads.plus(pairs.leads),
         state=state.assign_coords(labels),
     )
 

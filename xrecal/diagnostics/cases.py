@@ -14,7 +14,7 @@ import xarray as xr
 
 from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.attributes import history_only
-from xrecal.dims import CALIBRATION, candidates
+from xrecal.dims import CALIBRATION, LEAD, candidates
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled, read_forms
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
@@ -101,8 +101,11 @@ def read_evidence(
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
     """The dimension of cases along which observations are matched by label; None: the usual one."""
-    usual = candidates(form.broadcast().loc, CALIBRATION)
+    whole = form.broadcast().loc
+    usual = candidates(whole, CALIBRATION)
     found = [d for d in usual if d in named] if usual else list(named)
+    if len(found) > 1:  # observations are at the leads already, or at valid times
+        found = [d for d in found if d not in candidates(whole, LEAD)]
     return found[0] if len(found) == 1 else None
 
 

@@ -1,0 +1,74 @@
+"""All lead times in one call: the MJO index to 44 days, river discharge to 30 days.
+
+The hindcasts are over starts and leads, the observations a plain series over dates: each forecast
+is verified by the observation at its valid time, and each lead learns from its own past. So that it
+takes a minute, the index at every fourth lead, and one station at every fourth start.
+
+    python examples/multi_lead.py
+"""
+
+import xarray as xr
+from real_data import open_data
+
+import xrecal
+
+METHODS = {
+    "EMOS": xrecal.EMOS(),
+    "CKME": xrecal.CKME(condition_on="season", support="auto"),
+    "LinearPool": xrecal.LinearPool(),
+}
+
+
+def series_of(observation: xr.DataArray) -> xr.DataArray:
+    """The series over dates behind observations at starts and leads, which must agree on it."""
+    stacked = observation.stack(time=("init", "lead"))
+    dates = stacked.valid_time.to_numpy()
+    stacked = stacked.drop_vars([c for c in stacked.coords if "time" in stacked[c].dims])
+    by_date = stacked.assign_coords(time=dates).groupby("time")
+    lowest, highest = by_date.min(), by_date.max()
+    if bool((lowest != highest).any()):
+        raise ValueError("observations of one date differ between starts")
+    return lowest
+
+
+def scores(forecast: xr.DataArray, series: xr.DataArray) -> xr.DataArray:
+    """CRPS of each lead on the last 40 % of the starts, fitted on what was known before."""
+    n_past = int(0.6 * forecast.sizes["init"])
+    past, new = forecast.isel(init=slice(n_past)), forecast.isel(init=slice(n_past, None))
+    known = series.sel(time=slice(None, new.init[0]))
+    found = {"raw": new.recal.crps(series, dim="init")}
+    for label, method in METHODS.items():
+        model = past.recal.fit(known, method)
+        found[label] = model.crps(new, series, dim="init")
+    print(model, end="\n\n")
+    return xr.concat(found.values(), "method").assign_coords(method=list(found))
+
+
+def show(title: str, table: xr.DataArray) -> None:
+    """One line for each lead."""
+    print(f"{title}: CRPS ({table.attrs.get('units', '1')})")
+    print(" lead" + "".join(f"{label:>12}" for label in table.method.to_numpy()))
+    for lead in table.lead:
+        row = table.sel(lead=lead).to_numpy()
+        print(f"{int(lead):5d}" + "".join(f"{value:12.3f}" for value in row))
+    for label in METHODS:
+        worse = table.lead[table.sel({"method": label}) > table.sel({"method": "raw"})].to_numpy()
+        print(f"{label} is worse than raw at {', '.join(map(str, worse)) or 'no lead'}")
+    print()
+
+
+def main(leads: dict[str, list[int]] | None = None) -> dict[str, xr.DataArray]:
+    mjo = open_data("gmao_mjo_rmm1.nc")
+    glofas = open_data("glofas_discharge.nc").isel(station=0, init=slice(None, None, 4))
+    leads = leads or {"MJO RMM1": list(range(0, 45, 4))}
+    tables = {}
+    for title, data in {"MJO RMM1": mjo, "GloFAS discharge": glofas}.items():
+        forecast = data.forecast.drop_vars("valid_time")  # start plus lead say the same
+        forecast = forecast.sel(lead=leads.get(title, data.lead))
+        tables[title] = scores(forecast, series_of(data.observation))
+        show(title, tables[title])
+    return tables
+
+
+if __name__ == "__main__":
+    main()
