@@ -5,7 +5,7 @@
 
 The way data flows, and the files that follow it:
 
-========  ==========================================================  =============================
+========  ===========================================================  =============================
 pair      roles of dimensions, valid time, exact labels, missing data  dims, pairing, valid_time
 distance  ensembles -> squared energy distances                        arrays.distance
 kernel    distances -> similarities                                    arrays.kernel
@@ -13,8 +13,8 @@ ckme      similarities -> signed weights, ridge by cross-validation    arrays.ck
 simplex   signed weights -> probabilities                              arrays.simplex
 ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
 product   quantiles, probabilities, categories, members                predict, products, categories
-evidence  scores, tests of calibration, comparison of methods           diagnostics, compare
-========  ==========================================================  =============================
+evidence  scores, tests of calibration, comparison of methods          diagnostics, compare
+========  ===========================================================  =============================
 """
 
 from importlib.metadata import PackageNotFoundError, version
