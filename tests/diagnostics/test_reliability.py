@@ -136,11 +136,6 @@ def test_names_of_levels():
     assert units == score | quantiles | {"n_cases": None, "status": None}
 
 
-def test_levels_may_stand_twice():
-    found = ENSEMBLE.recal.quantile_reliability(TRUTH, [0.5, 0.5])
-    np.testing.assert_array_equal(found.below[..., 0], found.below[..., 1])
-
-
 def test_infinite_observations_are_left_out():
     truth = TRUTH.copy()
     truth[3] = np.inf
