@@ -66,7 +66,7 @@ def run_blockwise(
         nothing = _Nothing(
             [len(dims) for dims in core], [[known[d] for d in o] for o in out], dtypes
         )
-        return _bare(xr.apply_ufunc(nothing, *args, **options, dask="allowed"))
+        return _bare(xr.apply_ufunc(nothing, *args, **options, dask="allowed"), args)
     places = _places(args, core) if any(arg.chunks is not None for arg in args) else {}
     result = xr.apply_ufunc(
         _Task(function, what, tuple(places)),
@@ -77,15 +77,24 @@ def run_blockwise(
         output_dtypes=list(dtypes),
         dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
     )
-    return _bare(result)
+    return _bare(result, args)
 
 
-def _bare(result: Any) -> tuple[xr.DataArray, ...]:
-    """Results without the attributes of the arguments, which mean something else."""
+def _bare(result: Any, args: Sequence[xr.DataArray]) -> tuple[xr.DataArray, ...]:
+    """Results without the attributes of the arguments, but with those of labels, such as units."""
     results = result if isinstance(result, tuple) else (result,)
+    bare = []
     for array in results:
-        array.attrs = {}
-    return results
+        labels = {d: _described(array.coords[d], args) for d in array.indexes}
+        bare.append(array.assign_coords(labels).drop_attrs(deep=False))
+    return tuple(bare)
+
+
+def _described(label: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArray:
+    """A label with the attributes that it has in the first argument that has any."""
+    found = (arg.coords[label.name].attrs for arg in args if label.name in arg.indexes)
+    attrs = label.attrs or next((attrs for attrs in found if attrs), {})
+    return label.assign_attrs(attrs)
 
 
 def total_blockwise(
