@@ -5,9 +5,9 @@ import pytest
 import threadpoolctl
 import xarray as xr
 
+from xrecal.blas import one_blas_thread
 from xrecal.parallel import (
     TaskError,
-    one_blas_thread,
     require_one_chunk,
     run_blockwise,
     total_blockwise,

@@ -10,7 +10,7 @@ import xrecal
 from xrecal import arrays
 from xrecal.arrays.distributions import moments
 from xrecal.arrays.forms import Forecasts
-from xrecal.parallel import one_blas_thread
+from xrecal.blas import one_blas_thread
 
 from .marks import forbid_compute
 from .strategies import FORMS, close, ensemble_and_truth, fraction, new_cases, points

@@ -9,11 +9,11 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
+from .blas import one_blas_thread
 from .dims import CaseAxis
 from .forms import Kind
 from .methods import Method
 from .methods.base import Cases, Covariates, NewCases
-from .parallel import one_blas_thread
 
 FIRST = 100
 """Cases of the first trial; each further one has twice as many, up to those there are."""

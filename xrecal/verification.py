@@ -77,13 +77,10 @@ def _taken(
 ) -> xr.DataArray:
     """Observations at positions over ``dims``, -1 for none."""
     bare = observations.drop_vars([c for c in observations.coords if c not in observations.indexes])
-    if (
-        len(bare.variable.chunksizes.get(time, ())) > 1
-    ):  # whole in time, all locations may be too much for memory
-        of_forecasts = forecasts.variable.chunksizes
-        others: dict[Hashable, Any] = {
-            d: of_forecasts.get(d, "auto") for d in bare.dims if d != time
-        }
+    if len(bare.variable.chunksizes.get(time, ())) > 1:
+        # All locations, whole in time, may be too much for memory: cut them as the forecasts are.
+        cut = forecasts.variable.chunksizes
+        others: dict[Hashable, Any] = {d: cut.get(d, "auto") for d in bare.dims if d != time}
         bare = bare.chunk({**others, time: -1})
     (found,) = run_blockwise(
         _TakeTask(place),
