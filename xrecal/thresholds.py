@@ -97,12 +97,12 @@ def read_edges(edges: Edges, form: Form, dtype: npt.DTypeLike) -> Thresholds:
 
 def _numbers(threshold: object) -> npt.NDArray[np.float64]:
     """A number, or several along one axis."""
-    try:
-        numbers = np.asarray(threshold, np.float64)
-    except (TypeError, ValueError):
+    numbers = np.asarray(threshold)
+    if numbers.dtype.kind not in "iuf":
         raise TypeError(
             f"threshold must be a number, a list of numbers or a DataArray, got {threshold!r:.60}"
-        ) from None
+        )
+    numbers = numbers.astype(np.float64)
     if numbers.ndim > 1:
         raise ValueError(
             f"threshold has shape {numbers.shape}; name its dimensions with a DataArray"

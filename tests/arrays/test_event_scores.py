@@ -122,7 +122,7 @@ def test_inputs_stay_unchanged_and_float32_works(rng):
 
 def test_errors():
     y, p = np.zeros(3), np.full((3, 2), 0.5)
-    with pytest.raises(ValueError, match="probabilities must be between 0 and 1, found 50"):
+    with pytest.raises(ValueError, match="probabilities must lie between 0 and 1, found 50"):
         brier_score(y, 100 * p, [0.0, 1.0])
     with pytest.raises(ValueError, match=r"probabilities have shape \(3,\), but observations \(3,"):
         brier_score(y, p[:, 0], [0.0])

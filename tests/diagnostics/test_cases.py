@@ -209,7 +209,7 @@ def test_float32_and_read_only(name, form):
     truth = freeze(truth.copy(deep=True))
     before, truth_before = forecast.copy(deep=True), truth.copy(deep=True)
     found = ALL[name](forecast, truth)
-    counts = {"n_cases": np.int64, "status": np.int16, "count": np.float64}
+    counts = {"n_cases": np.int64, "status": np.int16, "n_in_bin": np.float64}
     for variable, array in variables(found).items():
         assert array.dtype == counts.get(variable, np.float32)
     exact = ALL[name](forecast.astype("float64"), truth.astype("float64"))
@@ -233,7 +233,7 @@ def test_attributes_of_evidence(name):
     for variable, array in found.data_vars.items():
         assert array.attrs["long_name"]
         assert "station" not in array.attrs
-        counted = variable in ("n_cases", "status", "count")
+        counted = variable in ("n_cases", "status", "n_in_bin")
         assert ("units" in array.attrs) != counted, variable
     assert found.n_cases.attrs == {"long_name": "number of cases"}
     assert found.status.attrs["flag_meanings"] == " ".join(EVIDENCE_MEANINGS.values())

@@ -76,3 +76,11 @@ def test_thresholds_that_do_not_fit():
         ENSEMBLE.recal.reliability(TRUTH, BY_PLACE.assign_coords(lat=[1.0, 2.0]))
     with pytest.raises(TypeError, match="threshold must be a number, a list of numbers or a Data"):
         ENSEMBLE.recal.reliability(TRUTH, "warm")
+
+
+@pytest.mark.parametrize("threshold", ["281", None, [True]])
+def test_thresholds_are_numbers(threshold):
+    message = "threshold must be a number, a list of numbers or a DataArray, got"
+    for call in (ENSEMBLE.recal.reliability, ENSEMBLE.recal.brier_score):
+        with pytest.raises(TypeError, match=message):
+            call(TRUTH, threshold)

@@ -85,3 +85,9 @@ def test_ends_so_close_that_rounding_could_cross_them():
 def test_levels_that_cannot_be(level):
     with pytest.raises(ValueError, match="level must hold probabilities between 0 and 1, got"):
         ENSEMBLE.recal.coverage(TRUTH, level=level)
+
+
+@pytest.mark.parametrize("level", ["0.9", ["a"], None, 90, []])
+def test_levels_are_numbers_between_0_and_1(level):
+    with pytest.raises(ValueError, match="level must hold probabilities between 0 and 1, got"):
+        ENSEMBLE.recal.coverage(TRUTH, level=level)

@@ -87,7 +87,7 @@ def test_atoms_in_one_type_are_atoms_in_the_other(dtype):
 def test_functions_of_the_transform_draw_the_same_numbers():
     forecast, truth = rain()
     pit = forecast.recal.pit(truth, seed=3).transpose("x", "time")
-    counts = forecast.recal.pit_histogram(truth, seed=3, bins=8)["count"]
+    counts = forecast.recal.pit_histogram(truth, seed=3, bins=8)["n_in_bin"]
     np.testing.assert_array_equal(counts, arrays.pit_counts(pit.to_numpy(), 8))
     both = forecast.recal.pit_test(truth, ["time", "x"], seed=3)
     statistic, p_value = arrays.uniform_test(pit.to_numpy().ravel())
@@ -145,12 +145,12 @@ def test_dry_days_are_spread_over_their_probability():
 @pytest.mark.parametrize("bins", [2, 7, np.int64(10)])
 def test_histogram_at_each_point(bins):
     found = ENSEMBLE.recal.pit_histogram(TRUTH, bins=bins)
-    assert found["count"].dims == ("lat", "lon", "pit_bin")
+    assert found["n_in_bin"].dims == ("lat", "lon", "pit_bin")
     assert found.attrs["bins"] == bins
     np.testing.assert_allclose(found.pit_bin, (np.arange(bins) + 0.5) / bins)
     for point in points(TRUTH):
         counts = arrays.pit_counts(expected_at(point), bins)
-        np.testing.assert_array_equal(found["count"].isel(point), counts)
+        np.testing.assert_array_equal(found["n_in_bin"].isel(point), counts)
         np.testing.assert_allclose(found.frequency.isel(point), counts * bins / 30, rtol=1e-14)
         statistic, p_value = arrays.uniform_test(expected_at(point))
         tested = ENSEMBLE.recal.pit_test(TRUTH).isel(point)
@@ -179,6 +179,6 @@ def test_observations_pooled_into_their_ensembles():
     k = members.sizes["member"] + 1
     np.testing.assert_array_equal(np.floor(found * k), rank)
     counts = members.recal.pit_histogram(truth, bins=k, augmented=True, seed=4)
-    np.testing.assert_array_equal(counts["count"], [(rank == i).sum() for i in range(k)])
+    np.testing.assert_array_equal(counts["n_in_bin"], [(rank == i).sum() for i in range(k)])
     with pytest.raises(ValueError, match="augmented=True is for plain ensembles, but 't2m' is"):
         FORMS["normal"](ENSEMBLE).recal.pit(TRUTH, augmented=True)

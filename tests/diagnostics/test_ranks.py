@@ -15,20 +15,20 @@ TESTS = ("statistic", "p_value", "slope", "slope_p_value", "convexity", "convexi
 @pytest.mark.parametrize("seed", [0, 7])
 def test_counts_and_tests_at_each_point(seed):
     found = ENSEMBLE.recal.rank_histogram(TRUTH, seed=seed)
-    assert found["count"].dims == ("lat", "lon", "rank")
+    assert found["n_in_bin"].dims == ("lat", "lon", "rank")
     np.testing.assert_array_equal(found["rank"], np.arange(6))
     for point in points(TRUTH):
         u = arrays.hash_uniform(seed, number(point), 30)[0]
         members, y = ENSEMBLE.isel(point).to_numpy(), TRUTH.isel(point).to_numpy()
         counts = arrays.rank_counts(arrays.observation_ranks(y, members, u)[0], 6)
-        np.testing.assert_array_equal(found["count"].isel(point), counts)
+        np.testing.assert_array_equal(found["n_in_bin"].isel(point), counts)
         for name, value in zip(TESTS, arrays.flatness_test(counts), strict=True):
             assert found[name].isel(point) == value, name
 
 
 def test_seeds_place_ties_alone():
     one, other = (ENSEMBLE.recal.rank_histogram(TRUTH, seed=seed) for seed in (0, 1))
-    assert (one["count"] != other["count"]).any()
+    assert (one["n_in_bin"] != other["n_in_bin"]).any()
     forecast, truth = hindcast(n=30)
     free = [forecast.recal.rank_histogram(truth, seed=seed) for seed in (0, 1)]
     xr.testing.assert_identical(*free)
@@ -40,7 +40,7 @@ def test_flat_for_exchangeable_members_with_many_ties():
     found = forecast.recal.rank_histogram(truth)
     for name in ("p_value", "slope_p_value", "convexity_p_value"):
         assert (found[name] > 0.01).all()
-    np.testing.assert_allclose(found["count"], 250, atol=60)
+    np.testing.assert_allclose(found["n_in_bin"], 250, atol=60)
     assert (found.n_cases == 2000).all()
 
 
@@ -59,7 +59,7 @@ def test_cases_with_a_missing_member_are_left_out():
     gaps = ENSEMBLE.where((ENSEMBLE.member != 2) | (ENSEMBLE.time > ENSEMBLE.time[9]))
     found = gaps.recal.rank_histogram(TRUTH)
     assert (found.n_cases == 20).all()
-    assert (found["count"].sum("rank") == 20).all()
+    assert (found["n_in_bin"].sum("rank") == 20).all()
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "ensemble"])

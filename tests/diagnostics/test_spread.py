@@ -8,7 +8,16 @@ from .calls import FORMS, hindcast
 from .test_reliability import calibrated
 
 ENSEMBLE, TRUTH = hindcast(n=30)
-NAMES = ("bias", "bias_error", "rmse", "spread", "ratio", "spread_of_bin", "rmse_of_bin", "count")
+NAMES = (
+    "bias",
+    "bias_error",
+    "rmse",
+    "spread",
+    "ratio",
+    "spread_of_bin",
+    "rmse_of_bin",
+    "n_in_bin",
+)
 
 
 @pytest.mark.parametrize("form", ["ensemble", "weighted"])
@@ -16,7 +25,7 @@ def test_numbers_at_each_point(form):
     gaps = ENSEMBLE.where((ENSEMBLE.member != 1) | (ENSEMBLE.lat > 45))
     forecast = FORMS[form](gaps)
     found = forecast.recal.spread_skill(TRUTH, bins=4)
-    assert found["count"].dims == ("lat", "lon", "spread_bin")
+    assert found["n_in_bin"].dims == ("lat", "lon", "spread_bin")
     np.testing.assert_array_equal(found.spread_bin, range(4))
     for point in points(TRUTH):
         x = gaps.isel(point).to_numpy()
@@ -65,7 +74,7 @@ def test_cases_with_one_member_do_not_count():
     found, expected = one.recal.spread_skill(TRUTH), ENSEMBLE[5:].recal.spread_skill(TRUTH)
     np.testing.assert_array_equal(found.n_cases, 25)
     np.testing.assert_allclose(found.rmse, expected.rmse, rtol=1e-13)
-    assert (found["count"].sum("spread_bin") == 25).all()
+    assert (found["n_in_bin"].sum("spread_bin") == 25).all()
 
 
 def test_infinite_observations_do_not_count():
@@ -79,7 +88,7 @@ def test_infinite_observations_do_not_count():
 def test_units():
     found = ENSEMBLE.recal.spread_skill(TRUTH)
     units = {name: found[name].attrs.get("units") for name in NAMES}
-    assert units == dict.fromkeys(NAMES, "K") | {"ratio": "1", "count": None}
+    assert units == dict.fromkeys(NAMES, "K") | {"ratio": "1", "n_in_bin": None}
 
 
 @pytest.mark.parametrize("bins", [0, 2.5, True, "3"])

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
-ROUNDING = 1e-6  # probabilities in float32, as sums of weights, leave [0, 1] by no more
+from .rows import check_probability
 
 
 def brier_score(
@@ -58,9 +58,7 @@ def brier_score(
             f"probabilities have shape {p.shape}, but observations {y.shape} need {y.shape} and an "
             "axis of thresholds, which is the last"
         )
-    wrong = (p < -ROUNDING) | (p > 1 + ROUNDING)
-    if wrong.any():
-        raise ValueError(f"probabilities must be between 0 and 1, found {p[wrong][0]:g}")
+    check_probability("probabilities", p)
     t = _fitting("thresholds", thresholds, p.shape)
     event = (y[..., np.newaxis] > t).astype(np.float64)
     score = (p - event) ** 2

@@ -62,8 +62,10 @@ def whole_number(name: str, number: Any, least: int, most: int | None = None) ->
     return found
 
 
-def mean_of_known(values: FloatArray, known: npt.NDArray[np.bool_]) -> FloatArray:
-    """Means (L,) of values (L, n) over the known cases; NaN where these are too few."""
+def mean_of_known(
+    values: FloatArray, known: npt.NDArray[np.bool_], fewest: int = FEWEST
+) -> FloatArray:
+    """Means (...) of values (..., n) over the known cases; NaN where these are too few."""
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
-    return np.asarray(total / np.where(count < FEWEST, np.nan, count))
+    return np.asarray(total / np.where(count < fewest, np.nan, count))

@@ -8,6 +8,7 @@ import numpy as np
 
 from xrecal.typing import FloatArray
 
+from .rows import mean_of_known
 from .significance import diebold_mariano, standard_error
 
 
@@ -76,7 +77,4 @@ def common_cases(**scores: FloatArray) -> list[FloatArray]:
 
 def mean_of_cases(scores: FloatArray) -> FloatArray:
     """Mean (...) of the cases of scores (..., n) that are not NaN; NaN without any."""
-    known = ~np.isnan(scores)
-    count = known.sum(-1)
-    total = np.where(known, scores, 0.0).sum(-1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return mean_of_known(scores, ~np.isnan(scores), fewest=1)

@@ -213,11 +213,11 @@ def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
     return replace(evidence, pairs=pairs), f", of {N_QUANTILES} quantiles"
 
 
-def check_augmented(form: Form, augmented: bool) -> None:
-    """Raise ValueError where observations cannot be pooled into their ensembles."""
-    if augmented and form.kind != "ensemble":
+def require_plain(form: Form, asked: str) -> None:
+    """Raise ValueError unless forecasts are plain ensembles, which alone have what is asked."""
+    if form.kind != "ensemble":
         raise ValueError(
-            f"augmented=True is for plain ensembles, but {form.name!r} is a forecast of the form "
+            f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
             f"{form.kind!r}; leave it out"
         )
 

@@ -136,10 +136,11 @@ def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray,
 
 
 def _checked(level: float | Sequence[float]) -> np.ndarray:
-    levels = np.atleast_1d(np.asarray(level, np.float64))
-    if levels.ndim != 1 or not levels.size or not ((levels > 0) & (levels < 1)).all():
+    levels = np.atleast_1d(np.asarray(level))
+    numbers = levels.dtype.kind in "iuf" and levels.ndim == 1 and levels.size > 0
+    if not numbers or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(f"level must hold probabilities between 0 and 1, got {level!r:.60}")
-    return levels
+    return levels.astype(np.float64)
 
 
 def _cover(

@@ -19,10 +19,10 @@ from .cases import (
     Dims,
     Evidence,
     as_dataset,
-    check_augmented,
     counted,
     over_cases,
     read_evidence,
+    require_plain,
     task_name,
 )
 
@@ -114,9 +114,10 @@ def pit_histogram(
     Returns
     -------
     Dataset
-        Over ``pit_bin`` (the middle of each bin) and locations ``count``; ``frequency``, the share
-        of cases relative to that of a flat histogram: 1 everywhere for calibrated forecasts, a
-        hump if they are too wide, a bowl if too narrow; over locations ``n_cases`` and ``status``.
+        Over ``pit_bin`` (the middle of each bin) and locations ``n_in_bin``, the number of cases;
+        ``frequency``, their share relative to that of a flat histogram: 1 everywhere for calibrated
+        forecasts, a hump if they are too wide, a bowl if too narrow; over locations ``n_cases`` and
+        ``status``.
 
     Raises
     ------
@@ -144,7 +145,7 @@ def pit_histogram(
     n = counts["n_cases"]
     middle = (np.arange(bins) + 0.5) / bins
     variables = {
-        "count": count.assign_attrs(long_name="number of cases"),
+        "n_in_bin": count.assign_attrs(long_name="number of cases"),
         "frequency": (count * bins / n.where(n > 0))
         .astype(values.dtype)
         .assign_attrs(long_name="frequency relative to that of a flat histogram", units="1"),
@@ -191,11 +192,6 @@ def pit_test(
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     values = pit_of_cases(evidence, seed, augmented)
-    return pit_test_of(evidence, values)
-
-
-def pit_test_of(evidence: Evidence, values: xr.DataArray) -> xr.Dataset:
-    """Test of transforms that are known."""
     from xrecal.arrays import uniform_test
 
     statistic, p_value = over_cases(
@@ -219,7 +215,8 @@ def pit_test_of(evidence: Evidence, values: xr.DataArray) -> xr.Dataset:
 
 def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.DataArray:
     """Transform of each case; random numbers by its position and that of its location."""
-    check_augmented(evidence.form, augmented)
+    if augmented:
+        require_plain(evidence.form, "augmented=True")
     numbers = numbers_of(evidence.form, evidence.pairs.dim)
     return evidence.reduce(
         partial(pit_of, seed=seed, augmented=augmented), [evidence.observations, *numbers]

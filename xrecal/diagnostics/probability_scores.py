@@ -22,7 +22,7 @@ from xrecal.thresholds import (
     read_thresholds,
 )
 
-from .cases import Dims
+from .cases import Dims, require_plain
 from .scores import score_variables
 
 
@@ -198,11 +198,8 @@ def quantile_score(
 
 def _brier(form: Form, observed: xr.DataArray, wanted: Thresholds, fair: bool) -> xr.DataArray:
     """Brier score of each case and threshold."""
-    if fair and form.kind != "ensemble":
-        raise ValueError(
-            f"fair=True is for plain ensembles, but {form.name!r} is a forecast of the form "
-            f"{form.kind!r}; leave it out"
-        )
+    if fair:
+        require_plain(form, "fair=True")
     pairs = pair_cases(form, observed, name="forecast", require_dim=False)
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     observed = pairs.observations.astype(form.loc.dtype, copy=False)

@@ -52,11 +52,12 @@ def rank_histogram(
     Returns
     -------
     Dataset
-        Over ``rank`` from 0 (below all members) to their number m, and locations: ``count``. Over
-        locations: ``statistic`` and ``p_value`` of a flat histogram (chi-square with m degrees of
-        freedom); ``slope`` and ``slope_p_value`` of its linear component, positive if forecasts
-        are too low; ``convexity`` and ``convexity_p_value`` of its U-shaped component, positive
-        if the spread is too small; ``n_cases`` and ``status``. Lazy if an input is.
+        Over ``rank`` from 0 (below all members) to their number m, and locations:
+        ``n_in_bin``. Over locations: ``statistic`` and ``p_value`` of a flat histogram
+        (chi-square with m degrees of freedom); ``slope`` and ``slope_p_value`` of its linear
+        component, positive if forecasts are too low; ``convexity`` and ``convexity_p_value``
+        of its U-shaped component, positive if the spread is too small; ``n_cases`` and
+        ``status``. Lazy if an input is.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def rank_histogram(
         dtypes=[np.float64, *[ranks.dtype] * 6],
         what=task_name("the rank histogram", evidence),
     )
-    variables = {"count": found[0].assign_attrs(long_name="number of cases")}
+    variables = {"n_in_bin": found[0].assign_attrs(long_name="number of cases")}
     for (name, text), array in zip(_TEXTS.items(), found[1:], strict=True):
         variables[name] = array.assign_attrs(long_name=text, units="1")
     variables |= counted(ranks.notnull(), evidence.dims)

@@ -16,7 +16,7 @@ from xrecal.pairing import Observations, pair_cases, pair_variables
 from xrecal.reductions import Reduction, crps_between, crps_of, fair_crps_of, quantile_crps_of
 from xrecal.thresholds import Threshold, Thresholds, read_thresholds
 
-from .cases import Dims, listed, over_cases, told_dims
+from .cases import Dims, listed, over_cases, require_plain, told_dims
 
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 
@@ -90,11 +90,8 @@ def crps(
         estimator = _ISSUED + (f"; values {' and '.join(ends)} count" if ends else "")
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        if fair and form.kind != "ensemble":
-            raise ValueError(
-                f"fair=True is for plain ensembles, but {form.name!r} is a forecast of the form "
-                f"{form.kind!r}; leave it out"
-            )
+        if fair:
+            require_plain(form, "fair=True")
         if lower is None and upper is None:
             return _reduced(form, observed, fair_crps_of if fair else crps_of)
         bounds = [_bound(lower, -np.inf, form), _bound(upper, np.inf, form)]

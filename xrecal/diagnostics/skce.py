@@ -21,9 +21,9 @@ from .cases import (
     Evidence,
     as_dataset,
     by_quantiles,
-    check_augmented,
     counted,
     read_evidence,
+    require_plain,
     task_name,
     with_meanings,
 )
@@ -179,7 +179,8 @@ def _read(
     augmented: bool,
 ) -> Evidence:
     evidence = read_evidence(forecast, observations, dim, member_dim)
-    check_augmented(evidence.form, augmented)
+    if augmented:
+        require_plain(evidence.form, "augmented=True")
     return evidence
 
 

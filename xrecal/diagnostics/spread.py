@@ -57,7 +57,7 @@ def spread_skill(
         the cases), ``rmse`` of the mean, ``spread``, the root of the mean variance; ``ratio``
         of spread and rmse, 1 for a calibrated forecast, less if it is overconfident;
         ``n_cases`` and ``status``. Over ``spread_bin`` too, from the smallest spread to the
-        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``count``. Lazy if an input is.
+        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``n_in_bin``. Lazy if an input is.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def spread_skill(
         "ratio": "ratio of spread and error",
         "spread_of_bin": "root of the mean variance of the cases in the bin",
         "rmse_of_bin": "root mean square error of the cases in the bin",
-        "count": "number of cases in the bin",
+        "n_in_bin": "number of cases in the bin",
     }
     variables = {
         name: array.assign_attrs(
@@ -117,7 +117,7 @@ def spread_skill(
         )
         for (name, text), array in zip(texts.items(), found, strict=True)
     }
-    variables["count"].attrs.pop("units", None)
+    variables["n_in_bin"].attrs.pop("units", None)
     variables |= counted(known, evidence.dims)
     result = as_dataset(evidence, variables, "spread and skill")
     number = {"long_name": "group of cases, by ascending spread", "units": "1"}
