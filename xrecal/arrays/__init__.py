@@ -6,6 +6,7 @@ In the order of the data flow:
 forms              what a forecast is: points with weights, or normal distributions
 cases              calibration cases as the solver takes them, and their folds
 covariates         season and others -> coordinates for distances and regressions
+circular           values on a circle, such as directions -> points; their CRPS, mean, members
 distance           ensembles -> squared energy distances
 normal             ... closed forms for Gaussian and Gaussian-mixture forecasts
 kernel             distances -> similarities, median bandwidth
@@ -70,6 +71,11 @@ SMALLEST_RIDGE = 1e-12
 
 _HOME = {
     "Forecasts": "forms",
+    "circular_crps": "circular",
+    "circular_mean": "circular",
+    "circular_members": "circular",
+    "circular_std": "circular",
+    "on_circle": "circular",
     "squared_energy_distance": "distance",
     "pairwise_distances": "pairwise",
     "normal_squared_energy_distance": "normal",
