@@ -15,6 +15,7 @@ from xrecal.arrays import (
     circular_std,
     equal_members,
     on_circle,
+    vector_energy_distance,
 )
 
 
@@ -147,11 +148,13 @@ def test_crps_is_proper(x, other, weights):
     assert truth @ hedged >= truth @ honest - 1e-10
 
 
-def test_crps_is_blind_to_what_half_a_turn_leaves():
+def test_crps_is_blind_to_what_half_a_turn_leaves_and_chords_are_not():
     meridian, parallel = np.array([0.0, 180.0]), np.array([90.0, 270.0])
     y = np.linspace(-360, 360, 97)
     scores = [circular_crps(y, x, period=360) for x in (meridian, parallel)]
     np.testing.assert_allclose(scores, 45, rtol=1e-14)  # so that the distance is zero
+    points = np.stack([on_circle(meridian, 360), on_circle(parallel, 360)])
+    assert vector_energy_distance(points)[0, 1] > 0.4 * 180 / np.pi
 
 
 def test_crps_of_the_whole_circle():

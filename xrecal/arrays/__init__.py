@@ -8,6 +8,7 @@ cases              calibration cases as the solver takes them, and their folds
 covariates         season and others -> coordinates for distances and regressions
 circular           values on a circle, such as directions -> points; their CRPS, mean, members
 distance           ensembles -> squared energy distances
+vectors            ... of ensembles of vectors
 normal             ... closed forms for Gaussian and Gaussian-mixture forecasts
 kernel             distances -> similarities, median bandwidth
 centre             past observations, or errors around a centre, as members
@@ -77,6 +78,8 @@ _HOME = {
     "circular_std": "circular",
     "on_circle": "circular",
     "squared_energy_distance": "distance",
+    "spread_of_observations": "vectors",
+    "vector_energy_distance": "vectors",
     "pairwise_distances": "pairwise",
     "normal_squared_energy_distance": "normal",
     "normal_crps": "normal",

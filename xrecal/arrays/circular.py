@@ -88,7 +88,7 @@ def circular_crps(
     Proper, and the linear CRPS where all values lie within half a turn. Not strictly proper: what
     two distributions differ by is not seen if half a turn leaves it as it is (even harmonics), so
     that north or south, as likely as not, scores like east or west. Straight distances between
-    points on the circle see it: :func:`energy_score` of
+    points on the circle see it: :func:`energy_score` or :func:`vector_energy_distance` of
     :func:`on_circle`. O(m log m) a forecast, O(m) where forecasts share members; rounding errors
     are about 1e-15 of the period.
 

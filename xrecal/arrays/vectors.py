@@ -1,0 +1,292 @@
+"""Ensembles of vectors to a matrix of squared energy distances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xrecal.typing import FloatArray
+
+from ._compiled import inner, kernel
+from .circular import on_circle
+from .distance import EPSILON, ROUNDING
+
+# Members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
+# components, which then stay in the first-level cache.
+BLOCK = 256
+
+
+def vector_energy_distance(
+    x: FloatArray,
+    y: FloatArray | None = None,
+    *,
+    x_weights: FloatArray | None = None,
+    y_weights: FloatArray | None = None,
+) -> FloatArray:
+    r"""Squared energy distance between ensembles whose members are vectors.
+
+    Parameters
+    ----------
+    x : array of float, shape (n, d, m)
+        ``n`` ensembles of ``m`` members with ``d`` components, all in one unit, u, or scaled to
+        comparable size before. A member with a NaN component is left out, so ensembles of
+        different sizes are padded with NaN.
+    y : array of float, shape (q, d, p), optional
+        Ensembles to compare with. Without it, ``x`` against itself: the result is exactly
+        symmetric, with zeros on the diagonal.
+    x_weights, y_weights : array of float, shapes (n, m) and (q, p), optional
+        Weights >= 0 of the members, normalised over each row; a member with a NaN weight is left
+        out. Equal ones if not given.
+
+    Returns
+    -------
+    array of float64, shape (n, q)
+        :math:`D^2 = 2 E\|X-Y\| - E\|X-X'\| - E\|Y-Y'\| \ge 0` with Euclidean norms, in u (not u
+        squared). NaN for a row without members.
+
+    Raises
+    ------
+    ValueError
+        If an input is not three-dimensional, numbers of components differ, weights do not fit
+        their members, or a member or weight is infinite or a weight negative.
+
+    Notes
+    -----
+    The self terms are V-statistics, as in :func:`squared_energy_distance`, which is the same for
+    d = 1 and faster. O(n q m p d) time, about a nanosecond a pair of members for the root, half of
+    that for ``x`` against itself; O(n m d + q p d + n q) memory. Absolute accuracy about 1e-13 of
+    the largest deviation from the common mean, plus 1e-15 of that mean; smaller distances are
+    returned as 0.
+
+    References
+    ----------
+    .. [1] Székely & Rizzo (2013), Energy statistics: a class of statistics based on distances.
+       https://doi.org/10.1016/j.jspi.2013.03.018
+    """
+    x, x_weights = _checked("x", x, x_weights)
+    if y is None:
+        if y_weights is not None:
+            raise ValueError("y_weights is given without y; pass x_weights for the weights of x")
+        return self_vector_distances(x, x_weights)  # type: ignore[no-any-return]
+    y, y_weights = _checked("y", y, y_weights)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(
+            f"x has {x.shape[1]} components and y has {y.shape[1]}; both need the same ones"
+        )
+    return cross_vector_distances(x, x_weights, y, y_weights)  # type: ignore[no-any-return]
+
+
+def _checked(
+    name: str, values: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if values.ndim != 3:
+        raise ValueError(
+            f"{name} needs shape (ensemble, component, member), got {values.shape}; "
+            f"a single ensemble is {name}[np.newaxis]"
+        )
+    if np.isinf(values).any():
+        raise ValueError(f"{name} holds infinite members; set them to NaN to leave them out")
+    expected = values.shape[0], values.shape[2]
+    if weights is None:
+        return values, np.ones(expected)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if weights.shape != expected:
+        raise ValueError(
+            f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
+            f"every member needs its weight: {expected}"
+        )
+    if np.isinf(weights).any() or (weights < 0).any():
+        raise ValueError(f"{name}_weights must be finite and >= 0, or NaN to leave a member out")
+    return values, weights
+
+
+def spread_of_observations(observations: FloatArray, period: float | None = None) -> FloatArray:
+    """Scale of a component, for dividing it by before it is compared with others.
+
+    Parameters
+    ----------
+    observations : array of float, shape (..., n)
+        Of one component; those that are not finite are left out.
+    period : float, optional
+        Period of a circular component, in its unit: a full turn.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        Standard deviation without correction for sample size, > 0, in the unit of the component.
+        Of a circular one the root mean square distance of its points (:func:`on_circle`) from
+        their mean point. 1.0 where that is 0 up to rounding, or no observation is finite.
+
+    Raises
+    ------
+    ValueError
+        If the period is not a positive number.
+    """
+    values = np.asarray(observations, dtype=np.float64)
+    points = values[np.newaxis] if period is None else on_circle(values, period)
+    known = np.isfinite(points)
+    points = np.where(known, points, 0.0)
+    count = np.maximum(known[0].sum(-1), 1)
+    apart = np.where(known, points - (points.sum(-1) / count)[..., np.newaxis], 0.0)
+    spread = np.sqrt((apart**2).sum(axis=(0, -1)) / count)
+    rounding = ROUNDING * np.abs(points).max(axis=(0, -1), initial=0.0)
+    return np.where(spread > rounding, spread, 1.0)
+
+
+@kernel
+def self_vector_distances(x: Any, weights: Any) -> Any:
+    """Squared distances among ensembles of float64 ``x``, (n, d, m), (n, m) -> (n, n)."""
+    points, mass, start = _side_by_side(x, weights)
+    tolerance = _centre(points, np.empty((points.shape[0], 0)))
+    squared = _mean_distances(points, mass, start, points, mass, start, True)
+    spread = np.diag(squared).copy()
+    for i in range(x.shape[0]):
+        if start[i] == start[i + 1]:
+            spread[i] = np.nan
+        squared[i, i] = 0.0 * spread[i]
+        for j in range(i):
+            d = 2 * squared[i, j] - spread[i] - spread[j]
+            squared[i, j] = squared[j, i] = 0.0 if d <= tolerance else d
+    return squared
+
+
+@kernel
+def cross_vector_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
+    """Squared distances from ensembles of float64 ``x`` to those of ``y``, (n, d, m) -> (n, q)."""
+    x_points, x_mass, x_start = _side_by_side(x, x_weights)
+    y_points, y_mass, y_start = _side_by_side(y, y_weights)
+    tolerance = _centre(x_points, y_points)
+    x_spread = _mean_self_distances(x_points, x_mass, x_start)
+    y_spread = _mean_self_distances(y_points, y_mass, y_start)
+    swapped = x_mass.size > y_mass.size  # the inner loop takes the longer one
+    if swapped:
+        mean = _mean_distances(y_points, y_mass, y_start, x_points, x_mass, x_start, False)
+    else:
+        mean = _mean_distances(x_points, x_mass, x_start, y_points, y_mass, y_start, False)
+    squared = np.empty((x.shape[0], y.shape[0]))
+    for i in range(x.shape[0]):
+        for j in range(y.shape[0]):
+            between = mean[j, i] if swapped else mean[i, j]
+            d = 2 * between - x_spread[i] - y_spread[j]
+            squared[i, j] = 0.0 if d <= tolerance else d
+    return squared
+
+
+@inner
+def _side_by_side(values: Any, weights: Any) -> Any:
+    """Members that count of all ensembles as columns, weights that sum to one, first columns.
+
+    Shapes (d', N), (N,) and (n + 1,); d' is d, but at least 2, with zeros as further components.
+    """
+    n, d, m = values.shape
+    points, mass = np.zeros((max(d, 2), n * m)), np.empty(n * m)
+    start = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        used, total = start[i], 0.0
+        for k in range(m):
+            complete = weights[i, k] > 0
+            for c in range(d):
+                complete &= not np.isnan(values[i, c, k])
+            if complete:
+                for c in range(d):
+                    points[c, used] = values[i, c, k]
+                mass[used] = weights[i, k]
+                total += weights[i, k]
+                used += 1
+        for s in range(start[i], used):
+            mass[s] /= total
+        start[i + 1] = used
+    return np.ascontiguousarray(points[:, : start[n]]), mass[: start[n]], start
+
+
+@inner
+def _centre(x: Any, y: Any) -> Any:
+    """Take a common centre, which may be as far as 273.15, off the points; their rounding."""
+    offset, count = 0.0, max(x.shape[1] + y.shape[1], 1)
+    for c in range(x.shape[0]):
+        centre = (x[c].sum() + y[c].sum()) / count
+        x[c] -= centre
+        y[c] -= centre
+        offset += centre**2
+    widest = max(_largest_norm(x), _largest_norm(y))
+    return ROUNDING * widest + 4 * EPSILON * np.sqrt(offset)
+
+
+@inner
+def _largest_norm(points: Any) -> Any:
+    widest = 0.0
+    for s in range(points.shape[1]):
+        squared = 0.0
+        for c in range(points.shape[0]):
+            squared += points[c, s] ** 2
+        widest = max(widest, squared)
+    return np.sqrt(widest)
+
+
+@inner
+def _mean_distances(
+    x: Any, x_mass: Any, x_start: Any, y: Any, y_mass: Any, y_start: Any, below: bool
+) -> Any:
+    """``E|X-Y|`` of ensembles of points, (n, q); only up to the diagonal if ``below``.
+
+    Members of many ensembles Y in one inner loop without a sum of its own, which the compiler
+    turns into vector instructions.
+    """
+    n, q = x_start.size - 1, y_start.size - 1
+    mean = np.zeros((n, q))
+    sums, partial = np.empty(BLOCK), np.zeros(BLOCK)
+    owner = 0
+    for first in range(0, y_mass.size, BLOCK):
+        while y_start[owner + 1] <= first:
+            owner += 1
+        for i in range(n):
+            last = min(first + BLOCK, x_start[i + 1] if below else y_mass.size)
+            if last <= first:
+                continue
+            _sum_distances(x, x_mass, x_start[i], x_start[i + 1], y, first, last, sums, partial)
+            j = owner
+            while j < q and y_start[j] < last:
+                total = 0.0
+                for s in range(max(y_start[j], first), min(y_start[j + 1], last)):
+                    total += y_mass[s] * sums[s - first]
+                mean[i, j] += total
+                j += 1
+    return mean
+
+
+@inner
+def _mean_self_distances(x: Any, mass: Any, start: Any) -> Any:
+    """``E|X-X'|`` of each ensemble of points, (n,); NaN without members."""
+    n = start.size - 1
+    mean = np.zeros(n)
+    sums, partial = np.empty(BLOCK), np.zeros(BLOCK)
+    for i in range(n):
+        for first in range(start[i], start[i + 1], BLOCK):
+            last = min(first + BLOCK, start[i + 1])
+            _sum_distances(x, mass, start[i], start[i + 1], x, first, last, sums, partial)
+            for s in range(first, last):
+                mean[i] += mass[s] * sums[s - first]
+        if start[i] == start[i + 1]:
+            mean[i] = np.nan
+    return mean
+
+
+@inner
+def _sum_distances(
+    x: Any, mass: Any, begin: int, end: int, y: Any, first: int, last: int, sums: Any, partial: Any
+) -> Any:
+    """Sums of weighted distances from points ``begin`` to ``end`` of ``x`` to some of ``y``."""
+    d, size = y.shape[0], last - first
+    u, v = y[d - 2, first:last], y[d - 1, first:last]
+    for s in range(size):
+        sums[s] = 0.0
+    for k in range(begin, end):
+        for c in range(d - 2):
+            at, along = x[c, k], y[c, first:last]
+            for s in range(size):
+                partial[s] = (partial[s] if c > 0 else 0.0) + (at - along[s]) ** 2
+        at_u, at_v, weight = x[d - 2, k], x[d - 1, k], mass[k]
+        for s in range(size):
+            sums[s] += weight * np.sqrt(partial[s] + (at_u - u[s]) ** 2 + (at_v - v[s]) ** 2)
