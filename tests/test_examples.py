@@ -66,6 +66,18 @@ def test_fields(example, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "demo" / "fields.png").stat().st_size > 10_000
 
 
+@requires_data("innsbruck_gefs.nc")
+@pytest.mark.parametrize("example", ["joint_variables"], indirect=True)
+def test_joint_variables(example, capsys):
+    table = example.main()
+    energy = table["energy score"]
+    assert energy["raw"] == pytest.approx(1.436, abs=5e-4)
+    assert energy["joint"] < energy["marginal, ecc"] < energy["marginal"]
+    assert energy["joint, all weights"] < energy["marginal of errors, ecc"]
+    assert table["CRPS temperature (K)"]["joint"] == pytest.approx(1.266, rel=0.01)
+    assert "jointly with rain" in capsys.readouterr().out
+
+
 @requires_data("gmao_mjo_rmm1.nc", "glofas_discharge.nc")
 @pytest.mark.parametrize("example", ["multi_lead"], indirect=True)
 def test_multi_lead(example, capsys):

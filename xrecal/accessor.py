@@ -14,6 +14,7 @@ from .accessor_fields import Fields
 from .covariates import Given
 from .cross_validation import By, OutputOf, Span
 from .forms import Labelled
+from .jointly import Period
 from .methods import Method
 from .pairing import Observations
 from .pooling import PoolOver
@@ -39,6 +40,8 @@ class _Recal(Evidence[T], Fields[T]):
         condition_on: str | tuple[str, ...] | None = None,
         covariates: Given = None,
         pool: PoolOver = None,
+        jointly: Sequence[Hashable] | None = None,
+        period: Period = None,
         min_samples: int = 20,
     ) -> Recalibrator:
         """Learn from these past forecasts and what verified; see :func:`xrecal.recalibrate.fit`."""
@@ -51,6 +54,8 @@ class _Recal(Evidence[T], Fields[T]):
             condition_on=condition_on,
             covariates=covariates,
             pool=pool,
+            jointly=jointly,
+            period=period,
             min_samples=min_samples,
         )
 

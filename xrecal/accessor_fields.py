@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 import xarray as xr
 
 from . import diagnostics
 from .diagnostics.cases import Dims
+from .diagnostics.vectors import Scale
 from .forms import Labelled
 from .pairing import Observations
 
@@ -26,10 +27,20 @@ class Fields(Generic[T]):
         over: Dims = None,
         dim: Dims = None,
         *,
+        jointly: Sequence[Hashable] | None = None,
+        scale: Scale = None,
         member_dim: Hashable | None = None,
     ) -> Labelled:
-        """Score of fields; see :func:`xrecal.diagnostics.energy_score`."""
-        return diagnostics.energy_score(self._obj, observations, over, dim, member_dim=member_dim)
+        """Score of fields or vectors; see :func:`xrecal.diagnostics.energy_score`."""
+        return diagnostics.energy_score(
+            self._obj,
+            observations,
+            over,
+            dim,
+            jointly=jointly,
+            scale=scale,
+            member_dim=member_dim,
+        )
 
     def variogram_score(
         self,

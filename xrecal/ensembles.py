@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line, with_cell_method
+from .circles import on_circle
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms
 from .labels import require_equal_labels
@@ -207,7 +208,7 @@ def task_parts(
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     parts = {}
-    for name, part in form.parts.items():
+    for name, part in form.compared.items():
         whole = part.expand_dims({d: sizes[d] for d in core if d not in part.dims})
         along = [c for c, coordinate in whole.coords.items() if set(core) & set(coordinate.dims)]
         parts[name] = (
@@ -256,6 +257,7 @@ def reduce_form(
     Further arrays ``extras`` may have those besides dimensions of the forecast. Members that many
     forecasts share (past observations) are not repeated for each of them.
     """
+    reduction = on_circle(reduction, form.period, form.name)
     shared = [d for d in form.dims if d not in form.loc.dims]
     if form.kind != "weighted" or not set(form.loc.dims) < set(form.parts["weights"].dims):
         shared = []  # each case has members of its own

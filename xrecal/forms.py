@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import xarray as xr
 
+from .circles import PERIOD, read_period
 from .dims import LEVEL, MEMBER, candidates, find_dim
 from .units import check_units
 
@@ -17,6 +18,9 @@ Labelled: TypeAlias = xr.DataArray | xr.Dataset
 
 PARTS = ("loc", "scale", "weights", "lower", "upper")
 """Arrays of a form, of which all but the first may be lacking."""
+
+VECTOR = "vector_"
+"""Prefix of the members of each variable, where vectors are compared."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +39,28 @@ class Form:
     weights: xr.DataArray | None = None
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
+    vector: tuple[xr.DataArray, ...] = ()
+    """Members of all variables, this one among them, where vectors of them are compared."""
 
     @property
     def parts(self) -> dict[str, xr.DataArray]:
         """The arrays that are there, by name."""
         parts = {name: getattr(self, name) for name in PARTS}
         return {name: part for name, part in parts.items() if part is not None}
+
+    @property
+    def compared(self) -> dict[str, xr.DataArray]:
+        """The arrays by which forecasts are compared, by name."""
+        if not self.vector:
+            return self.parts
+        weights = {} if self.weights is None else {"weights": self.weights}
+        return {f"{VECTOR}{k}": array for k, array in enumerate(self.vector)} | weights
+
+    @property
+    def period(self) -> float | None:
+        """Period of a circular variable, whose attribute is a number."""
+        period = self.loc.attrs.get(PERIOD)
+        return None if isinstance(period, str) else read_period(period, self.name)
 
     @property
     def dims(self) -> tuple[Hashable, ...]:
@@ -76,7 +96,8 @@ class Form:
         """The same forecast with other arrays."""
         loc, *others = (parts.get(name) for name in PARTS)
         assert loc is not None
-        return Form(self.name, self.kind, self.member_dim, loc, *others)
+        scale, weights, lower, upper = others
+        return replace(self, loc=loc, scale=scale, weights=weights, lower=lower, upper=upper)
 
 
 def read_forms(
@@ -238,7 +259,8 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
         part: array if dim in array.dims else array.expand_dims({dim: size}, axis=-1)
         for part, array in parts.items()
     }
-    return Form(base, "censored" if bounds else "normal", dim, **whole, **bounds)
+    form = Form(base, "censored" if bounds else "normal", dim, whole["loc"])
+    return form.with_parts(whole | bounds)
 
 
 def _read_bounds(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 import xarray as xr
 
 from .covariates import Given, period_of
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms, require_distances
+from .jointly import with_vector
 from .labels import require_equal_labels
+from .methods import VectorCKME
 from .methods.base import SEASON
 from .parallel import require_one_chunk
 from .recalibrator import FittedVariable, Recalibrator
@@ -27,21 +30,41 @@ def match_variables(
         )
     fitted = dict(model.variables)
     forms = read_forms(forecast, explicit_member_dim(model, forecast), name="forecast")
+    partners = {name for variable in fitted.values() for name in variable.jointly} - set(fitted)
     if isinstance(forecast, xr.DataArray) and len(fitted) == 1:
         matched = {forecast.name: (next(iter(forms.values())), next(iter(fitted.values())))}
     else:
-        missing = [name for name in forms if name not in fitted]
-        if missing and not (len(forms) == len(fitted) == 1):
+        wanted = {name: form for name, form in forms.items() if name not in partners}
+        missing = [name for name in wanted if name not in fitted]
+        if missing and not (len(wanted) == len(fitted) == 1):
             raise ValueError(
                 f"the model has no variable {missing[0]!r}; it was fitted on {list(fitted)}"
             )
         matched = {
             name: (form, fitted[name] if name in fitted else next(iter(fitted.values())))
-            for name, form in forms.items()
+            for name, form in wanted.items()
         }
     for form, variable in matched.values():
         check_forecast(form, variable)
-    return matched
+    return {
+        name: (_with_partners(form, variable, forms), variable)
+        for name, (form, variable) in matched.items()
+    }
+
+
+def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, Form]) -> Form:
+    """The forecast, with the members of all variables that it is recalibrated jointly with."""
+    if not isinstance(fitted.method, VectorCKME):
+        return form
+    if not fitted.jointly:
+        return replace(form, vector=(form.loc,))
+    missing = [name for name in fitted.jointly if name not in forms]
+    if missing:
+        raise ValueError(
+            f"the model recalibrates {' and '.join(map(repr, fitted.jointly))} jointly, but the "
+            f"forecast lacks {missing[0]!r}; pass a Dataset with all of them"
+        )
+    return with_vector({name: forms[name] for name in fitted.jointly}, form.name)
 
 
 def explicit_member_dim(model: Recalibrator, forecast: Labelled) -> Hashable | None:

@@ -158,10 +158,8 @@ class Products:
         Returns
         -------
         DataArray or Dataset
-            A plain ensemble of n members. With ``"schaake"`` and ``"dates"`` the coordinate
-            ``calibration_<dim>`` says which past date each member follows, or is.
-            A plain ensemble of n members: quantiles at the levels (i - ½)/n, several of them equal
-            where the distribution has fewer points; see :func:`xrecal.products.members`.
+            A plain ensemble of n members, see :func:`xrecal.products.members`. With ``"schaake"``
+            and ``"dates"`` ``calibration_<dim>`` says which past date each member follows, or is.
 
         Raises
         ------
@@ -179,6 +177,9 @@ class Products:
           plain ensembles, n is the number of raw members.
         - ``"schaake"``, the Schaake shuffle [2]_: the order of the observations there at n past
           dates. For every method and form.
+
+        Of variables that were fitted jointly, and without coherence, each member is one past case,
+        the same for all of them, drawn by its weight at each location.
 
         Ties (dry members) have one random order a case, the same everywhere. A raw member or past
         observation that is missing at a place gets a rank at random, the same level everywhere.

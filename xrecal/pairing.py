@@ -39,6 +39,8 @@ class Pairs:
     """Positions whose cases are learned from together."""
     leads: MatchedLeads | None = None
     """The same for each lead, where there are leads."""
+    partners: tuple[xr.DataArray, ...] = ()
+    """Observations of each further variable that is recalibrated jointly."""
 
 
 def pair_variables(

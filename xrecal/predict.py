@@ -1,4 +1,4 @@
-"""Apply: new forecasts through a fitted model, to weights or quantiles in each chunk."""
+"""New forecasts through a fitted model, chunk by chunk, to quantiles and whatever else is asked."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line
+from .circles import require_defined
 from .covariates import Given, read_covariates
 from .ensembles import task_parts
 from .forms import Form, Labelled
@@ -20,14 +21,12 @@ from .matching import (
     match_variables,
     shared_dims,
 )
+from .methods import VectorCKME
 from .parallel import run_blockwise, work_on
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .reductions import (
     Reduction,
-    members_and_weights,
-    normal_parameters,
     quantiles_of,
-    weights_of,
 )
 from .tasks import COVARIATE, NEW_MEMBER, PredictTask
 
@@ -35,96 +34,6 @@ Task = TypeVar("Task", bound=PredictTask)
 
 SLOT = "slot"
 """Dimension of the members of a result inside a task, where forecasts have their own."""
-
-
-def apply(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> xr.Dataset:
-    """Recalibrated distributions; see :meth:`Recalibrator.apply`."""
-    variables: dict[Hashable, xr.DataArray] = {}
-    along: dict[Hashable, Hashable] = {}
-    for name, (form, fitted) in match_variables(model, forecast).items():
-        base = "forecast" if name is None else name
-        attrs = issued_attributes(form, fitted)
-        make = _normal if fitted.method.output == "normal" else _weighted
-        issued = make(form, fitted, base, attrs, covariates)
-        _require_same_places(base, issued, along)
-        variables |= issued
-    attrs = forecast.attrs
-    if isinstance(forecast, xr.DataArray):  # the others describe the variable
-        attrs = {name: value for name, value in attrs.items() if name == "history"}
-    history = history_line(attrs, f"recalibrated by {model.method}")
-    return xr.Dataset(variables, attrs=history)
-
-
-def _require_same_places(
-    name: Hashable,
-    issued: Mapping[Hashable, xr.DataArray],
-    along: dict[Hashable, Hashable],
-) -> None:
-    """Raise ValueError if labels would be ``along`` several dimensions, which gains new ones."""
-    for variable in issued.values():
-        for label, coordinate in variable.coords.items():
-            if coordinate.ndim != 1:
-                continue
-            (dim,) = coordinate.dims
-            if along.setdefault(label, dim) != dim:
-                raise ValueError(
-                    f"the members of {name!r} are along {dim!r}, those of another variable along "
-                    f"{along[label]!r}, and one Dataset cannot hold {label!r} along both; apply "
-                    f"one by one: model[{name!r}].apply(forecast[{name!r}])"
-                )
-
-
-def _normal(
-    form: Form, fitted: FittedVariable, base: Hashable, attrs: dict[str, Any], covariates: Given
-) -> dict[Hashable, xr.DataArray]:
-    """Normal distributions, and where they may be censored."""
-    loc, scale = run_on_forecasts(form, fitted, normal_parameters, [(), ()], covariates=covariates)
-    units = {k: v for k, v in attrs.items() if k == "units"}
-    described = units | {"long_name": "standard deviation of the recalibrated forecast"}
-    found: dict[Hashable, xr.DataArray] = {
-        f"{base}_loc": loc.assign_attrs(attrs),
-        f"{base}_scale": scale.assign_attrs(described),
-    }
-    for end in ("lower", "upper"):
-        if end in fitted.state:
-            coords = [c for c in fitted.state.coords if c not in fitted.state[end].dims]
-            found[f"{base}_{end}"] = (
-                fitted.state[end]
-                .astype(form.loc.dtype)
-                .drop_vars(coords, errors="ignore")
-                .assign_attrs(units | {"long_name": f"{end} bound, where the forecast is censored"})
-            )
-    return found
-
-
-def _weighted(
-    form: Form, fitted: FittedVariable, base: Hashable, attrs: dict[str, Any], covariates: Given
-) -> dict[Hashable, xr.DataArray]:
-    """Members and their weights."""
-    member = form.member_dim_of_results
-    if fitted.method.shares_members:
-        (weights,) = run_on_forecasts(form, fitted, weights_of, [(CASE,)], covariates=covariates)
-        members = fitted.state["observations"]
-        members = members.drop_vars(
-            [  # may differ between hindcast and forecast: the latter's count
-                name
-                for name, coordinate in members.coords.items()
-                if name not in members.indexes and (name in weights.coords or not coordinate.dims)
-            ]
-        ).rename({CASE: member})
-        dims = [d for d in weights.dims if d in members.dims]
-        members = members.transpose(*dims)
-    else:
-        slots: dict[Hashable, int] = {SLOT: fitted.method.slots(fitted.state.sizes[CASE])[0].size}
-        members, weights = run_on_forecasts(
-            form, fitted, members_and_weights, [(SLOT,)] * 2, slots, covariates=covariates
-        )
-    return {
-        base: members.assign_attrs(attrs | {"ancillary_variables": f"{base}_weight"}),
-        f"{base}_weight": weights.assign_attrs(
-            long_name="probability of each member", role="member_weight"
-        ),
-    }
 
 
 def quantile(
@@ -192,6 +101,7 @@ def run_on_forecasts(
     The cases of the forecast, and positions that were pooled, come last among the dimensions
     looped over, so that a task sees for each fit the state once and all forecasts.
     """
+    require_defined(reduction, issued_period(fitted), form.name)
     given = task_arguments(form, fitted, extras, covariates)
     results = run_blockwise(
         given.task(PredictTask, fitted, reduction),
@@ -203,6 +113,12 @@ def run_on_forecasts(
         what=work_on("the recalibration", form.name),
     )
     return tuple(_in_user_order(result, form, fitted) for result in results)
+
+
+def issued_period(fitted: FittedVariable) -> float | None:
+    """Period of the variable, if it is circular."""
+    method = fitted.method
+    return method.periods[method.own] if isinstance(method, VectorCKME) else None
 
 
 class TaskArguments(NamedTuple):

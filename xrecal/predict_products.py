@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from .covariates import Given
 from .forms import Form, Labelled
 from .predict import issued_attributes, map_variables, run_on_forecasts
 from .products import CDF, EXCEEDANCE, EventKind, check_count, drawn, members_line, numbers_of
-from .reductions import Reduction, mean_of, std_of
+from .reductions import Reduction, mean_of, std_of, vectors_of
 from .thresholds import Threshold, read_thresholds
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def members(
         (values,) = run_on_forecasts(
             form,
             fitted,
-            drawn(n, seed),
+            partial(vectors_of, n=n, seed=seed) if fitted.jointly else drawn(n, seed),
             [(member,)],
             {member: n},
             extras=numbers_of(form, fitted.dim),

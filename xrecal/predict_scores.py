@@ -48,7 +48,12 @@ def against_observations(
     matched = match_variables(model, forecast)
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        fitted = matched[form.name][1]
+        if form.name not in matched:
+            raise ValueError(
+                f"{form.name!r} is recalibrated jointly with other variables; score them with the "
+                f"model of all of them, and select then: model.crps(...)[{next(iter(matched))!r}]"
+            )
+        form, fitted = matched[form.name]
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
         numbers = numbers_of(form, fitted.dim) if numbered else []

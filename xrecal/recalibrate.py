@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import xarray as xr
 
 from .attributes import describing
+from .circles import PERIOD, refuse_circular
 from .covariates import Given, period_of, read_covariates
 from .dims import CaseAxis, case_axis
 from .forms import Form, Labelled, require_distances
+from .jointly import Group, Period, as_one, method_of, read_groups
 from .labels import users_stacklevel
-from .methods import CKME, Method
+from .methods import CKME, Method, VectorCKME
 from .methods.base import is_whole
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk
 from .pooling import DATE, PoolOver, read_pool
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable, Recalibrator
-from .state import describe_state, feature_count, fit_state
+from .state import describe_state, feature_count, fit_state, state_of
 from .tasks import NEW_MEMBER
 
 DEFAULT = CKME()
@@ -36,6 +38,8 @@ def fit(
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
+    jointly: Sequence[Hashable] | None = None,
+    period: Period = None,
     min_samples: int = 20,
 ) -> Recalibrator:
     """Learn from past forecasts and what verified how to recalibrate new ones.
@@ -74,6 +78,14 @@ def fit(
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
         numbers of positions. At most 1500 cases: beyond, evenly spaced positions are left out.
         Then what differs between positions may be a covariate, such as the lead.
+    jointly : sequence of str, optional
+        Variables that belong together, such as the components of the wind: forecasts are compared
+        as ensembles of vectors (each variable in units of its spread), and past cases get one
+        weight for all of them, so that members are vectors that were observed.
+    period : float or dict from str to float, optional
+        Of a circular variable, such as 360 for a wind direction in degrees, or of several by
+        name: distances are those of points on a circle. Or the attribute ``period`` of the
+        hindcast's variable. The recalibrated forecast bears it, too.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
 
@@ -98,13 +110,15 @@ def fit(
     """
     method = checked(method, condition_on, min_samples)
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
-    return Recalibrator(
-        method,
-        {
-            variable: _fit_variable(form, observed, method, dim, covariates, min_samples, pool)
-            for variable, (form, observed) in paired.items()
-        },
-    )
+    found: dict[Hashable, FittedVariable] = {}
+    for group in read_groups(paired, jointly, period):
+        prepared = {
+            name: prepare(*paired[name], group.method(method), dim, covariates, min_samples, pool)
+            for name in group.names
+        }
+        observed = {name: paired[name][1] for name in group.names}
+        found |= _fit_group(group, prepared, observed, min_samples)
+    return Recalibrator(method, {name: found[name] for name in paired})
 
 
 def checked(method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int) -> Method:
@@ -134,38 +148,42 @@ def _short(value: object) -> str:
     return text if len(text) < 80 and "\n" not in text else f"a {type(value).__name__}"
 
 
-def _fit_variable(
-    form: Form,
-    observed: xr.DataArray,
-    method: Method,
-    dim: Hashable | None,
-    covariates: Given,
+def _fit_group(
+    group: Group,
+    prepared: Mapping[Hashable, Prepared],
+    observed: Mapping[Hashable, xr.DataArray],
     min_samples: int,
-    pool: PoolOver,
-) -> FittedVariable:
-    pairs, method, axis, given, note = prepare(
-        form, observed, method, dim, covariates, min_samples, pool
-    )
+) -> dict[Hashable, FittedVariable]:
+    """Variables of a group, which share all that is fitted but their observations."""
+    pairs, method, axis, given, note = next(iter(prepared.values()))
     assert pairs.dim is not None
-    units = {"units": observed.attrs["units"]} if "units" in observed.attrs else {}
-    attrs = units | describing(form.loc.attrs)
+    if group.of_vectors:
+        pairs = as_one({name: one.pairs for name, one in prepared.items()})
     state = fit_state(pairs, method, axis, given, min_samples)
-    return FittedVariable(
-        kind=form.kind,
-        dim=pairs.dim,
-        member_dim=form.member_dim,
-        attrs=attrs,
-        axis=axis,
-        method=method,
-        periods={name: period_of(value) for name, value in given.items()},
-        n_matched=pairs.n_matched,
-        n_forecasts=pairs.observations.sizes[pairs.dim],
-        min_samples=min_samples,
-        note="; ".join(n for n in (pairs.note, note) if n) or None,
-        state=describe_state(state, method, attrs, feature_count(given)),
-        pool=pairs.pool,
-        leads=pairs.leads,
-    )
+    found: dict[Hashable, FittedVariable] = {}
+    for place, (name, one) in enumerate(prepared.items()):
+        form, period = one.pairs.form, group.periods[place]
+        attrs = {k: v for k, v in observed[name].attrs.items() if k == "units"}
+        attrs |= describing(form.loc.attrs) | ({} if period is None else {PERIOD: period})
+        own = method_of(method, place)
+        found[name] = FittedVariable(
+            kind=form.kind,
+            dim=pairs.dim,
+            member_dim=form.member_dim,
+            attrs=attrs,
+            axis=axis,
+            method=own,
+            periods={name: period_of(value) for name, value in given.items()},
+            n_matched=pairs.n_matched,
+            n_forecasts=pairs.observations.sizes[pairs.dim],
+            min_samples=min_samples,
+            note="; ".join(n for n in (one.pairs.note, note) if n) or None,
+            state=describe_state(state_of(state, place), own, attrs, feature_count(given)),
+            pool=pairs.pool,
+            leads=pairs.leads,
+            jointly=group.names if len(group.names) > 1 else (),
+        )
+    return found
 
 
 class Prepared(NamedTuple):
@@ -192,6 +210,8 @@ def prepare(
 ) -> Prepared:
     """Pair, order and date the cases of a variable, and read its covariates."""
     require_distances(form, name="hindcast")
+    if not isinstance(method, VectorCKME):
+        refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
     pairs = in_order(pair_cases(form, observed, dim, name="hindcast"))
     assert pairs.dim is not None
     n_dates = pairs.observations.sizes[pairs.dim]

@@ -51,6 +51,8 @@ class FittedVariable:
     """Cases that came by updates, after the fit."""
     leads: MatchedLeads | None = None
     """Cases at each lead that have an observation, where there are leads."""
+    jointly: tuple[Hashable, ...] = ()
+    """Variables that are recalibrated together, this one among them."""
 
     @property
     def locations(self) -> tuple[Hashable, ...]:
@@ -180,7 +182,7 @@ class Recalibrator(Products):
         TypeError
             If the forecast is of another type.
         """
-        from .predict import apply
+        from .predict_distributions import apply
 
         return apply(self, forecast, covariates)
 

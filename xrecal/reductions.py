@@ -151,6 +151,22 @@ def observations_of(
     return (np.where(unknown | (slots < 0), np.nan, found),)
 
 
+def vectors_of(
+    distribution: Empirical, cases: IntArray, *places: IntArray, n: int, seed: int
+) -> tuple[FloatArray, ...]:
+    """Past observations (L, T, n), drawn by weights and the numbers of the case and location.
+
+    They are the same cases for all variables that share the weights.
+    """
+    from .arrays.systematic import systematic_draws, whole_weights
+
+    assert distribution.weights is not None
+    at = cases, sum(places, np.zeros_like(cases))
+    slots = systematic_draws(whole_weights(distribution.weights), n, seed, *at)
+    past = np.broadcast_to(distribution.members[:, np.newaxis], distribution.weights.shape)
+    return observations_of(distribution, slots, past)
+
+
 def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
     """Means (L, T)."""
     return (distribution.mean(),)

@@ -39,6 +39,9 @@ def _variable(name: Hashable, fitted: FittedVariable) -> list[str]:
     ]
     if fitted.leads is not None:
         lines.append(_line("leads", _leads(fitted.leads, fitted.n_forecasts)))
+    others = [str(other) for other in fitted.jointly if other != name]
+    if others:
+        lines.append(_line("recalibrated", f"jointly with {', '.join(others)}"))
     if fitted.n_added:
         lines.append(_line("updated", f"{fitted.n_added} cases added, with the choices of the fit"))
     if fitted.pool is not None:

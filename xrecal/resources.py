@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .methods import CKME, LinearPool, Method
+from .methods import CKME, LinearPool, Method, VectorCKME
 
 MATRICES = 6
 """Float64 matrices of its cases that a solver holds for one location."""
@@ -124,5 +124,6 @@ def _matrices(method: Method, n_cases: int) -> int:
     if not method.keeps_cases:
         return 0
     parts = method.mixed if isinstance(method, LinearPool) else (method,)
-    widest = max(part.columns(n_cases) if isinstance(part, CKME) else 0 for part in parts)
+    of_matrices = [part for part in parts if isinstance(part, (CKME, VectorCKME))]
+    widest = max((part.columns(n_cases) for part in of_matrices), default=0)
     return MATRICES * 8 * n_cases * widest

@@ -20,6 +20,7 @@ from .methods import (
     LinearPool,
     PITRecalibration,
     Raw,
+    VectorCKME,
 )
 from .pooling import Pool
 
@@ -36,6 +37,7 @@ STORED: dict[str, type] = {
         PITRecalibration,
         Pool,
         Raw,
+        VectorCKME,
     )
 }
 """Classes that a file may name; no other is ever looked up."""

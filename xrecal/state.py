@@ -12,13 +12,17 @@ import xarray as xr
 from .covariates import period_of
 from .dims import CaseAxis
 from .ensembles import task_parts
-from .methods import Method
+from .forms import VECTOR
+from .methods import Method, VectorCKME
 from .methods.base import Cases, Parameter
 from .pairing import Pairs
 from .parallel import work_on
 from .pooling import DATE, across, pooled_covariate, position_coordinates, run_on_cases
 from .recalibrator import CASE, CASE_MEMBER
-from .tasks import COVARIATE, covariates_of
+from .tasks import COVARIATE, covariates_of, forecasts_of
+
+PARTNER = "partner_"
+"""Prefix of observations of further variables that are recalibrated jointly."""
 
 
 def feature_count(covariates: Mapping[str, xr.DataArray]) -> int:
@@ -42,9 +46,10 @@ def task_arguments(
         [d for d in locations if d not in pooled],
         {**{d: d for d in pooled}, dim: case, form.member_dim: CASE_MEMBER},
     )
+    partners = {f"{PARTNER}{k}": value for k, value in enumerate(pairs.partners)}
     others = {
         name: value.drop_vars(list(value.coords)).rename({dim: case})
-        for name, value in {"observations": pairs.observations, **covariates}.items()
+        for name, value in {"observations": pairs.observations, **partners, **covariates}.items()
     }
     others = {
         name: value.transpose(*[d for d in locations if d in value.dims], case)
@@ -67,9 +72,10 @@ def fit_state(
     periods = {name: period_of(value) for name, value in covariates.items()}
     task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
     kept = tuple(parts) if method.keeps_cases else ()
+    observed = [name for name in others if name not in covariates]
     dtypes = [
         *(parts[name].dtype for name in kept),
-        others["observations"].dtype,
+        *(others[name].dtype for name in observed),
         np.int32,
         np.int8,
         *(parameter.dtype for parameter in parameters.values()),
@@ -80,7 +86,7 @@ def fit_state(
         others = {name: across(value, pool) for name, value in others.items()}
     n_dates = pairs.observations.sizes[pairs.dim]
     sizes: dict[Hashable, int] = {CASE: n_dates if pool is None else n_dates * len(pool.taken)}
-    sizes[CASE_MEMBER] = parts["loc"].sizes[CASE_MEMBER]
+    sizes[CASE_MEMBER] = next(iter(parts.values())).sizes[CASE_MEMBER]
     for parameter in parameters.values():
         sizes |= {d: size for d, size in parameter.sizes(sizes[CASE]).items() if d != CASE}
     results = run_on_cases(
@@ -90,7 +96,7 @@ def fit_state(
         others,
         out=[
             *[(CASE, CASE_MEMBER)] * len(kept),
-            (CASE,),
+            *[(CASE,)] * len(observed),
             (),
             (),
             *(tuple(parameter.dims) for parameter in parameters.values()),
@@ -99,7 +105,7 @@ def fit_state(
         sizes=sizes,
         what=work_on("the fit", pairs.form.name),
     )
-    names = [*kept, "observations", "n_cases", "status", *parameters]
+    names = [*kept, *observed, "n_cases", "status", *parameters]
     state = xr.Dataset(dict(zip(names, results, strict=True)))
     state = state.assign({COVARIATE + name: known[name] for name in covariates})
     return _with_labels(state, pairs, parameters)
@@ -121,6 +127,16 @@ def _with_labels(
         n_dates = pairs.observations.sizes[dim]
         state = state.assign_coords(position_coordinates(form, pool, n_dates))
     return state
+
+
+def state_of(state: xr.Dataset, place: int) -> xr.Dataset:
+    """The state of one of several variables, by its place, from that of all of them.
+
+    They differ in their observations.
+    """
+    observations = ["observations", *(n for n in state if str(n).startswith(PARTNER))]
+    own = state[observations[place]].variable
+    return state.drop_vars(observations[1:]).assign(observations=own)
 
 
 class _FitTask:
@@ -146,18 +162,20 @@ class _FitTask:
         lead, cases, invalid = cases_of(
             dict(zip(self.parts, parts, strict=True)), rest, self.periods, self.axis
         )
-        forecasts, usable, core = cases.forecasts, cases.observations, parts[0].shape[-2:]
+        forecasts, observed, core = cases.forecasts, cases.observations, parts[0].shape[-2:]
         assert forecasts is not None
         fitted = dict(self.method.fit_locations(cases, self.min_samples))
         fitted["status"] = (fitted["status"] | (INVALID * invalid)).astype(np.int8)
-        kept = sort_members(forecasts)._asdict() if self.method.keeps_cases else {}
+        kept: dict[str, npt.NDArray[Any]] = {}
+        if self.method.keeps_cases:
+            given = zip(self.parts, parts, strict=True)
+            kept = {name: np.broadcast_to(part, (*lead, *core)) for name, part in given}
+        if "loc" in kept:  # members of vectors stay where they are
+            ordered = sort_members(forecasts)._asdict()
+            kept = {name: ordered[name].astype(a.dtype, copy=False) for name, a in kept.items()}
         return (
-            *(
-                kept[name].reshape(*lead, *core).astype(part.dtype, copy=False)
-                for name, part in zip(self.parts, parts, strict=True)
-                if name in kept
-            ),
-            usable.reshape(*lead, core[0]),
+            *(a.reshape(*lead, *core) for a in kept.values()),
+            *(values.reshape(*lead, core[0]) for values in (observed, *cases.partners)),
             fitted["n_cases"].astype(np.int32).reshape(lead),
             fitted["status"].reshape(lead),
             *(
@@ -175,16 +193,17 @@ def cases_of(
 ) -> tuple[tuple[int, ...], Cases, npt.NDArray[np.bool_]]:
     """Shape of the locations of a chunk, its cases, and whether locations hold invalid values.
 
-    ``parts`` of the forecasts are (..., n, m), ``others``, observations and covariates, (..., n).
+    ``parts`` of the forecasts are (..., n, m), ``others``, observations, perhaps those of further
+    variables, and covariates, (..., n).
     """
-    from .arrays.forms import Forecasts, usable_observations
+    from .arrays.forms import usable_observations
 
     core = next(iter(parts.values())).shape[-2:]
     lead = np.broadcast_shapes(
         *(part.shape[:-2] for part in parts.values()), *(other.shape[:-1] for other in others)
     )
-    forecasts = Forecasts(
-        **{
+    forecasts = forecasts_of(
+        {
             name: np.broadcast_to(part, (*lead, *core)).reshape(-1, *core)
             for name, part in parts.items()
         }
@@ -192,11 +211,16 @@ def cases_of(
     observed, *values = (
         np.broadcast_to(other, (*lead, core[0])).reshape(-1, core[0]) for other in others
     )
+    partners, values = values[: len(values) - len(periods)], values[len(values) - len(periods) :]
     covariates = covariates_of(values, periods, observed.shape)
     usable, invalid = usable_observations(forecasts, observed)
     usable[~np.isfinite(covariates.values).all(-1)] = np.nan
     invalid |= np.isinf(covariates.values).any((1, 2))
-    return lead, Cases(forecasts, usable, covariates, axis), invalid
+    for partner in partners:
+        usable[~np.isfinite(partner)] = np.nan
+        invalid |= np.isinf(partner).any(-1)
+    shared = tuple(np.where(np.isfinite(usable), partner, np.nan) for partner in partners)
+    return lead, Cases(forecasts, usable, covariates, axis, partners=shared), invalid
 
 
 def describe_state(
@@ -218,6 +242,8 @@ def describe_state(
             "flag_meanings": " ".join(MEANINGS.values()),
         },
     }
+    for place, name in enumerate(method.names if isinstance(method, VectorCKME) else ()):
+        described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
     for name, parameter in method.parameters(n_features).items():
         described[name] = {"long_name": parameter.long_name}
         if parameter.in_units_of_variable:

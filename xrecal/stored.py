@@ -14,8 +14,11 @@ from .dims import CaseAxis
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .settings import decode, encode
 
-SCHEMA = 1
-"""Version of the layout; raised when older versions of xrecal could not read it rightly."""
+SCHEMA = 2
+"""Version of the layout; raised when older versions of xrecal could not read it rightly.
+
+2: variables that share a fit, and circular ones.
+"""
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
 """Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""

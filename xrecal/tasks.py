@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .dims import CaseAxis
+from .forms import VECTOR
 from .methods import Method
 from .methods.base import Cases, Covariates, NewCases
 from .reductions import Reduction
@@ -16,6 +17,7 @@ from .typing import FloatArray
 
 if TYPE_CHECKING:
     from .arrays.distributions import Distribution, Normal
+    from .arrays.forms import Forecasts
 
 COVARIATE = "covariate_"
 """Prefix of covariates among the variables of the state."""
@@ -98,7 +100,8 @@ class PredictTask:
         """
         from .arrays.cases import WORKSPACE, location_blocks
 
-        n_locations, n_new = new["loc"].shape[:2]
+        first = next(iter(new.values()))
+        n_locations, n_new = first.shape[:2]
         n_slots = self.method.slots(state["observations"].shape[-1])[0].size
         row = 8 * n_slots * (1 if self.method.shares_members else 2)
         step = max(1, 4 * WORKSPACE // max(row, 1))
@@ -115,7 +118,7 @@ class PredictTask:
                     distribution,
                     *(a for name, a in extra.items() if not name.startswith(COVARIATE)),
                 )
-                pieces.append([p.astype(new["loc"].dtype, copy=False) for p in products])
+                pieces.append([p.astype(first.dtype, copy=False) for p in products])
             yield [np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)]
 
     def _predict(
@@ -124,19 +127,17 @@ class PredictTask:
         state: dict[str, FloatArray],
         others: dict[str, FloatArray],
     ) -> Distribution:
-        from .arrays.forms import Forecasts
-
-        parts = {name: state[name] for name in ("loc", "scale", "weights") if name in state}
+        parts = {name: a for name, a in state.items() if is_part(name)}
         observed = state["observations"]
         known = [state[COVARIATE + name] for name in self.periods]
         cases = Cases(
-            Forecasts(**parts) if parts else None,
+            forecasts_of(parts) if parts else None,
             observed,
             covariates_of(known, self.periods, observed.shape),
             self.axis,
         )
         values = [others[COVARIATE + name] for name in self.periods]
-        forecasts = Forecasts(**new)
+        forecasts = forecasts_of(new)
         covariates = covariates_of(values, self.periods, forecasts.loc.shape[:2])
         return self.method.predict_locations(NewCases(forecasts, covariates), cases, state)
 
@@ -156,6 +157,27 @@ class TotalTask(PredictTask):
 
         total = sum(whole_weights(weights).sum(0) for (weights,) in blocks)
         return np.reshape(total, (*[1] * len(places), *axes, -1))
+
+
+def is_part(name: str) -> bool:
+    """Whether an array of the state holds calibration forecasts."""
+    return name in ("loc", "scale", "weights") or name.startswith(VECTOR)
+
+
+def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
+    """Forecasts (L, n, m) from their parts.
+
+    Of vectors with the members of one variable after those of another; a member that one of them
+    misses is missing in all.
+    """
+    from .arrays.forms import Forecasts
+
+    vector = [parts[name] for name in sorted(parts) if name.startswith(VECTOR)]
+    if not vector:
+        return Forecasts(**parts)
+    missing = np.isnan(vector).any(0)
+    whole = [np.where(missing, np.nan, members) for members in vector]
+    return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))
 
 
 def covariates_of(

@@ -22,6 +22,7 @@ candidates         what may be chosen at a location, and what is best so far
 minimum            where a loss is smallest between points of a grid
 search             ... -> kernel, support and ridge with the smallest loss
 ckme               cases -> fitted embedding at every location
+vector_ckme        ... of ensembles of vectors, with weights for new ones
 weights            fitted embedding + new forecasts -> weighted ensembles
 simplex            signed weights -> probabilities
 pool               held-out forecasts of several methods -> weights of their mixture
@@ -92,6 +93,9 @@ _HOME = {
     "ckme_weights": "weights",
     "fit_ckme": "ckme",
     "fit_ckme_family": "ckme",
+    "Vectors": "vector_ckme",
+    "fit_vector_ckme": "vector_ckme",
+    "vector_ckme_weights": "vector_ckme",
     "Settings": "embedding",
     "project_energy": "simplex",
     "project_simplex": "simplex",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .centre import SUPPORTS
 from .covariates import Features
 from .embedding import Calibration, FittedCKME, Settings, calibration, check_choice
 from .fitting import Found, search_locations
-from .forms import Forecasts
+from .forms import Forecasts, Squared
 from .kernel import check_kernel
 from .losses import LOSSES
 from .simplex import PROJECTIONS
@@ -37,7 +38,8 @@ def fit_ckme(
     groups: IntArray | None = None,
     blocks: int = 5,
     step: IntArray | None = None,
-    squared: FloatArray | None = None,
+    squared: Sequence[Squared] | None = None,
+    vectors: FloatArray | None = None,
 ) -> FittedCKME:
     r"""Choose all that the embedding needs at every location.
 
@@ -68,6 +70,8 @@ def fit_ckme(
         are held out together.
     squared : array of float64, shape (L, n, n), optional
         Squared energy distances of the cases, where they are known already.
+    vectors : array of float64, shape (L, n, d), optional
+        Observed vectors, for the loss "energy": ``observations`` are then their numbers.
 
     Returns
     -------
@@ -93,7 +97,9 @@ def fit_ckme(
        embeddings. https://arxiv.org/abs/2002.03689
     """
     _check(settings, blocks)
-    known = calibration(cases, observations, features, days, groups, blocks, step, squared)
+    if (settings.loss == "energy") != (vectors is not None):
+        raise ValueError("the loss 'energy' is that of vectors, and no other loss is")
+    known = calibration(cases, observations, features, days, groups, blocks, step, squared, vectors)
     lives = _half_lives(known, settings, half_life)
     found, n_cases, _ = search_locations(known, settings, lives)
     places = [SUPPORTS.index(support) for support in settings.supports]
@@ -113,7 +119,7 @@ def fit_ckme_family(
     groups: IntArray | None = None,
     blocks: int = 5,
     step: IntArray | None = None,
-    squared: FloatArray | None = None,
+    squared: Sequence[Squared] | None = None,
 ) -> tuple[list[FittedCKME], FloatArray]:
     """As :func:`fit_ckme`, once for each support, and quantiles of their held-out forecasts.
 

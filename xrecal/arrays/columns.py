@@ -12,6 +12,7 @@ from ._compiled import kernel
 from ._normal_numba import fill_normal_distances
 from .cases import OrderedCases
 from .distance import rounding_of, self_distances, sorted_rows
+from .forms import Squared
 from .kernel import MEDIAN_CASES, positive_median, subset
 
 
@@ -22,7 +23,7 @@ class Columns:
     """
 
     def __init__(
-        self, cases: OrderedCases, cell: int, *, laplace: bool, squared: FloatArray | None
+        self, cases: OrderedCases, cell: int, *, laplace: bool, squared: Squared | None
     ) -> None:
         n = int(cases.n_used[cell])
         self.n, self._laplace = n, laplace
@@ -62,7 +63,8 @@ class Columns:
     def _compute(self, case: int) -> FloatArray:
         """Squared distances from one case to all."""
         if self._squared is not None:
-            return np.asarray(self._squared[self._slot[case], self._slot], np.float64)
+            slot = self._slot[case : case + 1]
+            return np.asarray(self._squared[np.ix_(slot, self._slot)][0], np.float64)
         found = np.empty((1, self.n))
         if self._scale is not None:
             one = self._loc, self._scale, self._weights

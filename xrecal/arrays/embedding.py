@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from xrecal.typing import FloatArray, IntArray
 from .cases import OrderedCases, order_cases
 from .covariates import Features, no_features
 from .distributions import moments
-from .forms import Forecasts
+from .forms import Forecasts, Squared
 
 SMALLEST_WEIGHT = 1e-12
 """Of a case many half-lives old: less would only be rounding."""
@@ -84,8 +84,10 @@ class Calibration(NamedTuple):
     """Number of folds, 0 for one of each group"""
     step: IntArray
     """(n,) step in time"""
-    squared: FloatArray | None
+    squared: Sequence[Squared] | None
     """(L, n, n) squared distances, where known"""
+    vectors: FloatArray | None
+    """(L, n, d) observed vectors, where observations are the numbers of these"""
 
 
 def calibration(
@@ -96,7 +98,8 @@ def calibration(
     groups: IntArray | None,
     blocks: int,
     step: IntArray | None,
-    squared: FloatArray | None,
+    squared: Sequence[Squared] | None,
+    vectors: FloatArray | None = None,
 ) -> Calibration:
     """Check shapes and fill in what is not given."""
     n_locations, n = cases.check("cases", 3)[:2]
@@ -107,7 +110,8 @@ def calibration(
         if array.shape != (n,):
             raise ValueError(f"{name} has shape {array.shape}, but there are {n} cases")
     features = no_features(n_locations, n) if features is None else features
-    return Calibration(cases, observations, features, days, groups, blocks, step, squared)
+    known = features, days, groups, blocks, step, squared, vectors
+    return Calibration(cases, observations, *known)
 
 
 def ordered_cases(

@@ -105,6 +105,7 @@ def search_locations(
             one = locate(
                 ordered, cell, laplace=settings.kernel == "laplace", low_rank=low_rank,
                 squared=None if known.squared is None else known.squared[place],
+                vectors=None if known.vectors is None else known.vectors[place],
             )  # fmt: skip
             used = slice(ordered.n_used[cell])
             folds = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,17 @@ VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 is one without membe
 
 # How far a sum of weights may be from one: float32 weights and printed ones pass.
 SUM_TOLERANCE = 1e-3
+
+
+class Distances(Protocol):
+    """Squared distances that are computed when they are asked for."""
+
+    def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
+        """Those of some rows and columns, chosen by :func:`numpy.ix_`."""
+
+
+Squared: TypeAlias = FloatArray | Distances
+"""A matrix of squared distances, there already or not."""
 
 
 class Forecasts(NamedTuple):

@@ -14,6 +14,7 @@ from .columns import Columns
 from .covariates import feature_weights
 from .distance import cross_distances, self_distances
 from .embedding import roots_of
+from .forms import Squared
 from .kernel import positive_median
 from .losses import median_gap
 
@@ -40,8 +41,8 @@ class Location:
     """(n, k) of the covariates"""
     target: FloatArray
     """(n,) observations"""
-    theta: float
-    """Scale of the Laplace loss"""
+    theta: float | FloatArray
+    """Scale of the Laplace loss; or all observed vectors (n_slots, d), which targets number"""
     columns: Columns | None = None
     """Distances from single cases, where not all pairs are compared"""
 
@@ -66,9 +67,18 @@ class Location:
 
 
 def locate(
-    cases: OrderedCases, cell: int, *, laplace: bool, low_rank: bool, squared: FloatArray | None
+    cases: OrderedCases,
+    cell: int,
+    *,
+    laplace: bool,
+    low_rank: bool,
+    squared: Squared | None,
+    vectors: FloatArray | None = None,
 ) -> Location:
-    """Location number ``cell``; ``squared`` (n_slots, n_slots) spares computing distances."""
+    """Location number ``cell``; ``squared`` (n_slots, n_slots) spares computing distances.
+
+    Targets may be numbers of ``vectors`` (n_slots, d).
+    """
     n = int(cases.n_used[cell])
     columns: Columns | None = None
     distance: FloatArray = np.empty((0, 0))
@@ -93,12 +103,12 @@ def locate(
         cases.variance[cell, :n],
         features,
         target,
-        float(median_gap(target)),
+        float(median_gap(target)) if vectors is None else vectors,
         columns,
     )
 
 
-def _among_cases(cases: OrderedCases, cell: int, n: int, squared: FloatArray | None) -> FloatArray:
+def _among_cases(cases: OrderedCases, cell: int, n: int, squared: Squared | None) -> FloatArray:
     """Squared distances (n, n) of the cases."""
     if squared is not None:
         slot = cases.slot[cell, :n]
@@ -117,19 +127,20 @@ def from_new(
     cell: int,
     rows: slice,
     chosen: slice | IntArray,
-    across: FloatArray | None,
+    across: Squared | None,
 ) -> FloatArray:
     """Squared distances (q, k) from some new forecasts to some of the cases of a location."""
     if across is not None:
         slot: IntArray = cases.slot[cell, chosen]
-        return np.asarray(across[rows][:, slot], np.float64)
-    ours = new.loc[cell, rows], new.weights[cell, rows]
+        ours: IntArray = np.arange(new.loc.shape[1])[rows]
+        return np.asarray(across[np.ix_(ours, slot)], np.float64)
+    mine = new.loc[cell, rows], new.weights[cell, rows]
     theirs = cases.loc[cell, chosen], cases.weights[cell, chosen]
     if cases.scale is None or new.scale is None:
-        return np.asarray(cross_distances(*ours, *theirs))
-    found = np.empty((ours[0].shape[0], theirs[0].shape[0]))
+        return np.asarray(cross_distances(*mine, *theirs))
+    found = np.empty((mine[0].shape[0], theirs[0].shape[0]))
     fill_normal_distances(
-        ours[0], new.scale[cell, rows], ours[1],
+        mine[0], new.scale[cell, rows], mine[1],
         theirs[0], cases.scale[cell, chosen], theirs[1], found,
     )  # fmt: skip
     return found

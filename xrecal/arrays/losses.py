@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._compiled import kernel
+from ._compiled import inner, kernel
 from .kernel import MEDIAN_CASES, median_in_place, subset
 
 
@@ -54,6 +54,36 @@ def crps_and_quantiles(weights: Any, points: Any, theta: float, y: float, out: A
 
 
 @kernel
+def energy_loss(weights: Any, points: Any, theta: Any, y: float, out: Any) -> None:
+    """Energy score ``sum w_i |z_i - y| - 1/2 sum w_i w_j |z_i - z_j|`` of observed vectors.
+
+    ``points`` and ``y`` are numbers of observations, whose vectors are the rows of ``theta``.
+    """
+    chosen, used = np.empty(weights.size, dtype=np.int64), 0
+    for i in range(weights.size):
+        if weights[i] > 0.0:
+            chosen[used] = i
+            used += 1
+    observed, total = theta[int(y)], 0.0
+    for a in range(used):
+        i = chosen[a]
+        here, pairs = theta[int(points[i])], 0.0
+        for b in range(a):
+            pairs += weights[chosen[b]] * _apart(here, theta[int(points[chosen[b]])])
+        total += weights[i] * (_apart(here, observed) - pairs)
+    out[0] = total
+
+
+@inner
+def _apart(a: Any, b: Any) -> Any:
+    """Euclidean distance of two vectors."""
+    total = 0.0
+    for k in range(a.size):
+        total += (a[k] - b[k]) ** 2
+    return np.sqrt(total)
+
+
+@kernel
 def median_gap(target: Any) -> float:
     """Median positive distance of targets (n,), the scale of the Laplace loss; 1 without any."""
     chosen = subset(target.size, MEDIAN_CASES)
@@ -68,5 +98,5 @@ def median_gap(target: Any) -> float:
     return median_in_place(distances[:count]) if count else 1.0
 
 
-LOSSES = {"crps": crps_loss, "laplace": laplace_loss}
+LOSSES = {"crps": crps_loss, "laplace": laplace_loss, "energy": energy_loss}
 """Losses of the cross-validation by name."""

@@ -31,7 +31,9 @@ def whole_weights(weights: FloatArray) -> IntArray:
     return np.asarray(np.rint(np.where(np.isnan(scaled), 0.0, scaled)).astype(np.int64))
 
 
-def systematic_draws(totals: IntArray, n: int, seed: int, cases: npt.ArrayLike) -> IntArray:
+def systematic_draws(
+    totals: IntArray, n: int, seed: int, cases: npt.ArrayLike, places: npt.ArrayLike = 0
+) -> IntArray:
     """Draw n items of each discrete distribution, each item about n times its probability.
 
     Parameters
@@ -44,6 +46,8 @@ def systematic_draws(totals: IntArray, n: int, seed: int, cases: npt.ArrayLike) 
         Any integer; it counts modulo 2^64.
     cases : array of int, shape (...)
         Number of the case of each distribution in the whole data set.
+    places : array of int, shape (...), optional
+        And of its location, where locations are drawn for independently.
 
     Returns
     -------
@@ -63,7 +67,8 @@ def systematic_draws(totals: IntArray, n: int, seed: int, cases: npt.ArrayLike) 
     """
     totals, numbers = np.asarray(totals), np.asarray(cases)
     rows = totals.reshape(-1, totals.shape[-1]).cumsum(-1)
-    start = uniform_at(seed, 0, numbers).reshape(-1)
+    at = np.broadcast_to(places, numbers.shape)
+    start = uniform_at(seed, at, numbers).reshape(-1)
     drawn = np.full((len(rows), n), -1)
     for row, cumulated in enumerate(rows):
         whole = cumulated[-1]
@@ -72,5 +77,5 @@ def systematic_draws(totals: IntArray, n: int, seed: int, cases: npt.ArrayLike) 
             below = np.minimum(points.astype(np.int64), whole - 1)  # the last one may be rounded up
             drawn[row] = np.searchsorted(cumulated, below, side="right")
     shaped = drawn.reshape(*numbers.shape, n).astype(np.float64)
-    shuffled = shuffled_members(shaped, seed, np.zeros_like(numbers), numbers)
+    shuffled = shuffled_members(shaped, seed, at, numbers)
     return np.asarray(shuffled.astype(np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from .embedding import (
     ordered_cases,
 )
 from .errors import fill_members, inside
-from .forms import Forecasts
+from .forms import Forecasts, Squared
 from .kernel import check_kernel
 from .location import Location, feature_distances, from_new, locate
 from .simplex import PROJECTIONS
@@ -45,8 +46,8 @@ def ckme_weights(
     new_features: Features | None = None,
     days: FloatArray | None = None,
     own_members: bool = False,
-    across: FloatArray | None = None,
-    squared: FloatArray | None = None,
+    across: Sequence[Squared] | None = None,
+    squared: Sequence[Squared] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Weighted ensembles for new forecasts.
 
@@ -145,8 +146,8 @@ class _Ensembles:
 
     def fill(
         self,
-        across: FloatArray | None,
-        squared: FloatArray | None,
+        across: Squared | None,
+        squared: Squared | None,
         members: FloatArray | None,
         weights: FloatArray,
     ) -> None:
@@ -230,7 +231,7 @@ class _Ensembles:
         return found[0], found[1]
 
     def _similarities(
-        self, rows: slice, chosen: slice | IntArray, across: FloatArray | None, one: Location
+        self, rows: slice, chosen: slice | IntArray, across: Squared | None, one: Location
     ) -> FloatArray:
         """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
         distance = from_new(self.new, self.cases, self.cell, rows, chosen, across)

@@ -14,6 +14,7 @@ import xarray as xr
 
 from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.attributes import history_only
+from xrecal.circles import refuse_circular
 from xrecal.dims import CALIBRATION, LEAD, candidates
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled, read_forms
@@ -91,6 +92,7 @@ def read_evidence(
             f"as forecast[{next(iter(paired))!r}]"
         )
     ((form, observed),) = paired.values()
+    refuse_circular(form.period, form.name, "evidence is on values in an order")
     named = named_dims(dim, form.dims, name="forecast")
     along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import xarray as xr
 
+from xrecal.circles import refuse_circular
 from xrecal.dims import CALIBRATION, find_dim
 from xrecal.forms import Form, Labelled
 from xrecal.pairing import Observations, pair_cases
@@ -18,6 +19,7 @@ from xrecal.typing import FloatArray
 
 from .cases import Dims, listed
 from .scores import score_variables
+from .vectors import VARIABLE, Scale, as_vectors
 
 _MISSING = "places without observation or members left out, and members that miss others"
 
@@ -28,6 +30,8 @@ def energy_score(
     over: Dims = None,
     dim: Dims = None,
     *,
+    jointly: Sequence[Hashable] | None = None,
+    scale: Scale = None,
     member_dim: Hashable | None = None,
 ) -> Labelled:
     r"""Energy score of fields: the CRPS with Euclidean distances over all their places.
@@ -36,7 +40,7 @@ def energy_score(
     ----------
     forecast : DataArray or Dataset
         Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable
-        is scored for itself.
+        is scored for itself, unless ``jointly`` names them.
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     over : hashable or sequence of hashable, optional
@@ -44,6 +48,13 @@ def energy_score(
         of the cases and members.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
+    jointly : sequence of str, optional
+        Variables that are scored together as vectors, at each place unless ``over`` names
+        dimensions, too. Weights, if there are any, must be those of whole vectors, as a model has
+        them that was fitted with ``jointly``.
+    scale : dict or Dataset, optional
+        What each of these is divided by, such as ``observations.std("time")``; needed if their
+        units differ.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -70,6 +81,9 @@ def energy_score(
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
     """
+    if jointly is not None:
+        forecast, observations = as_vectors(forecast, observations, jointly, scale, member_dim)
+        over = VARIABLE if over is None else [VARIABLE, *listed(over)]
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         return _of_fields(form, observed, _energy, over, "energy score")
@@ -158,6 +172,7 @@ def _of_fields(
     form: Form, observed: xr.DataArray, score: Score, over: Dims, what: str
 ) -> xr.DataArray:
     """Scores of one variable."""
+    refuse_circular(form.period, form.name, "scores of fields take values on a line")
     pairs = pair_cases(form, observed, name="forecast", require_dim=False)
     field = _field_dims(form, over)
     _require_joint(form, field, what)

@@ -9,6 +9,7 @@ from .idr import IDR
 from .pit import PITRecalibration
 from .pool import LinearPool
 from .raw import Raw
+from .vectors import VectorCKME
 
 __all__ = [
     "CKME",
@@ -20,4 +21,5 @@ __all__ = [
     "Method",
     "PITRecalibration",
     "Raw",
+    "VectorCKME",
 ]

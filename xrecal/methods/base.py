@@ -89,6 +89,8 @@ class Cases:
     axis: CaseAxis
     squared: FloatArray | None = None
     """(L, n, n) squared energy distances of the forecasts, where known already."""
+    partners: tuple[FloatArray, ...] = ()
+    """(L, n) observations of each further variable that is recalibrated jointly."""
 
     def take(self, block: slice) -> Cases:
         """Cases of some locations."""
@@ -98,6 +100,7 @@ class Cases:
             observations=self.observations[block],
             covariates=self.covariates.take((block,)),
             squared=None if self.squared is None else self.squared[block],
+            partners=tuple(partner[block] for partner in self.partners),
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:

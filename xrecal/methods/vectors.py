@@ -1,0 +1,158 @@
+"""The embedding for vectors: variables recalibrated jointly, or a circular one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.dims import CaseAxis
+
+from .base import Cases, MemberPerCase, Method, NewCases, Output, Parameter
+from .ckme import CKME
+from .embedding import complete_fit
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions import Distribution
+    from xrecal.arrays.vector_ckme import Vectors
+    from xrecal.typing import FloatArray
+
+SCALE = "variable_spread"
+"""Parameter of the state."""
+
+
+@dataclass(frozen=True)
+class VectorCKME(MemberPerCase):
+    """:class:`CKME` with distances of vectors. Made by ``fit(..., jointly=..., period=...)``.
+
+    Forecasts hold the members of one variable after those of another; observations are those of
+    the variable in question, ``partners`` those of all others.
+
+    Parameters
+    ----------
+    method : CKME
+        All other settings. The loss "crps" is the energy score.
+    names : tuple of str
+        The variables.
+    periods : tuple of float or None
+        Their periods, None for those that are not circular.
+    own : int
+        The variable in question, by its place.
+    """
+
+    method: CKME
+    names: tuple[str, ...]
+    periods: tuple[float | None, ...]
+    own: int = 0
+
+    keeps_cases: ClassVar[bool] = True
+    output: ClassVar[Output] = "weighted"
+
+    def __post_init__(self) -> None:
+        of = " and ".join(self.names)
+        for name, value, why in (
+            ("support", "observations", "members are observed vectors"),
+            ("loss", "crps", "cross-validation minimises their energy score"),
+            ("projection", "euclidean", "vectors have no order"),
+        ):
+            given = getattr(self.method, name)
+            if given != value:
+                raise ValueError(
+                    f"CKME: {name}={given!r} is not for {of}: {why}; take {name}={value!r}"
+                )
+
+    @property
+    def condition_on(self) -> str | tuple[str, ...] | None:
+        """As in the settings."""
+        return self.method.condition_on
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """As in the settings."""
+        return self.method.covariates
+
+    @property
+    def shares_members(self) -> bool:
+        """Members are the past observations."""
+        return True
+
+    def columns(self, n: int) -> int:
+        """See :meth:`CKME.columns`."""
+        return self.method.columns(n)
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """Those of the embedding, and the spread by which each variable is divided."""
+        found = {k: replace(p, in_units_of_variable=False) for k, p in self._kept(n_features)}
+        found[SCALE] = Parameter(
+            "spread of the observations of each variable",
+            dims={"variable": len(self.names)},
+            labels=self.names,
+        )
+        return found
+
+    def _kept(self, n_features: int) -> Any:
+        return self.method.parameters(n_features).items()
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """See :meth:`CKME.check`."""
+        _, note = self.method.check(axis, n_cases)
+        return self, note
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+        """All choices at each location; see :func:`xrecal.arrays.fit_vector_ckme`."""
+        from xrecal.arrays.vector_ckme import fit_vector_ckme
+
+        assert cases.forecasts is not None
+        observed = [*cases.partners]
+        observed.insert(self.own, cases.observations)
+        settings = self.method.array_settings(("observations",), min_samples)
+        given = self.method.array_arguments(cases)
+        del given["squared"]
+        fitted, scale = fit_vector_ckme(
+            self._vectors(cases.forecasts.loc, cases.forecasts.weights),
+            np.stack(observed, axis=-1),
+            self.periods,
+            settings._replace(loss="energy"),
+            **given,
+        )
+        return {**fitted._asdict(), SCALE: scale}
+
+    def predict_locations(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> Distribution:
+        """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
+        from xrecal.arrays.distributions import Empirical
+        from xrecal.arrays.vector_ckme import vector_ckme_weights
+
+        assert cases.forecasts is not None
+        features = cases.covariates.features(self.covariates)
+        weights = vector_ckme_weights(
+            self._vectors(new.forecasts.loc, new.forecasts.weights),
+            self._vectors(cases.forecasts.loc, cases.forecasts.weights),
+            np.isfinite(cases.observations),
+            complete_fit(fitted, features.circular.size),
+            fitted[SCALE],
+            self.periods,
+            kernel=self.method.kernel,
+            projection=self.method.projection,
+            features=features,
+            new_features=new.covariates.features(self.covariates),
+            days=cases.axis.days,
+        )
+        period = self.periods[self.own]
+        if period is None:
+            return Empirical(cases.observations, weights)
+        from xrecal.arrays.circular_forecasts import Circular
+
+        return Circular(cases.observations, weights, period)  # type: ignore[return-value]
+
+    def _vectors(self, members: FloatArray, weights: FloatArray | None) -> Vectors:
+        """Ensembles as the array layer takes them."""
+        from xrecal.arrays.vector_ckme import Vectors
+
+        *lead, size = members.shape
+        d = len(self.periods)
+        return Vectors(members.reshape(*lead, d, size // d), weights)
