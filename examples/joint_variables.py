@@ -1,8 +1,8 @@
 """Two variables at once: night temperature and rain at Innsbruck, recalibrated jointly.
 
 Eleven GEFS members, 1881 cases of 2000-2010 to learn from, 868 of 2011-2016 to judge by. Marginal
-recalibration gives each variable a distribution of its own; which value of one goes with which of the
-other is then taken from the raw members (ecc), from past dates (schaake), or not known. Joint
+recalibration gives each variable a distribution of its own; which value of one goes with which of
+the other is then taken from the raw members (ecc), from past dates (schaake), or not known. Joint
 recalibration gives past days one weight for both variables, so its members are days that were. The
 energy score judges both variables together, each in units of its standard deviation.
 

@@ -146,6 +146,12 @@ def test_models_of_directions_are_lazy_and_stored(tmp_path):
     )
 
 
+def test_plans_are_made_for_directions():
+    (part,) = MODEL.plan(FORECAST).variables
+    assert part.seconds_per_location > 0
+    assert part.members == M
+
+
 def test_a_period_in_words_is_another_attribute():
     words = HINDCAST.assign_attrs(period="monthly")
     plain = words.recal.fit(TRUTH)

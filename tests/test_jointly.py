@@ -217,6 +217,15 @@ def test_the_model_tells_what_belongs_together():
     )
 
 
+def test_plans_tell_what_vectors_take():
+    plan = MODEL.plan(FORECAST)
+    assert [part.variable for part in plan.variables] == ["u", "t"]
+    assert all(part.seconds_per_location > 0 for part in plan.variables)
+    vectors = 8 * 2 * NEW * M * 4
+    state = MODEL.variables["u"].state
+    assert plan.variables[0].input_bytes == vectors + sum(v.nbytes for v in state.data_vars.values())
+
+
 # energy scores ------------------------------------------------------------------------------------
 
 

@@ -178,8 +178,8 @@ class Products:
         - ``"schaake"``, the Schaake shuffle [2]_: the order of the observations there at n past
           dates. For every method and form.
 
-        Of variables that were fitted jointly, and without coherence, each member is one past case,
-        the same for all of them, drawn by its weight at each location.
+        Without coherence, each member of variables that were fitted jointly is one past case, the
+        same for all of them, drawn by its weight at each location.
 
         Ties (dry members) have one random order a case, the same everywhere. A raw member or past
         observation that is missing at a place gets a rank at random, the same level everywhere.

@@ -160,6 +160,7 @@ def _plan_product(
     shared = [d for d in shared_dims(fitted) if d in form.dims]
     n_forecasts = math.prod(_size(form, d) for d in shared)
     n_cases, members = state.sizes[CASE], _size(form, form.member_dim)
+    compared = members * max(len(form.vector), 1)
     if values is None:  # weights of all members, and these where they differ between forecasts
         values = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
     seconds, tried = None, 0
@@ -188,9 +189,9 @@ def _plan_product(
         tasks=tasks,
         fits=fitted.locations,
         whole=(form.member_dim,),
-        given=[*form.parts.values(), *state.data_vars.values()],
+        given=[*form.compared.values(), *state.data_vars.values()],
         made=[(tasks, values)],
-        workspace=lambda n: apply_workspace(method, n_cases, longest, members, n),
+        workspace=lambda n: apply_workspace(method, n_cases, longest, compared, n),
         seconds=seconds,
         cases_tried=tried,
     )

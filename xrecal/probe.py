@@ -12,8 +12,8 @@ import numpy.typing as npt
 from .blas import one_blas_thread
 from .dims import CaseAxis
 from .forms import Kind
-from .methods import Method
-from .methods.base import Cases, Covariates, NewCases
+from .methods import Method, VectorCKME
+from .methods.base import Cases, Covariates, NewCases, equal_mass_levels
 
 FIRST = 100
 """Cases of the first trial; each further one has twice as many, up to those there are."""
@@ -97,7 +97,7 @@ def _timed(setup: Setup, cases: Cases, fitted: object, k: int) -> float:
     new: NewCases = cases.as_new(np.arange(k))
     start = perf_counter()
     distribution = setup.method.predict_locations(new, cases, fitted)  # type: ignore[arg-type]
-    distribution.quantile(np.array([0.1, 0.5, 0.9]))
+    distribution.quantile(equal_mass_levels(3))  # the only ones on a circle
     return perf_counter() - start
 
 
@@ -106,7 +106,8 @@ def _cases(setup: Setup, n: int, n_locations: int) -> Cases:
     from .arrays.forms import Forecasts, sort_members
 
     rng = np.random.default_rng(0)
-    shape = n_locations, n, setup.n_members
+    partners = len(setup.method.names) - 1 if isinstance(setup.method, VectorCKME) else 0
+    shape = n_locations, n, (1 + partners) * setup.n_members
     signal = rng.normal(size=shape[:2])
     loc = 1 + signal[..., np.newaxis] + 0.5 * rng.normal(size=shape)
     normal = setup.kind in ("normal", "censored")
@@ -125,6 +126,11 @@ def _cases(setup: Setup, n: int, n_locations: int) -> Cases:
         tuple(name for name, _ in setup.periods),
         tuple(period for _, period in setup.periods),
     )
-    observations = (signal + 0.7 * rng.normal(size=signal.shape)).astype(setup.dtype)
+    observations, *others = (
+        (signal + 0.7 * rng.normal(size=signal.shape)).astype(setup.dtype)
+        for _ in range(1 + partners)
+    )
     axis = setup.axis.take(slice(n))
+    if isinstance(setup.method, VectorCKME):
+        return Cases(forecasts, observations, covariates, axis, partners=tuple(others))
     return Cases(sort_members(forecasts), observations, covariates, axis)
