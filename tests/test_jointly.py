@@ -223,7 +223,9 @@ def test_plans_tell_what_vectors_take():
     assert all(part.seconds_per_location > 0 for part in plan.variables)
     vectors = 8 * 2 * NEW * M * 4
     state = MODEL.variables["u"].state
-    assert plan.variables[0].input_bytes == vectors + sum(v.nbytes for v in state.data_vars.values())
+    assert plan.variables[0].input_bytes == vectors + sum(
+        v.nbytes for v in state.data_vars.values()
+    )
 
 
 # energy scores ------------------------------------------------------------------------------------
