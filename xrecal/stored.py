@@ -15,7 +15,11 @@ from .recalibrator import CASE, FittedVariable, Recalibrator
 from .settings import decode, encode
 
 SCHEMA = 1
-"""Version of the layout; raised when older versions of xrecal could not read it rightly."""
+"""Version of the layout; raised when older versions of xrecal could not read it rightly.
+
+Models of every version stay readable: ``tests/stored`` has some of each, ``tests/stored/make.py``
+says how those of a new one come there.
+"""
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
 """Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""
