@@ -15,6 +15,7 @@ from .ensembles import task_parts
 from .forms import Form, Labelled
 from .levels import level_coordinate, read_levels
 from .matching import (
+    as_given,
     check_periods,
     check_season,
     match_variables,
@@ -45,7 +46,10 @@ def apply(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> 
         base = "forecast" if name is None else name
         attrs = issued_attributes(form, fitted)
         make = _normal if fitted.method.output == "normal" else _weighted
-        issued = make(form, fitted, base, attrs, covariates)
+        issued = {
+            variable: as_given(array, fitted, forecast)
+            for variable, array in make(form, fitted, base, attrs, covariates).items()
+        }
         _require_same_places(base, issued, along)
         variables |= issued
     attrs = forecast.attrs
@@ -168,7 +172,7 @@ def map_variables(
 ) -> Labelled:
     """Result of a function on each fitted variable, of the type of the forecast."""
     results = {
-        name: function(form, fitted)
+        name: as_given(function(form, fitted), fitted, forecast)
         for name, (form, fitted) in match_variables(model, forecast).items()
     }
     if isinstance(forecast, xr.DataArray):

@@ -98,7 +98,7 @@ def members(
             drawn(n, seed),
             [(member,)],
             {member: n},
-            extras=numbers_of(form, fitted.dim),
+            extras=numbers_of(form, fitted.dim, fitted.places),
             covariates=covariates,
         )
         return values.assign_attrs(issued_attributes(form, fitted))

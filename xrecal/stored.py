@@ -27,7 +27,7 @@ MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfini
 AXIS = "date_"
 """Prefix of the dates of the cases among the variables."""
 
-_APART = ("state", "axis")  # fields that become variables rather than JSON
+_APART = ("state", "axis", "places")  # variables rather than JSON; the last are of no whole model
 
 
 def to_dataset(model: Recalibrator) -> xr.Dataset:
