@@ -16,7 +16,7 @@ from real_data import open_data
 import xrecal
 
 VARIABLES = "temperature", "rain"
-N_MEMBERS = 50
+N_MEMBERS = 100
 
 
 def main() -> pd.DataFrame:

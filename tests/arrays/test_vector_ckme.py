@@ -41,11 +41,11 @@ def space(values, scale, periods):
     return np.stack(parts, axis=-1)
 
 
-def scale_of(observed, periods):
+def scale_of(values, periods):
     """Root mean square distance from the mean point of each variable."""
     found = []
     for k, period in enumerate(periods):
-        points = observed[:, k][np.newaxis] if period is None else on_circle(observed[:, k], period)
+        points = values[:, k][np.newaxis] if period is None else on_circle(values[:, k], period)
         found.append(np.sqrt(((points - points.mean(1, keepdims=True)) ** 2).sum(0).mean()))
     return np.array(found)
 
@@ -74,12 +74,12 @@ class OfVectors(Embedding):
 
 def reference(members, observed, periods):
     """The embedding (n, d, m) and observed points of one location, and the scale."""
-    scale = scale_of(observed, periods)
+    scale = scale_of(np.moveaxis(members, 1, -1).reshape(-1, len(periods)), periods)
     points = space(np.moveaxis(members, 1, -1), scale, periods)
     d = squared_distances(points, points)
     number = np.arange(float(len(d)))
     embedding = OfVectors(d, number, r=np.zeros((len(d), 0)), bandwidth=positive_median(d))
-    return embedding, space(observed, scale, periods), points, scale
+    return embedding, space(observed, scale_of(observed, periods), periods), points, scale
 
 
 @pytest.mark.parametrize("periods", PERIODS)
@@ -128,15 +128,14 @@ def test_one_variable_on_a_line_is_the_plain_embedding():
 
     cases, observed = joint_cases(d=1)
     fitted, scale = fit_vector_ckme(cases, observed, (None,), ENERGY)
-    spread = scale[:, :, np.newaxis]
-    plain = Forecasts(cases.members[:, :, 0] / spread)
-    expected = fit_ckme(plain, observed[..., 0] / scale, Settings(min_samples=5))
+    plain, y = Forecasts(cases.members[:, :, 0] / scale[:, :, np.newaxis]), observed[..., 0]
+    expected = fit_ckme(plain, y, Settings(min_samples=5))
     np.testing.assert_allclose(fitted.bandwidth, expected.bandwidth, rtol=1e-9)
-    np.testing.assert_allclose(fitted.loss, expected.loss, rtol=1e-9)
+    np.testing.assert_allclose(fitted.loss * y.std(1), expected.loss, rtol=1e-9)
     np.testing.assert_allclose(fitted.ridge, expected.ridge, rtol=1e-4)
     usable = np.isfinite(observed[..., 0])
     weights = vector_ckme_weights(cases, cases, usable, fitted, scale, (None,))
-    _, found = ckme_weights(plain, plain, observed[..., 0] / scale, expected)
+    _, found = ckme_weights(plain, plain, y, expected)
     np.testing.assert_allclose(weights, found, atol=1e-4)
 
 
@@ -208,13 +207,16 @@ def test_missing_members_and_cases_are_left_out():
 
 
 def test_weights_of_members_count():
-    cases, observed = joint_cases(n=30, m=2, n_locations=1)
+    cases, observed = joint_cases(n=30, m=2, d=1, n_locations=1)
     twice = np.concatenate([cases.members, cases.members[..., :1]], axis=-1)
     w = np.broadcast_to([2.0, 1.0], (1, 30, 2))
-    known = (None, None), ENERGY
-    by_weight, _ = fit_vector_ckme(Vectors(cases.members, w), observed, *known)
-    by_number, _ = fit_vector_ckme(Vectors(twice), observed, *known)
-    np.testing.assert_allclose(by_weight.bandwidth, by_number.bandwidth, rtol=1e-12)
+    (by_weight, one), (by_number, two) = (
+        fit_vector_ckme(vectors, observed, (None,), ENERGY)
+        for vectors in (Vectors(cases.members, w), Vectors(twice))
+    )
+    np.testing.assert_allclose(
+        by_weight.bandwidth * one[:, 0], by_number.bandwidth * two[:, 0], rtol=1e-12
+    )
     np.testing.assert_allclose(by_weight.loss, by_number.loss, rtol=1e-9)
 
 
@@ -246,11 +248,29 @@ def test_covariates_and_half_lives_are_passed_on():
     assert (weights[:, 0, 20:].sum(-1) > 0.8).all()
 
 
+def test_observations_that_hardly_vary_do_not_drown_the_others():
+    cases, observed = joint_cases(n=60, n_locations=1)
+    dry = observed.copy()
+    dry[0, :, 1] = 0.0
+    dry[0, 5, 1] = 1e-3
+    scales = [
+        fit_vector_ckme(cases, y, (None, None), ENERGY._replace(ridge=0.03))[1]
+        for y in (observed, dry)
+    ]
+    np.testing.assert_array_equal(*scales)
+
+
 def test_shapes_and_losses_that_do_not_fit_are_refused():
     cases, observed = joint_cases()
     with pytest.raises(ValueError, match=r"with 3 variables, got \(2, 40, 2, 4\)"):
         fit_vector_ckme(cases, observed, (None,) * 3, ENERGY)
     with pytest.raises(ValueError, match=r"observations have shape \(2, 39, 2\)"):
         fit_vector_ckme(cases, observed[:, 1:], (None, None), ENERGY)
+    with pytest.raises(ValueError, match=r"supports=\('observations',\) and projection='eucl"):
+        fit_vector_ckme(cases, observed, (None, None), ENERGY._replace(supports=("mean",)))
+    fitted, scale = fit_vector_ckme(cases, observed, (None, None), ENERGY)
+    more, _ = joint_cases(d=3)
+    with pytest.raises(ValueError, match="forecasts have 3 variables, but the fit 2"):
+        vector_ckme_weights(more, cases, np.ones((2, 40), bool), fitted, scale, (None, None))
     with pytest.raises(ValueError, match="the loss 'energy' is that of vectors"):
         fit_vector_ckme(cases, observed, (None, None), ENERGY._replace(loss="crps"))

@@ -69,7 +69,8 @@ def fit_ckme(
         Step in time of each case, never descending; each is one by default. Cases of one step
         are held out together.
     squared : array of float64, shape (L, n, n), optional
-        Squared energy distances of the cases, where they are known already.
+        Squared energy distances of the cases, where they are known already; or for each location
+        what computes those that :func:`numpy.ix_` asks for.
     vectors : array of float64, shape (L, n, d), optional
         Observed vectors, for the loss "energy": ``observations`` are then their numbers.
 
@@ -98,7 +99,9 @@ def fit_ckme(
     """
     _check(settings, blocks)
     if (settings.loss == "energy") != (vectors is not None):
-        raise ValueError("the loss 'energy' is that of vectors, and no other loss is")
+        raise ValueError(
+            "the loss 'energy' is that of vectors, which have no other; use fit_vector_ckme"
+        )
     known = calibration(cases, observations, features, days, groups, blocks, step, squared, vectors)
     lives = _half_lives(known, settings, half_life)
     found, n_cases, _ = search_locations(known, settings, lives)

@@ -40,6 +40,16 @@ class Columns:
             self._known[case] = np.sqrt(found) if self._laplace else found
         return self._known[case]
 
+    def prefetch(self, cases: IntArray) -> None:
+        """Make ready the columns of some cases, where many together take less than one by one."""
+        if self._squared is None or isinstance(self._squared, np.ndarray):
+            return
+        new = np.array([case for case in cases.tolist() if case not in self._known], np.int64)
+        if new.size:
+            found = self._squared[np.ix_(self._slot[new], self._slot)]
+            found = np.sqrt(found) if self._laplace else found
+            self._known |= dict(zip(new.tolist(), found, strict=True))
+
     def median(self) -> float:
         """Median distance of cases that differ; infinite where none do."""
         found = float(positive_median(self._among(subset(self.n, MEDIAN_CASES))))

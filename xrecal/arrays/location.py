@@ -56,6 +56,12 @@ class Location:
             exponent *= self.root[:, np.newaxis] * self.root
         return exponent
 
+    def columns_of(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
+        """Columns (k, n) of some cases of that matrix."""
+        assert self.columns is not None
+        self.columns.prefetch(cases)
+        return np.stack([self.column(case, bandwidth, strength) for case in cases.tolist()])
+
     def column(self, case: int, bandwidth: float, strength: float) -> FloatArray:
         """Column (n,) of that matrix."""
         assert self.columns is not None

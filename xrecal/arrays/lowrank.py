@@ -61,7 +61,7 @@ class Factor:
 
     def start_from(self, landmarks: IntArray) -> None:
         """Take these cases (r,) as the first landmarks, all at once."""
-        columns = np.stack([self._location.column(case, *self._kernel) for case in landmarks])
+        columns = self._location.columns_of(landmarks, *self._kernel)
         root = np.linalg.cholesky(columns[:, landmarks])
         self._rows = np.linalg.inv(root) @ columns
         self._left = np.maximum(self._left - np.einsum("rn,rn->n", self._rows, self._rows), 0.0)
@@ -90,7 +90,7 @@ class Factor:
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)
         cases = np.argpartition(self._left, -size)[-size:]
-        columns = np.stack([self._location.column(int(case), *self._kernel) for case in cases])
+        columns = self._location.columns_of(cases, *self._kernel)
         columns -= self.rows[:, cases].T @ self.rows
         self._make_room(rank + size)
         taken, residuals = np.empty(size, np.int64), np.empty(size)

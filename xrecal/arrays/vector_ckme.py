@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
+from ._vectors_numba import prepare_vectors, prepared_distances, rounding_of_vectors
 from .circular import on_circle
 from .ckme import fit_ckme
 from .covariates import Features
 from .embedding import FittedCKME, Settings
 from .forms import INVALID_FORECAST, VALID, Forecasts, verdicts
-from .vectors import cross_vector_distances, self_vector_distances, spread_of_observations
+from .vectors import spread_of_observations
 from .weights import ckme_weights
 
 Periods = Sequence[float | None]
@@ -64,7 +65,7 @@ def fit_vector_ckme(
     fitted : FittedCKME
         Bandwidths are in units of the scaled distance.
     scale : array of float64, shape (L, d)
-        Standard deviation of the observations of each variable, by which it is divided, so that
+        Standard deviation of the members of each variable, by which forecasts are divided, so that
         each counts alike; of a circular one in the plane of its circle.
 
     Raises
@@ -75,9 +76,11 @@ def fit_vector_ckme(
     Notes
     -----
     Distances of forecasts are multivariate energy distances [1]_, cross-validation minimises the
-    energy score [2]_ of held-out cases; both with Euclidean distances of scaled vectors. A circular
-    variable is the point on a circle of the circumference of its period. Distances cost O(n² m² d)
-    where the exact solver takes all of them, O(n r m² d) for r landmarks.
+    energy score [2]_ of held-out cases; both with Euclidean distances of vectors, forecasts in
+    units of their spread, observations in units of theirs: where rain hardly ever fell, forecasts
+    of rain are no reason to forget all else. A circular variable is the point on a circle of the
+    circumference of its period. Distances cost O(n² m² d) where the exact solver takes all of
+    them, O(n r m² d) for r landmarks.
 
     References
     ----------
@@ -87,6 +90,11 @@ def fit_vector_ckme(
        https://doi.org/10.1198/016214506000001437
     """
     _check(cases, observations, periods)
+    if settings.supports != ("observations",) or settings.projection != "euclidean":
+        raise ValueError(
+            "vectors have no errors and no order; take supports=('observations',) and "
+            f"projection='euclidean', got {settings.supports} and {settings.projection!r}"
+        )
     n = observations.shape[1]
     fits, scales = [], []
     for place in range(observations.shape[0]):
@@ -94,8 +102,10 @@ def fit_vector_ckme(
         flags, usable = _flags(cases.take(one)), np.isfinite(observations[place]).all(-1)
         usable &= np.isfinite(flags.loc[0, :, 0])
         used = np.where(usable[:, np.newaxis], observations[place], np.nan)
-        scale = _scales(used, periods)
-        distances = _Distances(_points(cases.take(one), scale, periods))
+        counted = usable[:, np.newaxis] & ~np.isnan(cases.members[place]).any(1)
+        members = np.where(counted[:, np.newaxis], cases.members[place], np.nan)
+        scale = _scales(np.swapaxes(members, 1, 2).reshape(-1, len(periods)), periods)
+        distances = _Distances(_Ensembles(cases.take(one), scale, periods))
         fits.append(
             fit_ckme(
                 flags,
@@ -103,7 +113,9 @@ def fit_vector_ckme(
                 settings,
                 features=None if features is None else features.take(one),
                 squared=[distances],
-                vectors=_embed(used[..., np.newaxis], scale, periods)[np.newaxis, ..., 0],
+                vectors=_embed(used[..., np.newaxis], _scales(used, periods), periods)[
+                    np.newaxis, ..., 0
+                ],
                 **known,
             )
         )
@@ -142,14 +154,19 @@ def vector_ckme_weights(
     array, shape (L, T, n)
         Probabilities of whole observed vectors, as those of :func:`ckme_weights`.
     """
+    if forecasts.members.shape[2] != len(periods):
+        raise ValueError(
+            f"forecasts have {forecasts.members.shape[2]} variables, but the fit {len(periods)}"
+        )
     flags, new_flags = _flags(cases), _flags(forecasts)
     numbers = np.where(usable, np.arange(float(usable.shape[1])), np.nan)
     among, across = [], []
     for place in range(usable.shape[0]):
         one = slice(place, place + 1)
-        theirs = _points(cases.take(one), scale[place], periods)
+        theirs = _Ensembles(cases.take(one), scale[place], periods)
+        new = _Ensembles(forecasts.take(one), scale[place], periods, theirs.centre)
         among.append(_Distances(theirs))
-        across.append(_Distances(_points(forecasts.take(one), scale[place], periods), theirs))
+        across.append(_Distances(new, theirs))
     _, weights = ckme_weights(
         new_flags,
         flags,
@@ -164,32 +181,42 @@ def vector_ckme_weights(
     return weights
 
 
-class _Points(NamedTuple):
-    """Ensembles at one location as points of one space."""
+class _Ensembles:
+    """Ensembles at one location as points of one space, ready for distances."""
 
-    members: FloatArray
-    """(n, d, m), float64"""
-    weights: FloatArray
-    """(n, m), float64"""
-
-    def some(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Those at some positions."""
-        return self.members[chosen], self.weights[chosen]
+    def __init__(
+        self, one: Vectors, scale: FloatArray, periods: Periods, centre: FloatArray | None = None
+    ) -> None:
+        bad = ~np.isfinite(_flags(one).loc[0])[..., np.newaxis]
+        members = np.where(bad, np.nan, one.members[0].astype(np.float64))
+        weights = np.ones((members.shape[0], members.shape[2]))
+        if one.weights is not None:
+            weights = np.array(one.weights[0], np.float64, order="C")
+        points = _embed(members, scale, periods)
+        self.centre = _centre(points) if centre is None else centre
+        self.prepared = prepare_vectors(points, weights, self.centre)
 
 
 class _Distances:
     """Squared energy distances of ensembles, computed for the pairs that are asked for."""
 
-    def __init__(self, rows: _Points, columns: _Points | None = None) -> None:
-        self._rows, self._columns = rows, columns
+    def __init__(self, rows: _Ensembles, columns: _Ensembles | None = None) -> None:
+        self._rows, self._among = rows.prepared, columns is None
+        self._columns = rows.prepared if columns is None else columns.prepared
+        self._tolerance = rounding_of_vectors(self._rows[0], self._columns[0], rows.centre)
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
-        rows, columns = (part.ravel() for part in chosen)
-        if self._columns is None and np.array_equal(rows, columns):
-            return np.asarray(self_vector_distances(*self._rows.some(rows)))
-        others = self._rows if self._columns is None else self._columns
-        ours, theirs = self._rows.some(rows), others.some(columns)
-        return np.asarray(cross_vector_distances(*ours, *theirs))
+        rows, columns = (np.ascontiguousarray(part.ravel()) for part in chosen)
+        same = self._among and np.array_equal(rows, columns)
+        known = self._rows, rows, self._columns, columns
+        return np.asarray(prepared_distances(*known, self._tolerance, same))
+
+
+def _centre(points: FloatArray) -> FloatArray:
+    """Mean point (d',) of members (n, d', m); missing ones left out."""
+    known = np.isfinite(points)
+    total = np.where(known, points, 0.0).sum((0, 2))
+    return np.asarray(total / np.maximum(known.sum((0, 2)), 1))
 
 
 def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
@@ -214,16 +241,6 @@ def _flags(vectors: Vectors) -> Forecasts:
     return Forecasts(flags[..., np.newaxis].astype(members.dtype))
 
 
-def _points(one: Vectors, scale: FloatArray, periods: Periods) -> _Points:
-    """Forecasts of a single location; NaN where they are missing or invalid."""
-    bad = ~np.isfinite(_flags(one).loc[0])[..., np.newaxis]
-    members = np.where(bad, np.nan, one.members[0].astype(np.float64))
-    weights = np.ones((members.shape[0], members.shape[2]))
-    if one.weights is not None:
-        weights = np.array(one.weights[0], np.float64, order="C")
-    return _Points(_embed(members, scale, periods), weights)
-
-
 def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArray:
     """Values (n, d, m) of variables to points (n, d', m), where a circle takes two coordinates."""
     parts: list[FloatArray] = []
@@ -233,7 +250,7 @@ def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArra
     return np.ascontiguousarray(np.stack(parts, axis=1), np.float64)
 
 
-def _scales(observations: FloatArray, periods: Periods) -> FloatArray:
-    """Spread (d,) of the observations (n, d) of each variable."""
-    columns = zip(observations.astype(np.float64).T, periods, strict=True)
+def _scales(values: FloatArray, periods: Periods) -> FloatArray:
+    """Spread (d,) of the values (n, d) of each variable."""
+    columns = zip(values.astype(np.float64).T, periods, strict=True)
     return np.array([spread_of_observations(column, period) for column, period in columns])
