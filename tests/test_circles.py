@@ -63,7 +63,7 @@ def test_each_place_has_the_weights_of_points_on_a_circle(dims, observed_dims, c
 
 def test_statistics_are_those_of_directions():
     issued = MODEL.apply(FORECAST)
-    assert issued["wind"].attrs["period"] == 360
+    assert issued["wind"].attrs["circular_period"] == 360
     members = issued["wind"].transpose("lat", "member").to_numpy()
     weights = issued["wind_weight"].transpose("lat", "time", "member").to_numpy()
     y = VERIFIED.transpose("lat", "time").to_numpy()
@@ -82,7 +82,7 @@ def test_statistics_are_those_of_directions():
         for result in found[name]:
             np.testing.assert_allclose(result.transpose("lat", "time"), values, rtol=1e-9)
     drawn = MODEL.members(FORECAST, 8)
-    assert drawn.attrs["period"] == 360
+    assert drawn.attrs["circular_period"] == 360
     members = arrays.circular_members(members, weights, 8, **known)
     np.testing.assert_array_equal(
         np.sort(drawn.transpose("lat", "time", "member")), np.sort(members)
@@ -90,15 +90,15 @@ def test_statistics_are_those_of_directions():
 
 
 def test_forecasts_that_bear_a_period_are_scored_on_the_circle():
-    raw = FORECAST.assign_attrs(period=360.0)
+    raw = FORECAST.assign_attrs(circular_period=360.0)
     found = raw.recal.crps(VERIFIED)
     expected = arrays.circular_crps(
         VERIFIED.to_numpy(), FORECAST.transpose("time", "lat", "member").to_numpy(), period=360.0
     )
     np.testing.assert_allclose(found, expected)
     assert float(MODEL.crps(FORECAST, VERIFIED, "time").mean()) < float(found.mean())
-    assert raw.recal.members(3).attrs["period"] == 360
-    named = HINDCAST.assign_attrs(period=360.0).recal.fit(TRUTH)
+    assert raw.recal.members(3).attrs["circular_period"] == 360
+    named = HINDCAST.assign_attrs(circular_period=360.0).recal.fit(TRUTH)
     xr.testing.assert_identical(
         named.apply(FORECAST).drop_attrs(), MODEL.apply(FORECAST).drop_attrs()
     )
@@ -121,8 +121,8 @@ def test_a_direction_and_a_speed_are_recalibrated_jointly():
     )
     model = hindcast.recal.fit(truth, jointly=("speed", "wind"), period={"wind": 360})
     issued = model.apply(new)
-    assert issued["wind"].attrs["period"] == 360
-    assert "period" not in issued["speed"].attrs
+    assert issued["wind"].attrs["circular_period"] == 360
+    assert "circular_period" not in issued["speed"].attrs
     drawn = model.members(new, 4)
     past = {tuple(pair) for pair in np.stack([observed, TRUTH], -1).reshape(-1, 2)}
     pairs = np.stack([drawn["speed"], drawn["wind"]], -1).reshape(-1, 2)
@@ -152,9 +152,9 @@ def test_plans_are_made_for_directions():
     assert part.members == M
 
 
-def test_a_period_in_words_is_another_attribute():
-    words = HINDCAST.assign_attrs(period="monthly")
-    plain = words.recal.fit(TRUTH)
+@pytest.mark.parametrize("period", ["monthly", 24, 0])
+def test_a_mere_period_is_another_attribute(period):
+    plain = HINDCAST.assign_attrs(period=period).recal.fit(TRUTH)
     assert plain.quantile(FORECAST, 0.5).notnull().all()
 
 
@@ -181,7 +181,7 @@ ORDER = "'wind' is circular .*values on a circle have no order"
             "scores of fields take values on a line",
         ),
         (
-            lambda: HINDCAST.assign_attrs(period=360).recal.cross_validate(TRUTH),
+            lambda: HINDCAST.assign_attrs(circular_period=360).recal.cross_validate(TRUTH),
             "only fit, with CKME, takes that into account",
         ),
         (
@@ -193,6 +193,24 @@ ORDER = "'wind' is circular .*values on a circle have no order"
             "support='errors' is not for wind",
         ),
         (lambda: HINDCAST.recal.fit(TRUTH, period=-1), "the period of 'wind' must be a positive"),
+        (
+            lambda: MODEL.apply(FORECAST.assign_attrs(circular_period=24)),
+            "has the circular_period 24, but the hindcast of the model had 360; fit again",
+        ),
+        (
+            lambda: HINDCAST.recal.fit(TRUTH).mean(FORECAST.assign_attrs(circular_period=360)),
+            "but the hindcast of the model was on a line",
+        ),
+        (
+            lambda: xrecal.gaussian(
+                FORECAST.mean("member").assign_attrs(circular_period=360), FORECAST.std("member")
+            ).recal.mean(),
+            "has the form 'normal', which has no members",
+        ),
+        (
+            lambda: HINDCAST.recal.fit(TRUTH, period=np.timedelta64(24, "h")),
+            "must be a positive number in its unit",
+        ),
         (lambda: HINDCAST.recal.fit(TRUTH, period=True), "must be a positive number in its unit"),
         (
             lambda: HINDCAST.recal.fit(TRUTH, period={"gust": 360}),
@@ -206,7 +224,7 @@ ORDER = "'wind' is circular .*values on a circle have no order"
         ),
         (
             lambda: HINDCAST.quantile([0.2, 0.5], "member").recal.fit(TRUTH, period=360),
-            "of the form 'quantile', but only members can be recalibrated on a circle",
+            "has the form 'quantile', but only members can be recalibrated on a circle",
         ),
     ],
 )

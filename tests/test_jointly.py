@@ -217,13 +217,62 @@ def test_a_member_or_case_that_one_variable_lacks_is_left_out():
     assert np.isfinite(model.mean(gone)["t"].isel(time=0)).all()
 
 
+def test_cases_count_that_all_variables_have():
+    early, late = TRUTH["u"].isel(time=slice(30)), TRUTH["t"].isel(time=slice(10, None))
+    model = HINDCAST.recal.fit({"u": early, "t": late}, jointly=NAMES)
+    assert model.variables["u"].n_matched == 20
+    assert (model.variables["t"].state["n_cases"] == 20).all()
+    late = late.isel(time=slice(10, None))
+    with (
+        pytest.warns(UserWarning, match="only 10 of 40 forecasts along 'time' have an observation"),
+        pytest.raises(ValueError, match="only 10 cases along 'time' have a label in hindcast and"),
+    ):
+        HINDCAST.recal.fit({"u": early, "t": late}, jointly=NAMES)
+
+
 def test_the_model_tells_what_belongs_together():
     assert "recalibrated     jointly with t" in repr(MODEL)
     state = MODEL.variables["t"].state
     assert state["vector_1"].attrs["long_name"] == "calibration forecasts of t"
     np.testing.assert_allclose(
-        state["variable_spread"].sel(variable="u"), TRUTH["u"].std("time"), rtol=1e-12
+        state["variable_spread"].sel(vector_component="u"),
+        HINDCAST["u"].std(["time", "member"]),
+        rtol=1e-12,
     )
+
+
+def test_many_variables_keep_their_order():
+    names = tuple(f"x{k}" for k in range(12))
+    rng = np.random.default_rng(2)
+    size = 10.0 ** np.arange(12)
+    members = rng.normal(size=(30, 4, 12))
+
+    def both(factor):
+        coords = {"time": HINDCAST["time"][:30]}
+        return (
+            xr.Dataset({n: (("time", "member"), members[..., k] * factor[k])
+                        for k, n in enumerate(names)}, coords),
+            xr.Dataset({n: ("time", members[:, 0, k] * factor[k])
+                        for k, n in enumerate(names)}, coords),
+        )  # fmt: skip
+
+    found = [
+        h.recal.fit(o, jointly=names).apply(h)["x3_weight"] for h, o in map(both, (size, size**0))
+    ]
+    np.testing.assert_allclose(*found, atol=1e-6)
+
+
+def test_names_that_are_used_inside_are_free():
+    def renamed(dataset):
+        return dataset.rename(lat="variable").assign_coords(component=3)
+
+    model = renamed(HINDCAST).recal.fit(renamed(TRUTH), jointly=NAMES)
+    found = model.members(renamed(FORECAST), 3)
+    assert found["u"].dims == ("time", "member", "variable", "lon")
+    score = found.recal.energy_score(
+        renamed(VERIFIED), jointly=NAMES, scale=SPREAD.rename(lat="variable")
+    )
+    assert score.notnull().all()
 
 
 def test_plans_tell_what_vectors_take():
@@ -300,12 +349,28 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         (
             lambda: fit(hindcast=HINDCAST.rename(member="quantile").assign_coords(
                 quantile=[0.1, 0.3, 0.5, 0.7, 0.9])),
-            "'u' is a forecast of the form 'quantile', but only members can be recalibrated joint",
+            "'u' of hindcast has the form 'quantile', but only members can be recalibrated jointly",
         ),
         (lambda: MODEL.apply(FORECAST[["u"]]), "jointly, but the forecast lacks 't'; pass a Data"),
         (lambda: MODEL.apply(FORECAST["u"]), "jointly, but the forecast lacks 't'|no variable"),
         (lambda: MODEL["u"].crps(FORECAST, VERIFIED), "score them with the model of all of them"),
-        (lambda: MODEL.update(HINDCAST, TRUTH), "keeps nothing that more cases could join"),
+        (lambda: MODEL.update(HINDCAST, TRUTH), "jointly or on a circle cannot be updated"),
+        (
+            lambda: MODEL["u"].apply(FORECAST.assign(t=FORECAST["t"].assign_attrs(units="degC"))),
+            r"forecast\['t'\]",
+        ),
+        (
+            lambda: MODEL.members(HINDCAST.recal.fit(TRUTH).apply(FORECAST), 5),
+            "'u' of forecast has the form 'weighted', but only members can be recalibrated joint",
+        ),
+        (
+            lambda: FORECAST.recal.energy_score(VERIFIED, scale=SPREAD),
+            "scale is for variables that are scored together; name them",
+        ),
+        (
+            lambda: FORECAST.recal.energy_score(VERIFIED, jointly=NAMES, scale={"u": 1, "t": 0}),
+            "scale of 't' must be positive, got 0",
+        ),
         (
             lambda: FORECAST.recal.energy_score(VERIFIED, jointly=NAMES),
             "have the units .*; give what each is divided by, such as scale=observations.std",
@@ -324,6 +389,12 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
 def test_what_cannot_be_done_is_told(ask, message):
     with pytest.raises(ValueError, match=message):
         ask()
+
+
+@pytest.mark.parametrize("jointly", [3, True, {"u", "t"}])
+def test_names_that_are_no_tuple_are_refused(jointly):
+    with pytest.raises(TypeError, match="jointly must be a tuple of variables, such as"):
+        fit(jointly=jointly)
 
 
 def test_a_scale_that_is_no_mapping_is_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .circles import PERIOD
 from .units import same_units
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ def with_cell_method(attrs: Mapping[Any, Any], form: Form, method: str) -> dict[
     """Attributes of a moment over the members, with the CF cell method added.
 
     Forms without members have it over ``realization``, a standard name, as components and levels
-    are no axes of the variable.
+    are no axes of the variable. A spread of directions is no direction.
     """
+    if method == "standard_deviation":
+        attrs = {name: value for name, value in attrs.items() if name != PERIOD}
     over = form.member_dim if form.kind in ("ensemble", "weighted") else "realization"
     before = str(attrs.get("cell_methods", ""))
     return {**attrs, "cell_methods": f"{before} {over}: {method}".lstrip()}

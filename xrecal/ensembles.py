@@ -257,7 +257,7 @@ def reduce_form(
     Further arrays ``extras`` may have those besides dimensions of the forecast. Members that many
     forecasts share (past observations) are not repeated for each of them.
     """
-    reduction = on_circle(reduction, form.period, form.name)
+    reduction = on_circle(reduction, form.period, form.name, form.kind)
     shared = [d for d in form.dims if d not in form.loc.dims]
     if form.kind != "weighted" or not set(form.loc.dims) < set(form.parts["weights"].dims):
         shared = []  # each case has members of its own

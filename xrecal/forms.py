@@ -58,9 +58,8 @@ class Form:
 
     @property
     def period(self) -> float | None:
-        """Period of a circular variable, whose attribute is a number."""
-        period = self.loc.attrs.get(PERIOD)
-        return None if isinstance(period, str) else read_period(period, self.name)
+        """Period of a circular variable, from its attribute."""
+        return read_period(self.loc.attrs.get(PERIOD), self.name)
 
     @property
     def dims(self) -> tuple[Hashable, ...]:

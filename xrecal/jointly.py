@@ -24,6 +24,7 @@ class Group:
 
     names: tuple[Hashable, ...]
     periods: tuple[float | None, ...]
+    units: tuple[str | None, ...]
 
     @property
     def of_vectors(self) -> bool:
@@ -41,7 +42,7 @@ class Group:
                 f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} recalibrated {why}, "
                 f"which {type(settings).__name__} cannot do; take xrecal.CKME()"
             )
-        return VectorCKME(settings, names, self.periods)
+        return VectorCKME(settings, names, self.periods, self.units)
 
 
 def read_groups(
@@ -59,12 +60,18 @@ def read_groups(
     """
     periods = _periods(paired, period)
     joint = () if jointly is None else read_joint_names(paired, jointly, name="hindcast")
-    groups = [Group((name,), (periods[name],)) for name in paired if name not in joint]
-    if joint:
-        groups.append(Group(joint, tuple(periods[name] for name in joint)))
+    of_each = [(name,) for name in paired if name not in joint]
+    groups = [
+        Group(
+            names,
+            tuple(periods[name] for name in names),
+            tuple(paired[name][0].loc.attrs.get("units") for name in names),
+        )
+        for names in (*of_each, *([joint] if joint else []))
+    ]
     for group in groups:
         for name in group.names if group.of_vectors else ():
-            _require_members(name, paired[name][0], alone=len(group.names) == 1)
+            require_members(name, paired[name][0], alone=len(group.names) == 1, name="hindcast")
     return groups
 
 
@@ -72,6 +79,10 @@ def read_joint_names(
     paired: Mapping[Hashable, object], jointly: Sequence[Hashable], *, name: str
 ) -> tuple[Hashable, ...]:
     """Variables of forecasts called ``name``; ValueError unless there are two or more of them."""
+    if not isinstance(jointly, (str, tuple, list)):
+        raise TypeError(
+            f"jointly must be a tuple of variables, such as ('u', 'v'), got {jointly!r:.60}"
+        )
     names = (jointly,) if isinstance(jointly, str) else tuple(jointly)
     if len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(
@@ -111,15 +122,37 @@ def _periods(
     }
 
 
-def _require_members(name: Hashable, form: Form, *, alone: bool) -> None:
+def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -> None:
     """Raise ValueError unless a forecast has members, whose vectors can be compared."""
     if form.kind == "ensemble" or (alone and form.kind == "weighted"):
         return
     told = "on a circle" if alone else "jointly"
     raise ValueError(
-        f"{name!r} is a forecast of the form {form.kind!r}, but only members can be recalibrated "
-        f"{told}; fit on plain ensembles"
+        f"{variable!r} of {name} has the form {form.kind!r}, but only members can be recalibrated "
+        f"{told}; take plain ensembles"
     )
+
+
+def common_cases(
+    group: Group, paired: Mapping[Hashable, tuple[Form, xr.DataArray]]
+) -> dict[Hashable, tuple[Form, xr.DataArray]]:
+    """Forecasts and observations of a group; of the latter the labels that all have.
+
+    Dimensions of observations are compared one by one, so they may have others than forecasts.
+    """
+    found = {name: paired[name] for name in group.names}
+    observed = [observations for _, observations in found.values()]
+    for d in observed[0].dims if len(observed) > 1 else ():
+        indexes = [array.indexes[d] for array in observed if d in array.indexes]
+        if len(indexes) == len(observed) and not all(i.equals(indexes[0]) for i in indexes):
+            shared = indexes[0]
+            for index in indexes[1:]:
+                shared = shared[shared.isin(index)]
+            found = {
+                name: (form, o.isel({d: o.indexes[d].isin(shared)}))
+                for name, (form, o) in found.items()
+            }
+    return found
 
 
 def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from .circles import PERIOD, check_period
 from .covariates import Given, period_of
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms, require_distances
-from .jointly import with_vector
+from .jointly import require_members, with_vector
 from .labels import require_equal_labels, require_unique
 from .leads import matched_leads, unit_of_leads
 from .methods import VectorCKME
@@ -64,6 +65,7 @@ def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, 
     if not isinstance(fitted.method, VectorCKME):
         return form
     if not fitted.jointly:
+        require_members(form.name, form, alone=True, name="forecast")
         return replace(form, vector=(form.loc,))
     missing = [name for name in fitted.jointly if name not in forms]
     if missing:
@@ -71,9 +73,14 @@ def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, 
             f"the model recalibrates {' and '.join(map(repr, fitted.jointly))} jointly, but the "
             f"forecast lacks {missing[0]!r}; pass a Dataset with all of them"
         )
-    return with_vector(
-        {name: _with_lead(forms[name], fitted) for name in fitted.jointly}, form.name
-    )
+    vector = {name: _with_lead(forms[name], fitted) for name in fitted.jointly}
+    method = fitted.method
+    for (name, one), units in zip(vector.items(), method.units, strict=True):
+        require_members(name, one, alone=False, name="forecast")
+        require_one_chunk(one.loc, (one.member_dim,), name=f"forecast[{name!r}]")
+        given = one.loc.attrs.get("units")
+        check_units("hindcast", units, f"forecast[{name!r}]", given)
+    return with_vector(vector, form.name)
 
 
 def lead_of(fitted: FittedVariable) -> Hashable | None:
@@ -165,6 +172,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         )
     units = form.loc.attrs.get("units")
     check_units("hindcast", fitted.attrs.get("units"), name, units)
+    check_period(form.period, fitted.attrs.get(PERIOD), name)
     missing = [d for d in fitted.locations if d not in form.dims]
     extra = [d for d in form.dims if d not in (*fitted.locations, *shared_dims(fitted))]
     if missing or extra:

@@ -14,7 +14,7 @@ from .circles import PERIOD, refuse_circular
 from .covariates import Given, period_of, read_covariates
 from .dims import CaseAxis, case_axis
 from .forms import Form, Labelled, require_distances
-from .jointly import Group, Period, as_one, method_of, read_groups
+from .jointly import Group, Period, as_one, common_cases, method_of, read_groups
 from .labels import users_stacklevel
 from .methods import CKME, Method, VectorCKME
 from .methods.base import is_whole
@@ -84,8 +84,8 @@ def fit(
         weight for all of them, so that members are vectors that were observed.
     period : float or dict from str to float, optional
         Of a circular variable, such as 360 for a wind direction in degrees, or of several by
-        name: distances are those of points on a circle. Or the attribute ``period`` of the
-        hindcast's variable. The recalibrated forecast bears it, too.
+        name: distances are those of points on a circle. Or the attribute ``circular_period`` of
+        the hindcast's variable, which the recalibrated forecast bears, too.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
 
@@ -112,11 +112,12 @@ def fit(
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
     found: dict[Hashable, FittedVariable] = {}
     for group in read_groups(paired, jointly, period):
+        common = common_cases(group, paired)
         prepared = {
-            name: prepare(*paired[name], group.method(method), dim, covariates, min_samples, pool)
-            for name in group.names
+            name: prepare(*pair, group.method(method), dim, covariates, min_samples, pool)
+            for name, pair in common.items()
         }
-        observed = {name: paired[name][1] for name in group.names}
+        observed = {name: observations for name, (_, observations) in common.items()}
         found |= _fit_group(group, prepared, observed, min_samples)
     return Recalibrator(method, {name: found[name] for name in paired})
 

@@ -172,7 +172,8 @@ def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     """
     from .arrays.forms import Forecasts
 
-    vector = [parts[name] for name in sorted(parts) if name.startswith(VECTOR)]
+    names = [name for name in parts if name.startswith(VECTOR)]
+    vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
     if not vector:
         return Forecasts(**parts)
     missing = np.isnan(vector).any(0)

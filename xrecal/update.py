@@ -16,6 +16,7 @@ from .ensembles import task_parts
 from .forms import Form, Labelled
 from .joining import ADDED, ADDED_MEMBER, join_states
 from .matching import check_forecast, check_periods, check_season, explicit_member_dim
+from .methods import VectorCKME
 from .methods.base import Updatable
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk, run_blockwise, work_on
@@ -56,6 +57,11 @@ def update(
 def _require_updatable(fitted: FittedVariable) -> None:
     name = type(fitted.method).__name__
     anew = "fit anew with all cases: hindcast.recal.fit(observations, model.method)"
+    if isinstance(fitted.method, VectorCKME):
+        raise ValueError(
+            "variables that were fitted jointly or on a circle cannot be updated; fit anew with "
+            "all cases: hindcast.recal.fit(observations, model.method, jointly=..., period=...)"
+        )
     if not isinstance(fitted.method, Updatable):
         raise ValueError(f"{name} keeps nothing that more cases could join; {anew}")
     if fitted.pool is not None:

@@ -137,8 +137,9 @@ def _forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | Non
     member_dim = explicit_member_dim(model, dataset)
     name = None if member_dim is None else str(member_dim)
     given, forms = forecast_variables(dataset, variable, name, "forecast")
-    if variable is None and set(model.variables) < set(forms):
-        parts = [part.name for v in model.variables for part in forms[v].parts.values()]
+    wanted = {*model.variables, *(n for v in model.variables.values() for n in v.jointly)}
+    if variable is None and wanted < set(forms):
+        parts = [part.name for v in wanted for part in forms[v].parts.values()]
         given = given[[v for v in given.data_vars if v in parts]]
     return given
 

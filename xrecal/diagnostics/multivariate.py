@@ -81,6 +81,8 @@ def energy_score(
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
     """
+    if jointly is None and scale is not None:
+        raise ValueError("scale is for variables that are scored together; name them: jointly=...")
     if jointly is not None:
         forecast, observations = as_vectors(forecast, observations, jointly, scale, member_dim)
         over = VARIABLE if over is None else [VARIABLE, *listed(over)]

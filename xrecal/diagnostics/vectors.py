@@ -14,7 +14,7 @@ from xrecal.forms import Form, Labelled
 from xrecal.jointly import read_joint_names, with_vector
 from xrecal.pairing import Observations, pair_variables
 
-VARIABLE = "variable"
+VARIABLE = "vector_component"
 """Dimension of the variables."""
 
 Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
@@ -50,8 +50,8 @@ def as_vectors(
             f"the variables have the units {units}, whose distances cannot be added up; give what "
             "each is divided by, such as scale=observations.std('time')"
         )
-    members = _stacked([form.loc / of[name] for name, form in forms.items()], names)
-    observed = _stacked([paired[name][1] / of[name] for name in names], names)
+    members = _stacked([_divided(form.loc, of[name]) for name, form in forms.items()], names)
+    observed = _stacked([_divided(paired[name][1], of[name]) for name in names], names)
     told = {"units": units[names[0]]} if scale is None and units[names[0]] is not None else {}
     members = members.assign_attrs(told).rename("vectors")
     observed = observed.assign_attrs(told)
@@ -68,7 +68,16 @@ def _scales(scale: object, names: Sequence[Hashable]) -> Mapping[Hashable, float
     missing = [name for name in names if name not in scale]
     if missing:
         raise ValueError(f"scale lacks {missing[0]!r}; it has {list(scale)}")
+    for name in names:
+        value = scale[name]
+        if not isinstance(value, xr.DataArray) and not value > 0:
+            raise ValueError(f"scale of {name!r} must be positive, got {value!r}")
     return scale
+
+
+def _divided(array: xr.DataArray, scale: float | xr.DataArray) -> xr.DataArray:
+    """An array in another unit, of its own type."""
+    return (array / scale).astype(array.dtype)
 
 
 def _require_same_weights(forms: Mapping[Hashable, Form]) -> None:
@@ -78,8 +87,8 @@ def _require_same_weights(forms: Mapping[Hashable, Form]) -> None:
         if one.kind != form.kind or not _same(one.weights, form.weights):
             raise ValueError(
                 f"{first!r} and {name!r} have weights of their own, which say nothing of both "
-                "together; fit with jointly=..., or make members: model.members(forecast, n, "
-                "coherence='schaake')"
+                "together (of lazy ones that cannot be told: load them first); fit with "
+                "jointly=..., or make members: model.members(forecast, n, coherence='schaake')"
             )
 
 

@@ -39,6 +39,8 @@ class VectorCKME(MemberPerCase):
         The variables.
     periods : tuple of float or None
         Their periods, None for those that are not circular.
+    units : tuple of str or None
+        Their units.
     own : int
         The variable in question, by its place.
     """
@@ -46,6 +48,7 @@ class VectorCKME(MemberPerCase):
     method: CKME
     names: tuple[str, ...]
     periods: tuple[float | None, ...]
+    units: tuple[str | None, ...]
     own: int = 0
 
     keeps_cases: ClassVar[bool] = True
@@ -87,8 +90,8 @@ class VectorCKME(MemberPerCase):
         """Those of the embedding, and the spread by which each variable is divided."""
         found = {k: replace(p, in_units_of_variable=False) for k, p in self._kept(n_features)}
         found[SCALE] = Parameter(
-            "spread of the observations of each variable",
-            dims={"variable": len(self.names)},
+            "spread of the members of each variable",
+            dims={"vector_component": len(self.names)},
             labels=self.names,
         )
         return found
