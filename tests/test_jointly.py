@@ -177,6 +177,15 @@ def test_models_are_stored(tmp_path, suffix):
     assert opened.variables["t"].jointly == NAMES
 
 
+def test_stored_vectors_stand_there_once():
+    stored = MODEL.to_dataset()
+    assert {"u.vector_0", "u.vector_1"} <= set(stored)
+    assert not {"t.vector_0", "t.vector_1"} & set(stored)
+    alone = MODEL["t"].to_dataset()
+    assert {"vector_0", "vector_1"} <= set(alone)
+    assert sum(v.nbytes for v in stored.values()) < 1.5 * HINDCAST.nbytes
+
+
 def test_pooled_cases_season_and_gaps():
     model = HINDCAST.recal.fit(
         TRUTH, xrecal.CKME(gap=1), jointly=NAMES, pool="lat", condition_on="season"

@@ -159,7 +159,7 @@ def test_forecasts_anywhere_along_pooled_dimensions():
     date = case["calibration_time"].values
     assert case["t2m"].item() == OBSERVED.isel(lead=0).sel(**place, time=date).item()
     with pytest.raises(ValueError, match=r"it lacks \['lead'\]"):
-        model.apply(FORECASTS.isel(lead=0))
+        model.apply(FORECASTS.isel(lead=0, drop=True))
     with pytest.raises(ValueError, match=r"fitted over \['lat', 'lon', 'time', 'lead'\]"):
         model.apply(FORECASTS.expand_dims(depth=2))
 

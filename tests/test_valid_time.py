@@ -223,6 +223,13 @@ def test_the_dimension_of_valid_times():
         of("time", "day", day=STARTS)
 
 
+def test_leads_in_any_order():
+    array = forecasts()
+    xr.testing.assert_equal(
+        found(array.isel(lead=[2, 0, 3, 1])), found(array).isel(lead=[2, 0, 3, 1])
+    )
+
+
 # errors -------------------------------------------------------------------------------------------
 
 ERRORS = {
@@ -244,14 +251,13 @@ ERRORS = {
         forecasts().drop_vars("lead"),
         r"no lead times along 'lead'; add them: hindcast.assign_coords\(lead=\('lead', \[",
     ),
-    "descending": (
-        forecasts(leads=[3, 2, 1]),
-        r"lead times along 'lead' of hindcast must increase, but they are 3, 2, 1; use "
-        r"hindcast.sortby\('lead'\)",
+    "missing": (
+        forecasts(leads=[1, np.nan]),
+        r"a lead time along 'lead' of hindcast is missing; use hindcast.dropna\('lead'\)",
     ),
     "twice": (
         forecasts(leads=[1, 2, 2]),
-        r"but they are 1, 2, 2; use hindcast.drop_duplicates\('lead'\)",
+        r"'lead' of hindcast must be unique, but 2 stands .* hindcast.drop_duplicates\('lead'\)",
     ),
     "starts without labels": (
         forecasts().drop_vars("init"),

@@ -180,6 +180,13 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: dict[str, Any]) 
         raise ValueError(
             f"forecast lacks the dimension {dim!r} of the cases to score; it has {list(new.dims)}"
         )
+    whole = {c for part in new.parts.values() for c in part.coords}
+    lead = lead_to_look_up(past.broadcast().loc, dim, name="hindcast")
+    if lead not in new.dims and lead in whole:
+        raise ValueError(
+            f"forecast has a single lead, a scalar coordinate, but hindcast has them along "
+            f"{lead!r}; use forecast.expand_dims({lead!r}), so that all methods find what verified"
+        )
     labels = [
         next((part.indexes[dim] for part in form.parts.values() if dim in part.indexes), None)
         for form in (past, new)

@@ -62,7 +62,7 @@ def cross_validate(
         contiguous parts, from all others; each part after the first, from the parts before it;
         or, as in operation, the cases up to the next refit from the last ``window``. The first two
         learn from the future too, which flatters where climate or forecast model drift; the
-        others never do.
+        others do not, with a ``gap`` of at least the lead time: earlier starts verify later.
     gap : int or timedelta
         Cases, or length of time, left out of training next to those predicted: on both sides, or
         before them where only the past counts. Without one, cases that depend on their neighbours

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from .dims import LEAD, candidates
+from .labels import require_unique
 
 Dates: TypeAlias = npt.NDArray[Any]
 """Dates as datetime64 or cftime objects, or years as integers."""
@@ -117,8 +118,8 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
     Raises
     ------
     ValueError
-        If they have no labels, do not increase, are no numbers or lengths of time, have a unit
-        that is not known, or are parts of months.
+        If they have no labels, stand there twice, are missing, are no numbers or lengths of time,
+        have a unit that is not known, or are parts of months.
     """
     if lead not in obj.indexes:
         raise ValueError(
@@ -126,12 +127,11 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
             f"{name}.assign_coords({lead}=('{lead}', [...], {{'units': 'days'}}))"
         )
     index = obj.indexes[lead]
-    if not (index.is_monotonic_increasing and index.is_unique):
-        remedy = f"sortby({lead!r})" if index.is_unique else f"drop_duplicates({lead!r})"
+    require_unique(index, lead, name)
+    if index.hasnans:
         raise ValueError(
-            f"lead times along {lead!r} of {name} must increase, but they are "
-            f"{', '.join(str(label) for label in index[:6])}{', ...' if index.size > 6 else ''}; "
-            f"use {name}.{remedy}"
+            f"a lead time along {lead!r} of {name} is missing; use {name}.dropna({lead!r}), or "
+            "give it"
         )
     values = index.to_numpy()
     if values.dtype.kind == "m":
@@ -160,6 +160,14 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
             "have; use whole ones, or days"
         )
     return Leads("month", values.astype(np.int64) * _MONTHS[unit], unit)
+
+
+def unit_of_leads(leads: xr.DataArray) -> str | None:
+    """Unit of lead times, whatever its spelling; timedelta64 for lengths, None if not known."""
+    if leads.dtype.kind == "m":
+        return "timedelta64"
+    given = leads.attrs.get("units")
+    return None if given is None else UNITS.get(str(given).strip().lower(), str(given))
 
 
 def days_of(lengths: xr.DataArray) -> xr.DataArray:

@@ -29,13 +29,11 @@ class Products:
 
         Parameters
         ----------
-        forecast : DataArray or Dataset
+        forecast, covariates
             As for :meth:`apply`.
         threshold : float, sequence of float or DataArray
             In the unit of the variable; as for :func:`xrecal.products.exceedance`, which tells
             how thresholds may differ by location, date or part of the year.
-        covariates
-            As for :meth:`apply`.
 
         Returns
         -------
@@ -139,7 +137,7 @@ class Products:
 
         Parameters
         ----------
-        forecast : DataArray or Dataset
+        forecast, covariates
             As for :meth:`apply`.
         n : int, optional
             How many, at least 1. Needed unless the raw ensemble or ``template`` tells it.
@@ -152,8 +150,6 @@ class Products:
             ones, and where there are no dates).
         seed : int
             Of whatever is drawn: orders, the order of ties, dates.
-        covariates
-            As for :meth:`apply`.
 
         Returns
         -------
@@ -192,6 +188,10 @@ class Products:
         ``Climatology``); NaN where a drawn date has no observation. Forecasts are weighed twice.
         Where Dask cuts forecasts along their own dimension, weights differ by rounding, which
         may rarely move a draw to another date; other chunks make no difference.
+
+        Leads of a part of the forecast have the members that they have in the whole, in the same
+        order; but ``"dates"`` averages weights over the leads that there are, and members of a
+        model with ``pool="lead"`` have an order by the places of the leads among those given.
 
         References
         ----------

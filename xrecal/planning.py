@@ -96,9 +96,13 @@ def plan_forecast(
     """What a product of a model takes; see :meth:`xrecal.Recalibrator.plan`."""
     resources = find_resources()
     matched = match_variables(model, forecast)
-    parts = [
-        task_plan(_plan_product(name, form, fitted, values, covariates, probe), resources)
+    works = [
+        _plan_product(name, form, fitted, values, covariates, probe)
         for name, (form, fitted) in matched.items()
+    ]
+    parts = [  # a single lead is no dimension to cut along
+        task_plan(replace(work, fits=tuple(d for d in work.fits if d in forecast.dims)), resources)
+        for work in works
     ]
     notes = []
     if not model.is_computed:

@@ -16,6 +16,7 @@ from .ensembles import task_parts
 from .forms import Form, Labelled
 from .levels import level_coordinate, read_levels
 from .matching import (
+    as_given,
     check_periods,
     check_season,
     match_variables,
@@ -77,7 +78,7 @@ def map_variables(
 ) -> Labelled:
     """Result of a function on each fitted variable, of the type of the forecast."""
     results = {
-        name: function(form, fitted)
+        name: as_given(function(form, fitted), fitted, forecast)
         for name, (form, fitted) in match_variables(model, forecast).items()
     }
     if isinstance(forecast, xr.DataArray):

@@ -10,7 +10,7 @@ import xarray as xr
 from .attributes import history_line
 from .covariates import Given
 from .forms import Form, Labelled
-from .matching import match_variables
+from .matching import as_given, match_variables
 from .predict import SLOT, issued_attributes, run_on_forecasts
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .reductions import members_and_weights, normal_parameters, weights_of
@@ -30,6 +30,7 @@ def apply(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> 
             issued = _weighted(form, fitted, base, attrs, covariates, known.get(fitted.jointly))
             if fitted.jointly:  # whole vectors have weights
                 known[fitted.jointly] = issued[f"{base}_weight"]
+        issued = {variable: as_given(v, fitted, forecast) for variable, v in issued.items()}
         _require_same_places(base, issued, along)
         variables |= issued
     attrs = forecast.attrs

@@ -11,14 +11,14 @@ import xarray as xr
 from .covariates import Given
 from .diagnostics.scores import score_variables
 from .forms import Form, Labelled
-from .matching import explicit_member_dim, match_variables
+from .matching import as_given, explicit_member_dim, match_variables, single_lead
 from .pairing import Observations, pair_cases
 from .predict import run_on_forecasts
 from .products import check_seed, numbers_of
 from .reductions import Reduction, crps_of, pit_of
 
 if TYPE_CHECKING:
-    from .recalibrator import Recalibrator
+    from .recalibrator import FittedVariable, Recalibrator
 
 
 def crps(
@@ -54,9 +54,10 @@ def against_observations(
                 f"model of all of them, and select then: model.crps(...)[{next(iter(matched))!r}]"
             )
         form, fitted = matched[form.name]
+        observed = _along_lead(observed, forecast, fitted)
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
-        numbers = numbers_of(form, fitted.dim) if numbered else []
+        numbers = numbers_of(form, fitted.dim, fitted.places) if numbered else []
         (values,) = run_on_forecasts(
             form,
             fitted,
@@ -65,9 +66,21 @@ def against_observations(
             extras=[pairs.observations, *numbers],
             covariates=covariates,
         )
-        return values
+        return as_given(values, fitted, forecast)
 
     return one
+
+
+def _along_lead(observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable) -> xr.DataArray:
+    """Observations of the single lead of a forecast along it: they are over starts.
+
+    Others are over valid times, as they are for forecasts of several leads.
+    """
+    lead = single_lead(fitted, forecast)
+    if lead not in observed.coords or observed[lead].ndim:
+        return observed
+    same = observed[lead].to_numpy() == forecast[lead].to_numpy()
+    return observed.expand_dims(lead) if same else observed
 
 
 def pit(

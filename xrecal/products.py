@@ -16,6 +16,7 @@ from .forms import Form, Labelled
 from .methods.base import equal_mass_levels, is_whole
 from .reductions import Reduction, cdf_of, exceedance_of, members_of
 from .thresholds import Threshold, read_thresholds
+from .typing import Places
 
 
 def exceedance(
@@ -164,11 +165,14 @@ def members(
     return result.assign_attrs(history_line(result.attrs, members_line(n, seed)))
 
 
-def numbers_of(form: Form, dim: Hashable | None) -> list[xr.DataArray]:
+def numbers_of(
+    form: Form, dim: Hashable | None, places: Places | None = None
+) -> list[xr.DataArray]:
     """Numbers that tell forecasts apart: of the case along ``dim``, and parts of the location's.
 
     The location's number counts through its dimensions sorted by name, and is the sum of an array
-    along each of them: tasks get the few values they need, whatever the number of locations.
+    along each of them: tasks get the few values they need, whatever the number of locations. Where
+    a forecast has a part of the ``places`` along a dimension it is the number among all of them.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -176,8 +180,9 @@ def numbers_of(form: Form, dim: Hashable | None) -> list[xr.DataArray]:
         cases = xr.DataArray(np.arange(sizes[dim]), dims=[dim])
     parts, stride = [], 1
     for d in sorted((d for d in form.dims if d != dim), key=str, reverse=True):
-        parts.append(xr.DataArray(np.arange(sizes[d]) * stride, dims=[d]))
-        stride *= sizes[d]
+        at, size = (places or {}).get(d, (np.arange(sizes[d]), sizes[d]))
+        parts.append(xr.DataArray(at * stride, dims=[d]))
+        stride *= size
     return [cases, *parts]
 
 

@@ -18,6 +18,7 @@ from .leads import MatchedLeads
 from .methods import Method
 from .model_products import Products
 from .pairing import Observations
+from .typing import Places
 
 if TYPE_CHECKING:
     from .pooling import Pool
@@ -53,6 +54,8 @@ class FittedVariable:
     """Cases at each lead that have an observation, where there are leads."""
     jointly: tuple[Hashable, ...] = ()
     """Variables that are recalibrated together, this one among them."""
+    places: Places | None = None
+    """Of the fits among all of the model, where they are a part of them; never stored."""
 
     @property
     def locations(self) -> tuple[Hashable, ...]:
@@ -163,8 +166,10 @@ class Recalibrator(Products):
         Parameters
         ----------
         forecast : DataArray or Dataset
-            New forecasts of the kind the model was fitted on, at the same locations. The
-            calibration dimension may be lacking (a single forecast) or chunked.
+            New forecasts of the kind the model was fitted on, at the same locations. Of the leads
+            of the hindcast any part, in any order, or one as a scalar coordinate: each gets its
+            own fit, told by its label. The calibration dimension may be lacking (a single
+            forecast) or chunked.
         covariates : dict from str to DataArray, optional
             Values of the covariates that the model conditions on, where they are not
             coordinates of the forecast.
@@ -183,7 +188,7 @@ class Recalibrator(Products):
         Raises
         ------
         ValueError
-            If dimensions, labels or units differ from the hindcast's.
+            If dimensions, labels or units differ from the hindcast's, or a lead has no fit.
         TypeError
             If the forecast is of another type.
         """

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from .dims import CaseAxis
+from .forms import VECTOR
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .settings import decode, encode
 
 SCHEMA = 2
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
 
-2: variables that share a fit, and circular ones.
+2: variables that share a fit, and circular ones. Models of every version stay readable:
+``tests/stored`` has some of each, ``tests/stored/make.py`` says how those of a new one come there.
 """
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
@@ -26,7 +28,7 @@ MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfini
 AXIS = "date_"
 """Prefix of the dates of the cases among the variables."""
 
-_APART = ("state", "axis")  # fields that become variables rather than JSON
+_APART = ("state", "axis", "places")  # variables rather than JSON; the last are of no whole model
 
 
 def to_dataset(model: Recalibrator) -> xr.Dataset:
@@ -40,7 +42,10 @@ def to_dataset(model: Recalibrator) -> xr.Dataset:
         described.append(
             {"name": encode(name, "a name"), "prefix": prefix, "fields": _fields(fitted)}
         )
-        parts[prefix] = _prefixed(_with_axis(fitted), prefix)
+        own = _with_axis(fitted)
+        if _owner(model.variables, name) != name:
+            own = own.drop_vars(_vectors(own))
+        parts[prefix] = _prefixed(own, prefix)
     header = {"method": encode(model.method, "the method"), "variables": described}
     versions = {"xrecal": __version__, "numpy": np.__version__, "xarray": xr.__version__}
     periods = [prefix_of(model, name) + _period(fitted) for name, fitted in model.variables.items()]
@@ -54,6 +59,26 @@ def to_dataset(model: Recalibrator) -> xr.Dataset:
             MODEL: json.dumps(header, allow_nan=False),
         }
     )
+
+
+def _owner(variables: Mapping[Hashable, FittedVariable], name: Hashable) -> Hashable:
+    """The variable with which the vectors are stored that several have in common."""
+    return next((other for other in variables if other in variables[name].jointly), name)
+
+
+def _vectors(state: xr.Dataset) -> list[Hashable]:
+    return [name for name in state.data_vars if str(name).startswith(VECTOR)]
+
+
+def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable, FittedVariable]:
+    """All variables with the vectors that they have in common, each in its order."""
+    found = {}
+    for name, fitted in variables.items():
+        owner = variables[_owner(variables, name)].state
+        shared = owner[_vectors(owner)]
+        state = shared.assign(fitted.state) if fitted.jointly else fitted.state
+        found[name] = replace(fitted, state=state)
+    return found
 
 
 def prefix_of(model: Recalibrator, name: Hashable) -> str:
@@ -98,10 +123,8 @@ def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Recalibrator
     """
     header = read_header(dataset, what)
     try:
-        return Recalibrator(
-            decode(header["method"]),
-            {decode(one["name"]): _variable(dataset, one) for one in header["variables"]},
-        )
+        variables = {decode(one["name"]): _variable(dataset, one) for one in header["variables"]}
+        return Recalibrator(decode(header["method"]), _with_vectors(variables))
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(what, error) from error
 

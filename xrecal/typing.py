@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,3 +13,6 @@ FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
 IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 """A NumPy array of integers."""
+
+Places: TypeAlias = Mapping[Hashable, tuple[IntArray, int]]
+"""Positions along dimensions, and how many there are in all."""

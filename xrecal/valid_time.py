@@ -44,7 +44,7 @@ def valid_times(
     Raises
     ------
     ValueError
-        If starts have no dates or leads no units, leads do not increase, or the coordinate has
+        If starts have no dates or leads no units, leads are there twice, or the coordinate has
         other dimensions.
     """
     dims = (dim, lead) if dim in obj.dims else (lead,)
@@ -92,17 +92,33 @@ def single_start(obj: xr.DataArray) -> Hashable | None:
     return found[0] if len(found) == 1 else None
 
 
+def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
+    """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
+
+    Their valid times, over ``dim`` or of a single forecast, are over the lead as well.
+    """
+    own = [d for d in (dim,) if d in obj.dims]
+    times = [n for n, c in _named_as_times(obj, (dim, lead)).items() if list(c.dims) == own]
+    whole = obj.expand_dims(lead)
+    return whole.assign_coords({n: whole[n].expand_dims(lead) for n in times})
+
+
+def _named_as_times(
+    obj: xr.DataArray, roles: tuple[Hashable | None, ...]
+) -> dict[Hashable, xr.DataArray]:
+    """Coordinates that are valid times by their name or CF standard name."""
+    return {
+        n: c
+        for n, c in obj.coords.items()
+        if n not in roles and (n in (VALID_TIME, "time") or c.attrs.get("standard_name") == "time")
+    }
+
+
 def _coordinate(
     obj: xr.DataArray, roles: tuple[Hashable | None, ...], dims: tuple[Hashable, ...], *, name: str
 ) -> Dates | None:
     """Values of a coordinate of valid times over ``dims``, where they are known."""
-    found = {
-        n: c
-        for n, c in obj.coords.items()
-        if n not in roles
-        and (n in (VALID_TIME, "time") or c.attrs.get("standard_name") == "time")
-        and set(c.dims) == set(dims)
-    }
+    found = {n: c for n, c in _named_as_times(obj, roles).items() if set(c.dims) == set(dims)}
     if VALID_TIME in obj.coords and VALID_TIME not in (*found, *roles):
         raise ValueError(
             f"the coordinate {VALID_TIME!r} of {name} is over {list(obj[VALID_TIME].dims)}, but "
