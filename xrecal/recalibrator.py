@@ -87,6 +87,11 @@ class Recalibrator(Products):
     def __repr__(self) -> str:
         return report.describe_recalibrator(self)
 
+    def _repr_html_(self) -> str:
+        from .report_html import model_html
+
+        return model_html(self)
+
     @property
     def state(self) -> xr.Dataset:
         """Fitted state of the only variable.

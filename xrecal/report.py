@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -16,48 +16,48 @@ if TYPE_CHECKING:
     from .recalibrator import FittedVariable, Recalibrator
 
 
+Fact: TypeAlias = tuple[str, str]
+"""What is told, and its value."""
+
+
 def describe_recalibrator(model: Recalibrator) -> str:
     """Text of a :class:`~xrecal.Recalibrator`: settings, then each variable."""
-    lines = ["<xrecal.Recalibrator>", _line("method", repr(model.method))]
+    facts = [("method", repr(model.method))]
     for name, fitted in model.variables.items():
-        lines += _variable(name, fitted)
-    return "\n".join(lines)
+        facts += facts_of_variable(name, fitted)
+    lines = [f"  {label:<17}{text}" for label, text in facts]
+    return "\n".join(["<xrecal.Recalibrator>", *lines])
 
 
-def _line(label: str, text: str) -> str:
-    return f"  {label:<17}{text}"
-
-
-def _variable(name: Hashable, fitted: FittedVariable) -> list[str]:
+def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
+    """What is told of a fitted variable, its name and form first."""
     units = shown_units(fitted.attrs)
     title = "unnamed" if name is None else str(name)
     state = fitted.state
-    lines = [
-        _line("variable", title + (f" ({units})" if units else "") + f", {fitted.kind}"),
-        _line("cases", _cases(fitted)),
-        _line("locations", _locations(fitted)),
+    facts: list[Fact] = [
+        ("variable", title + (f" ({units})" if units else "") + f", {fitted.kind}"),
+        ("cases", _cases(fitted)),
+        ("locations", _locations(fitted)),
     ]
     if fitted.leads is not None:
-        lines.append(_line("leads", _leads(fitted.leads, fitted.n_forecasts)))
+        facts.append(("leads", _leads(fitted.leads, fitted.n_forecasts)))
     others = [str(other) for other in fitted.jointly if other != name]
     if others:
-        lines.append(_line("recalibrated", f"jointly with {', '.join(others)}"))
+        facts.append(("recalibrated", f"jointly with {', '.join(others)}"))
     if fitted.n_added:
-        lines.append(_line("updated", f"{fitted.n_added} cases added, with the choices of the fit"))
+        facts.append(("updated", f"{fitted.n_added} cases added, with the choices of the fit"))
     if fitted.pool is not None:
-        lines.append(_line("pool", str(fitted.pool)))
+        facts.append(("pool", str(fitted.pool)))
     if fitted.periods:
-        lines.append(_line("condition_on", _covariates(fitted)))
+        facts.append(("condition_on", _covariates(fitted)))
     if fitted.note:
-        lines.append(_line("note", fitted.note))
+        facts.append(("note", fitted.note))
     if state["status"].chunks is not None:
-        return [*lines, _line("state", _lazy(state["status"]))]
+        return [*facts, ("state", _lazy(state["status"]))]
     fewest, most = int(state["n_cases"].min()), int(state["n_cases"].max())
-    lines.append(
-        _line("used", f"{fewest} cases" if fewest == most else f"{fewest} to {most} cases")
-    )
-    lines += _chosen(fitted)
-    return [*lines, _line("status", _status(state["status"].to_numpy(), fitted.min_samples))]
+    facts.append(("used", f"{fewest} cases" if fewest == most else f"{fewest} to {most} cases"))
+    facts += _chosen(fitted)
+    return [*facts, ("status", _status(state["status"].to_numpy(), fitted.min_samples))]
 
 
 def _lazy(status: xr.DataArray) -> str:
@@ -67,25 +67,25 @@ def _lazy(status: xr.DataArray) -> str:
     return "persisted: in memory, or being computed"
 
 
-def _chosen(fitted: FittedVariable) -> list[str]:
-    """What the method chose: one line for each number of a location, code or share."""
+def _chosen(fitted: FittedVariable) -> list[Fact]:
+    """What the method chose: one for each number of a location, code or share."""
     state = fitted.state
     n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
     parameters = fitted.method.parameters(n_features)
     of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
-    lines = []
+    facts: list[Fact] = []
     for name, parameter in parameters.items():
         if name.startswith(of_components):
             continue  # a page of them; their shares say what counts
         if parameter.labels:
-            lines.append(_line(name, _shares(state[name], parameter.labels)))
+            facts.append((name, _shares(state[name], parameter.labels)))
         elif parameter.flags:
             known = (state["status"].to_numpy() & TOO_FEW) == 0
-            lines.append(_line(name, _counts(state[name].to_numpy()[known], parameter.flags)))
+            facts.append((name, _counts(state[name].to_numpy()[known], parameter.flags)))
         elif state[name].dims == fitted.locations:
             units = "days" if name == "half_life" else shown_units(state[name].attrs)
-            lines.append(_line(name, _numbers(state[name].to_numpy(), units)))
-    return lines
+            facts.append((name, _numbers(state[name].to_numpy(), units)))
+    return facts
 
 
 def _covariates(fitted: FittedVariable) -> str:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from xrecal.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
+from .shown import Shown
+
 if TYPE_CHECKING:
     from xrecal.arrays.covariates import Features
     from xrecal.arrays.distributions import Distribution
@@ -195,7 +197,7 @@ class Updatable(Protocol):
         """
 
 
-class Conditioned:
+class Conditioned(Shown):
     """Part of methods that need the covariates they condition on, and no others."""
 
     condition_on: str | tuple[str, ...] | None

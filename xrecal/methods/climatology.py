@@ -26,13 +26,14 @@ from .base import (
     names_of,
     period_of_cases,
 )
+from .shown import Shown
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
 
 @dataclass(frozen=True)
-class Climatology(MemberPerCase):
+class Climatology(Shown, MemberPerCase):
     """Past observations, whatever the forecast says.
 
     Parameters

@@ -43,6 +43,7 @@ from .components import (
 from .emos import EMOS
 from .idr import IDR
 from .raw import Raw
+from .shown import Shown
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
@@ -55,7 +56,7 @@ OBSERVATIONS = "observations"
 
 
 @dataclass(frozen=True)
-class LinearPool:
+class LinearPool(Shown):
     """Mixture of methods with the weights that forecast held-out cases best.
 
     No single method is right everywhere, and the one that looks best on few cases often is not.

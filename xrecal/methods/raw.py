@@ -22,13 +22,14 @@ from .base import (
     equal_mass_levels,
     missing_forecasts,
 )
+from .shown import Shown
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
 
 @dataclass(frozen=True)
-class Raw:
+class Raw(Shown):
     """The forecast as it was issued: a component of :class:`LinearPool` where it needs no help.
 
     The recalibrated forecast has 200 equal-mass quantiles of the given one as members.

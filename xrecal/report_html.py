@@ -1,0 +1,95 @@
+"""What a notebook shows of a model and of settings, in the manner of xarray."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import fields
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from .report import Fact, facts_of_variable
+
+if TYPE_CHECKING:
+    from .recalibrator import FittedVariable, Recalibrator
+
+# Colours of the notebook where it tells them, so that dark ones stay legible.
+_STYLE = """
+<style>
+.xrecal { color: var(--jp-content-font-color0, inherit); line-height: 1.5; max-width: 900px; }
+.xrecal-head { border-bottom: 1px solid var(--jp-border-color2, #bbb); padding-bottom: 3px; }
+.xrecal table { border-collapse: collapse; margin: 4px 0 8px 1.2em; background: none; }
+.xrecal td { border: none; padding: 1px 14px 1px 0; text-align: left; vertical-align: top;
+  background: none; color: inherit; }
+.xrecal td:first-child { color: var(--jp-content-font-color2, #777); white-space: nowrap; }
+.xrecal summary { cursor: pointer; padding: 2px 0; }
+.xrecal .xrecal-default { color: var(--jp-content-font-color2, #777); }
+.xrecal .xrecal-state { margin-left: 1.2em; }
+</style>
+"""
+
+
+def model_html(model: Recalibrator) -> str:
+    """A fitted model: its settings, and what was fitted of each variable, to be unfolded."""
+    alone = len(model.variables) == 1
+    parts = [
+        _folded(f"method: <b>{escape(_changed(model.method))}</b>", _settings(model.method)),
+        *(_variable(name, fitted, alone) for name, fitted in model.variables.items()),
+    ]
+    return _framed("xrecal.Recalibrator", "".join(parts), repr(model))
+
+
+def settings_html(settings: Any) -> str:
+    """Settings of a method, those that are not the default in bold."""
+    return _framed(f"xrecal.{type(settings).__name__}", _settings(settings), repr(settings))
+
+
+def _framed(title: str, body: str, plain: str) -> str:
+    """HTML with its style, and the text for notebooks that show none."""
+    head = f'<div class="xrecal-head"><b>{escape(title)}</b></div>'
+    fallback = f'<pre style="display: none">{escape(plain)}</pre>'
+    return f'{_STYLE}<div class="xrecal">{head}{body}</div>{fallback}'
+
+
+def _variable(name: Hashable, fitted: FittedVariable, unfolded: bool) -> str:
+    (_, title), *facts = facts_of_variable(name, fitted)
+    state = fitted.state._repr_html_()
+    inner = _folded("fitted state", f'<div class="xrecal-state">{state}</div>')
+    locations = dict(facts)["locations"]
+    told = f"<b>{escape(title)}</b>" + (f" at {escape(locations)}" if locations != "1" else "")
+    return _folded(told, _table(facts) + inner, unfolded)
+
+
+def _changed(settings: Any) -> str:
+    """The settings that are not the default."""
+    given = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    defaults = {field.name: field.default for field in fields(settings)}
+    told = ", ".join(f"{k}={v!r}" for k, v in given.items() if v != defaults[k])
+    return f"{type(settings).__name__}({told})"
+
+
+def _settings(settings: Any) -> str:
+    rows = []
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        text = escape(repr(value))
+        default = value == field.default
+        rows.append(
+            (
+                escape(field.name),
+                f'<span class="xrecal-default">{text}</span>' if default else f"<b>{text}</b>",
+            )
+        )
+    return _rows(rows)
+
+
+def _table(facts: Sequence[Fact]) -> str:
+    return _rows([(escape(label), escape(text)) for label, text in facts])
+
+
+def _rows(cells: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(f"<tr><td>{label}</td><td>{text}</td></tr>" for label, text in cells)
+    return f"<table><tbody>{lines}</tbody></table>"
+
+
+def _folded(title: str, body: str, unfolded: bool = False) -> str:
+    return f"<details{' open' if unfolded else ''}><summary>{title}</summary>{body}</details>"
