@@ -20,6 +20,7 @@ candidates         what may be chosen at a location, and what is best so far
 minimum            where a loss is smallest between points of a grid
 search             ... -> kernel, support and ridge with the smallest loss
 ckme               cases -> fitted embedding at every location
+ridges             ... and how the loss depends on the ridge
 weights            fitted embedding + new forecasts -> weighted ensembles
 simplex            signed weights -> probabilities
 pool               held-out forecasts of several methods -> weights of their mixture
@@ -83,6 +84,7 @@ _HOME = {
     "ckme_weights": "weights",
     "fit_ckme": "ckme",
     "fit_ckme_family": "ckme",
+    "ridge_losses": "ridges",
     "Settings": "embedding",
     "project_energy": "simplex",
     "project_simplex": "simplex",
