@@ -14,10 +14,13 @@ simplex   signed weights -> probabilities                              arrays.si
 ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
 product   quantiles, probabilities, categories, members                predict, products, categories
 evidence  scores, tests of calibration, comparison of methods          diagnostics, compare
+figures   forecasts and evidence on matplotlib Axes                    plot
 ========  ===========================================================  =============================
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from . import accessor as accessor
 from . import datasets as datasets
@@ -40,6 +43,9 @@ from .planning import plan
 from .plans import MemoryPlanError, Plan, check_plan
 from .recalibrator import Recalibrator
 from .storage import open_recalibrator
+
+if TYPE_CHECKING:
+    from . import plot as plot
 
 try:
     __version__ = version("xrecal")
@@ -69,3 +75,13 @@ __all__ = [
     "skill",
     "weighted",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plot":  # needs matplotlib, which other calls do not
+        return import_module(f"{__name__}.plot")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "plot"})

@@ -11,6 +11,7 @@ import xarray as xr
 from . import categories, cross_validation, ensembles, products, recalibrate
 from .accessor_evidence import Evidence
 from .accessor_fields import Fields
+from .accessor_plot import Figures
 from .covariates import Given
 from .cross_validation import By, OutputOf, Span
 from .forms import Labelled
@@ -24,8 +25,8 @@ from .thresholds import Edges, Threshold
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
 
-class _Recal(Evidence[T], Fields[T]):
-    """Recalibrate, describe and score the forecasts held here; see :mod:`xrecal`."""
+class _Recal(Evidence[T], Fields[T], Figures[T]):
+    """Recalibrate, describe, score and draw the forecasts held here; see :mod:`xrecal`."""
 
     def __init__(self, obj: T) -> None:
         self._obj: T = obj

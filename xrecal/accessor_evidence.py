@@ -211,6 +211,29 @@ class Evidence(Scores[T]):
             min_samples=min_samples,
         )
 
+    def ridge_curve(
+        self,
+        observations: Observations,
+        method: Method = recalibrate.DEFAULT,
+        *,
+        dim: Hashable | None = None,
+        member_dim: Hashable | None = None,
+        condition_on: str | tuple[str, ...] | None = None,
+        covariates: Given = None,
+        min_samples: int = 20,
+    ) -> xr.Dataset:
+        """Held-out loss with each ridge; see :func:`xrecal.diagnostics.ridge_curve`."""
+        return diagnostics.ridge_curve(
+            self._obj,
+            observations,
+            method,
+            dim=dim,
+            member_dim=member_dim,
+            condition_on=condition_on,
+            covariates=covariates,
+            min_samples=min_samples,
+        )
+
     def summary(
         self,
         observations: Observations,

@@ -23,6 +23,7 @@ minimum            where a loss is smallest between points of a grid
 search             ... -> kernel, support and ridge with the smallest loss
 ckme               cases -> fitted embedding at every location
 vector_ckme        ... of ensembles of vectors, with weights for new ones
+ridges             ... and how the loss depends on the ridge
 weights            fitted embedding + new forecasts -> weighted ensembles
 simplex            signed weights -> probabilities
 pool               held-out forecasts of several methods -> weights of their mixture
@@ -96,6 +97,7 @@ _HOME = {
     "Vectors": "vector_ckme",
     "fit_vector_ckme": "vector_ckme",
     "vector_ckme_weights": "vector_ckme",
+    "ridge_losses": "ridges",
     "Settings": "embedding",
     "project_energy": "simplex",
     "project_simplex": "simplex",

@@ -13,6 +13,7 @@ spread_skill                  bias, error and spread
 skce, skce_test               whether forecasts are calibrated given themselves
 adjusted_p_values             many tests at once, as on a map
 decompose                     what recalibration would gain
+ridge_curve                   held-out loss of a CKME with each ridge
 summary                       the most telling of these together
 ============================  =====================================================================
 """
@@ -25,6 +26,7 @@ from .pit import pit, pit_histogram, pit_test
 from .probability_scores import brier_score, quantile_score, ranked_probability_score
 from .ranks import rank_histogram
 from .reliability import quantile_reliability, reliability
+from .ridge import ridge_curve
 from .scores import crps, quantile_weighted_crps
 from .skce import skce, skce_test
 from .skill import skill
@@ -47,6 +49,7 @@ __all__ = [
     "rank_histogram",
     "ranked_probability_score",
     "reliability",
+    "ridge_curve",
     "skce",
     "skce_test",
     "skill",

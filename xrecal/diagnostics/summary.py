@@ -36,11 +36,11 @@ class Summary(xr.Dataset):
 
     def __repr__(self) -> str:
         """Table of one location, or of the range over several."""
-        return self._table().text() if self._is_whole() else super().__repr__()
+        return self.as_table().text() if self._is_whole() else super().__repr__()
 
     def _repr_html_(self) -> str:
         """The same table in a notebook."""
-        return self._table().html() if self._is_whole() else super()._repr_html_()
+        return self.as_table().html() if self._is_whole() else super()._repr_html_()
 
     def _is_whole(self) -> bool:
         """Whether it holds all that the table needs, and in memory."""
@@ -48,7 +48,8 @@ class Summary(xr.Dataset):
             return False
         return self["n_cases"].dtype.kind == "i"  # a mean over locations is no summary
 
-    def _table(self) -> Table:
+    def as_table(self) -> Table:
+        """The table that it prints as; of one location, or of the range over several."""
         units = shown_units(self["crps"].attrs)
         rows = [
             self._row("CRPS", self["crps"], units),

@@ -1,0 +1,200 @@
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+
+import xrecal
+from tests.strategies import FORMS
+from xrecal import plot
+from xrecal.plot.case import heaviest
+
+from .evidence import calibrated, ensemble, model, one
+
+FORECAST, TRUTH = one()
+CASE = {"time": 83}
+FRESH, Y = FORECAST.isel(CASE), TRUTH.isel(CASE)
+CALIBRATED = calibrated().isel(time=3)
+
+
+def curve(ax):
+    """Points of the distribution drawn last."""
+    return [line for line in ax.lines if len(line.get_xdata()) > 2][-1].get_xydata().T
+
+
+def names(ax):
+    return [text.get_text() for text in ax.texts if text.get_text()]
+
+
+# cdf ----------------------------------------------------------------------------------------------
+
+
+def test_steps_are_the_weights_of_past_cases():
+    ax = plot.cdf(CALIBRATED)
+    x, y = curve(ax)
+    weights, values = CALIBRATED.t2m_weight.to_numpy(), CALIBRATED.t2m.to_numpy()
+    used = weights > 0
+    order = np.argsort(values[used])
+    np.testing.assert_allclose(x[1:-1], values[used][order])
+    np.testing.assert_allclose(y[1:-1], np.cumsum(weights[used][order]))
+    assert y[0] == 0
+    assert y[-1] == 1
+    assert [line for line in ax.lines if len(line.get_xdata()) > 2][
+        -1
+    ].get_drawstyle() == "steps-post"
+    assert ax.get_xlabel() == "2 m temperature (K)"
+
+
+def test_the_heaviest_past_cases_are_named():
+    ax = plot.cdf(CALIBRATED)
+    found = names(ax)
+    assert 2 <= len(found) <= 5
+    by_weight = CALIBRATED.calibration_time[np.argsort(-CALIBRATED.t2m_weight.to_numpy())]
+    assert found[0] == str(by_weight[0].to_numpy())[:10]
+    known = {str(label)[:10]: float(w) for label, w in zip(
+        CALIBRATED.calibration_time.to_numpy(), CALIBRATED.t2m_weight, strict=True
+    )}  # fmt: skip
+    shares = [known[name] for name in found]
+    assert shares == sorted(shares, reverse=True)
+    heights = [text.xy[1] for text in ax.texts]
+    assert min(abs(a - b) for i, a in enumerate(heights) for b in heights[:i]) >= 0.07
+
+
+def test_names_keep_apart():
+    masses = np.array([0.3, 0.29, 0.2, 0.01])
+    at = np.array([0.5, 0.55, 0.9, 0.1])
+    assert heaviest(masses, at, 0.07) == [0, 2, 3]
+    assert heaviest(masses, at, 0.01) == [0, 1, 2, 3]
+    assert len(heaviest(np.ones(50), np.arange(50.0), 0.5)) == 5
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_has_its_own_distribution(form):
+    forecast = FORMS[form](ensemble(m=5)[0].isel(lat=[1], lon=[3]))
+    one_case = forecast.isel(CASE | {"lat": 0, "lon": 0})
+    ax = plot.cdf(one_case)
+    x, y = curve(ax)
+    assert y[0] == pytest.approx(0, abs=0.01)
+    assert y[-1] == pytest.approx(1, abs=0.01)
+    assert (np.diff(x) >= 0).all()
+    assert (np.diff(y) >= -1e-12).all()
+    inside = slice(2, -2, 7)
+    probability = one_case.recal.cdf(x[inside])
+    probability = probability["t2m"] if isinstance(probability, xr.Dataset) else probability
+    np.testing.assert_allclose(y[inside], probability, atol=1e-6)
+    plot.density(one_case)
+
+
+def test_censored_distributions_jump_at_their_bounds():
+    loc = xr.DataArray(0.5, name="rain", attrs={"units": "mm"})
+    forecast = xrecal.gaussian(loc, xr.DataArray(1.0), lower=0.0)
+    x, y = curve(plot.cdf(forecast))
+    dry = scipy.stats.norm.cdf(-0.5)
+    assert y[x < 0].max() == 0
+    assert y[x == 0] == pytest.approx(dry)
+    ax = plot.density(forecast)
+    assert names(ax) == [f"P = {dry:.1%}"]
+    wet = next(line for line in ax.lines if len(line.get_xdata()) > 2).get_xydata().T
+    assert wet[0].min() == 0
+    np.testing.assert_allclose(wet[1], scipy.stats.norm.pdf(wet[0], 0.5), rtol=1e-12)
+
+
+def test_curves_can_be_compared_on_the_same_axes():
+    ax = plot.cdf(CALIBRATED, label="CKME")
+    plot.cdf(FRESH, ax=ax, label="raw")
+    distributions = {
+        line.get_label(): line.get_color() for line in ax.lines if len(line.get_xdata()) > 2
+    }
+    assert set(distributions) == {"CKME", "raw"}
+    assert len(set(distributions.values())) == 2
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["CKME", "raw"]
+
+
+@pytest.mark.parametrize("figure", [plot.cdf, plot.density])
+def test_the_observation_is_a_line(figure):
+    ax = figure(CALIBRATED, observations=Y)
+    (line,) = [line for line in ax.lines if line.get_label() == "observed"]
+    np.testing.assert_array_equal(line.get_xdata(), [Y, Y])
+    missing = figure(CALIBRATED, observations=Y.where(False))
+    assert "observed" not in [line.get_label() for line in missing.lines]
+
+
+def test_the_raw_ensemble_beside_it():
+    ax = plot.cdf(CALIBRATED, raw=FRESH)
+    raw = next(line for line in ax.lines if line.get_label() == "raw ensemble")
+    np.testing.assert_array_equal(raw.get_xdata()[1:-1], np.sort(FRESH))
+    ax = plot.density(CALIBRATED, raw=FRESH)
+    raw = next(line for line in ax.lines if line.get_label() == "raw ensemble")
+    np.testing.assert_array_equal(raw.get_xdata(), np.sort(FRESH))
+
+
+# density ------------------------------------------------------------------------------------------
+
+
+def test_the_histogram_has_the_mass_of_the_members():
+    ax = plot.density(CALIBRATED)
+    heights, edges, _ = ax.patches[0].get_data()
+    values, weights = CALIBRATED.t2m.to_numpy(), CALIBRATED.t2m_weight.to_numpy()
+    expected, _ = np.histogram(values, edges, weights=weights)
+    np.testing.assert_allclose(heights * np.diff(edges), expected, atol=1e-12)
+    assert ax.get_ylabel() == "probability density (per K)"
+
+
+def test_stems_are_as_high_as_the_weights():
+    ax = plot.density(CALIBRATED)
+    stems = np.array(ax.collections[0].get_segments())
+    weights = CALIBRATED.t2m_weight.to_numpy()
+    weights, values = weights[weights > 0], CALIBRATED.t2m.to_numpy()[weights > 0]
+    order = np.argsort(values)
+    np.testing.assert_allclose(stems[:, 0, 0], values[order])
+    ratio = stems[:, 1, 1] / weights[order]
+    np.testing.assert_allclose(ratio, ratio[0])
+    assert 2 <= len(names(ax)) <= 5
+
+
+def test_normal_densities():
+    forecast = FORMS["mixture"](ensemble()[0].isel(lat=[1], lon=[3])).isel(CASE).isel(lat=0, lon=0)
+    ax = plot.density(forecast)
+    x, y = ax.lines[0].get_xydata().T
+    loc = forecast.t2m_loc.to_numpy()
+    parts = [
+        w * scipy.stats.norm.pdf(x, m, 1.5) for w, m in zip([0.5, 0.25, 0.25], loc, strict=True)
+    ]
+    np.testing.assert_allclose(y, sum(parts))
+
+
+def test_members_that_are_all_the_same():
+    ax = plot.density(xr.full_like(FRESH, 280.0))
+    heights, edges, _ = ax.patches[0].get_data()
+    assert (heights * np.diff(edges)).sum() == pytest.approx(1)
+    x, _ = curve(plot.cdf(xr.full_like(FRESH, 280.0)))
+    assert x[0] < 280 < x[-1]
+
+
+@pytest.mark.parametrize("figure", [plot.cdf, plot.density])
+def test_errors_around_a_centre_have_dates_too(figure):
+    forecast = model("errors").apply(one()[0][80:]).isel(time=3)
+    assert len(names(figure(forecast))) >= 2
+
+
+# errors -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("figure", [plot.cdf, plot.density])
+def test_what_is_no_single_case(figure):
+    name = figure.__name__
+    with pytest.raises(
+        ValueError, match=rf"{name} shows one location and case, .* 40 along 'time'"
+    ):
+        figure(calibrated())
+    with pytest.raises(ValueError, match=rf"{name} shows one .*there are 20 along 'lat' and 'lon'"):
+        figure(ensemble()[0].isel(time=0))
+    with pytest.raises(ValueError, match=f"{name}: the forecast is missing at this case; select"):
+        figure(FRESH.where(False))
+    with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
+        figure(CALIBRATED, observations=Y.assign_attrs(units="degC"))
+    with pytest.raises(ValueError, match="forecast is in K but raw is in degC"):
+        figure(CALIBRATED, raw=FRESH.assign_attrs(units="degC"))
+    with pytest.raises(ValueError, match="raw draws members of a plain ensemble, but 't2m' is"):
+        figure(CALIBRATED, raw=CALIBRATED)
+    with pytest.raises(ValueError, match=r"observations shows one location and case, .* 120"):
+        figure(CALIBRATED, observations=TRUTH)

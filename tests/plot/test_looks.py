@@ -1,0 +1,100 @@
+"""Each figure against a stored image, without text, whose shape differs between machines.
+
+After a change that is meant, look at the new images and store them:
+
+    python -m pytest tests/plot/test_looks.py --mpl-generate-path=tests/plot/baseline
+"""
+
+import cartopy.crs as ccrs
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from xrecal import plot
+
+from .evidence import DATA, FIGURES, by_lead, calibrated, data_of, gaps, lead_skill, one
+
+SMALL = {"dpi": 80}
+
+
+def bare(figure):
+    """The figure without texts in it; those of ticks and titles are removed by pytest-mpl."""
+    for text in figure.findobj(Text):
+        text.set_visible(False)
+    return figure
+
+
+def axes(size=(4, 3), **options):
+    return plt.figure(figsize=size, layout="constrained").add_subplot(**options)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+@pytest.mark.parametrize(("name", "place"), DATA, ids=["-".join(key) for key in DATA])
+def test_look(name, place):
+    return bare(FIGURES[name](data_of(name, place), ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_a_fan_over_dates():
+    forecast, truth = gaps()
+    return bare(forecast.recal.plot.fan(truth, raw=forecast, ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_a_fan_over_leads():
+    forecast, truth = (array.isel(place=0, init=7) for array in by_lead())
+    return bare(forecast.recal.plot.fan(truth, raw=forecast, ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL, style="dark_background")
+def test_look_of_a_fan_in_the_dark():
+    forecast, truth = one()
+    return bare(forecast[:40].recal.plot.fan(truth, raw=forecast, ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_a_distribution_with_all_beside_it():
+    forecast, truth = one()
+    case = calibrated().isel(time=3)
+    return bare(case.recal.plot.cdf(truth, raw=forecast, label="CKME", ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_several_thresholds():
+    forecast, truth = one()
+    return bare(forecast.recal.plot.reliability(truth, [279.0, 281.0, 283.0], ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_two_curves():
+    data = data_of("coverage", "one")
+    ax = plot.coverage(data, label="raw", ax=axes())
+    return bare(plot.coverage(data.assign(coverage=data.level), label="perfect", ax=ax).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_several_methods():
+    return bare(plot.skill_by_lead(lead_skill(methods=True), ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_in_a_projection():
+    ax = axes(projection=ccrs.LambertConformal(central_longitude=9, central_latitude=41))
+    return bare(plot.skill_map(data_of("skill_map", "many"), ax=ax).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs={"dpi": 40})
+def test_look_of_a_report():
+    forecast, truth = one()
+    return bare(forecast.recal.report(truth, threshold=281.0, n_resamples=100))
+
+
+def test_random_images_differ():
+    """The comparison is on: pixels of two figures of this file are far from each other."""
+    images = []
+    for name in ("pit", "coverage"):
+        figure = FIGURES[name](data_of(name, "one"), ax=axes()).figure
+        figure.canvas.draw()
+        images.append(np.asarray(figure.canvas.buffer_rgba(), dtype=float))
+    assert np.sqrt(((images[0] - images[1]) ** 2).mean()) > 10

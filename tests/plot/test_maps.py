@@ -1,0 +1,165 @@
+import cartopy.crs as ccrs
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.collections import PathCollection, QuadMesh
+
+from xrecal import diagnostics, plot
+
+from .evidence import LATITUDES, LONGITUDES, data_of, lead_skill
+
+SKILL, TESTED = data_of("skill_map", "many"), data_of("p_value_map", "many")
+
+
+def mesh(ax):
+    return next(c for c in ax.collections if isinstance(c, QuadMesh))
+
+
+def dots(ax):
+    return next(c for c in ax.collections if isinstance(c, PathCollection)).get_offsets()
+
+
+def test_skill_at_each_place():
+    ax = plot.skill_map(SKILL)
+    np.testing.assert_array_equal(mesh(ax).get_array(), SKILL.skill)
+    assert np.ma.is_masked(mesh(ax).get_array()[0, 0])
+    assert ax.get_xlabel() == "longitude (°E)"
+    assert ax.get_ylabel() == "latitude (°N)"
+    low, high = mesh(ax).norm.vmin, mesh(ax).norm.vmax
+    assert high == -low == float(abs(SKILL.skill).max())
+
+
+def test_white_is_no_skill():
+    ax = plot.skill_map(SKILL)
+    middle = mesh(ax).cmap(mesh(ax).norm(0.0))
+    assert min(middle[:3]) > 0.94
+    better, worse = (mesh(ax).cmap(mesh(ax).norm(x)) for x in (0.9, -0.9))
+    assert better[2] > better[0]
+    assert worse[0] > worse[2]
+
+
+def test_skill_below_minus_one_is_cut_off():
+    data = SKILL.skill.where(SKILL.lat < 42, -7.0)
+    ax = plot.skill_map(data)
+    assert mesh(ax).norm.vmin == -1
+    assert mesh(ax).colorbar.extend == "min"
+    assert mesh(plot.skill_map(SKILL)).colorbar.extend == "neither"
+
+
+def test_dots_are_rejections_after_control_of_false_discoveries():
+    for figure, data, word in (
+        (plot.skill_map, SKILL, "significant"),
+        (plot.p_value_map, TESTED, "rejected"),
+    ):
+        adjusted = diagnostics.adjusted_p_values(data.p_value)
+        wanted = (adjusted < 0.05).to_numpy()
+        assert 0 < wanted.sum() < 19
+        ax = figure(data)
+        found = {tuple(map(float, point)) for point in dots(ax)}
+        lat, lon = np.meshgrid(LATITUDES, LONGITUDES, indexing="ij")
+        assert found == set(zip(lon[wanted].tolist(), lat[wanted].tolist(), strict=True))
+        assert ax.get_title("right") == f"{wanted.sum()} of 19 locations {word}"
+
+
+def test_skill_alone_has_no_dots():
+    ax = plot.skill_map(SKILL.skill)
+    assert not any(isinstance(c, PathCollection) for c in ax.collections)
+    assert not ax.get_title("right")
+
+
+def test_small_p_values_are_dark():
+    ax = plot.p_value_map(TESTED.p_value)
+    shades = [sum(mesh(ax).cmap(mesh(ax).norm(p))[:3]) for p in (1e-4, 5e-3, 0.03, 0.07, 0.3, 0.9)]
+    assert (np.diff(shades) > 0.1).all()
+    assert [t.get_text() for t in mesh(ax).colorbar.ax.get_yticklabels()] == [
+        *("0", "0.001", "0.01", "0.05", "0.1", "0.5", "1")
+    ]
+
+
+def test_the_order_of_dimensions_says_nothing():
+    turned = SKILL.transpose("lon", "lat")
+    a, b = plot.skill_map(SKILL), plot.skill_map(turned)
+    np.testing.assert_array_equal(mesh(a).get_array(), mesh(b).get_array())
+    np.testing.assert_array_equal(np.sort(dots(a), 0), np.sort(dots(b), 0))
+    down = plot.skill_map(SKILL.isel(lat=slice(None, None, -1)))
+    np.testing.assert_array_equal(np.sort(dots(a), 0), np.sort(dots(down), 0))
+    assert down.get_ylim()[0] < down.get_ylim()[1]
+
+
+def curvilinear():
+    """Skill over rows and columns, with longitude and latitude of each."""
+    lon, lat = np.meshgrid(LONGITUDES, LATITUDES)
+    bare = SKILL.drop_vars(["lat", "lon"]).rename(lat="row", lon="column")
+    return bare.assign_coords(
+        nav_lon=(("row", "column"), lon + 0.1 * lat, {"units": "degrees_east"}),
+        nav_lat=(("row", "column"), lat - 0.1 * lon, {"units": "degrees_north"}),
+    )
+
+
+def test_curvilinear_grids():
+    data = curvilinear()
+    ax = plot.skill_map(data)
+    np.testing.assert_array_equal(mesh(ax).get_array(), data.skill)
+    wanted = (diagnostics.adjusted_p_values(data.p_value) < 0.05).to_numpy()
+    found = {tuple(np.round(point, 9)) for point in dots(ax)}
+    points = np.column_stack([data.nav_lon.to_numpy()[wanted], data.nav_lat.to_numpy()[wanted]])
+    assert found == {tuple(np.round(point, 9)) for point in points}
+    assert ax.get_xlabel() == "nav lon (°E)"
+
+
+def test_projected_and_nameless_coordinates():
+    metres = SKILL.rename(lat="y", lon="x").assign_coords(
+        x=("x", 1e3 * np.arange(5), {"units": "m", "standard_name": "projection_x_coordinate"}),
+        y=("y", 1e3 * np.arange(4), {"units": "m", "standard_name": "projection_y_coordinate"}),
+    )
+    ax = plot.skill_map(metres)
+    assert ax.get_xlabel() == "projection x coordinate (m)"
+    assert ax.get_aspect() == 1
+    bare = SKILL.skill.drop_vars(["lat", "lon"]).rename(lat="a", lon="b")
+    ax = plot.skill_map(bare)
+    assert ax.get_xlabel() == "b"
+    np.testing.assert_array_equal(mesh(ax).get_array(), SKILL.skill)
+
+
+def test_longitudes_are_shorter_to_the_north():
+    aspect = plot.skill_map(SKILL).get_aspect()
+    assert aspect == pytest.approx(1 / np.cos(np.deg2rad(LATITUDES.mean())))
+
+
+def test_axes_of_cartopy_are_drawn_on_in_their_projection():
+    projection = ccrs.LambertConformal(central_longitude=9, central_latitude=41)
+    ax = plt.figure().add_subplot(projection=projection)
+    for data in (SKILL, curvilinear()):
+        assert plot.skill_map(data, ax=ax) is ax
+    ax.figure.canvas.draw()
+    x, y = projection.transform_point(LONGITUDES[2], LATITUDES[2], ccrs.PlateCarree())
+    (left, right), (down, up) = ax.get_xlim(), ax.get_ylim()
+    assert left < x < right
+    assert down < y < up
+    assert right - left > 1e5
+
+
+def test_dimensions_of_length_one_do_not_count():
+    assert plot.skill_map(SKILL.expand_dims(lead=1)).has_data()
+
+
+def test_what_is_no_map():
+    with pytest.raises(
+        ValueError, match=r"over \['lead', 'lat', 'lon'\]; select one of the others"
+    ):
+        plot.skill_map(SKILL.expand_dims(lead=2))
+    with pytest.raises(ValueError, match=r"skill_map needs values over two dimensions, but they"):
+        plot.skill_map(lead_skill().squeeze("place"))
+    with pytest.raises(ValueError, match="p_value_map draws the variable 'p_value' of"):
+        plot.p_value_map(SKILL[["skill"]])
+    with pytest.raises(TypeError, match="skill_map draws a Dataset or DataArray, got list"):
+        plot.skill_map([1])
+    with pytest.raises(ValueError, match=r"p-values? .*\[0, 1\]|between 0 and 1"):
+        plot.p_value_map(TESTED.p_value + 2)
+
+
+def test_missing_places_are_grey():
+    ax = plot.skill_map(xr.where(SKILL.lat < 42, SKILL.skill, np.nan).transpose("lat", "lon"))
+    assert mpl.colors.to_rgb(ax.patch.get_facecolor()[:3]) != (1, 1, 1)

@@ -1,0 +1,132 @@
+import dask
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from xrecal import plot
+
+from .evidence import calibrated, many, one
+
+FORECAST, TRUTH = one()
+QUICK = {"n_resamples": 100}
+TITLES = {
+    "pit": "Probability integral transform",
+    "ranks": "Ranks",
+    "coverage": "Central intervals",
+    "spread": "Spread and error",
+    "quantiles": "Quantiles",
+    "events": "Probabilities",
+    "table": "Summary",
+}
+
+
+def titles(figure):
+    return [ax.get_title("left") for ax in figure.axes]
+
+
+def texts(figure, title):
+    (ax,) = [ax for ax in figure.axes if ax.get_title("left") == title]
+    return [text.get_text() for text in ax.texts]
+
+
+def test_panels_of_a_plain_ensemble():
+    figure = FORECAST.recal.report(TRUTH, threshold=281.0, **QUICK)
+    assert isinstance(figure, Figure)
+    assert titles(figure) == list(TITLES.values())
+    plain = FORECAST.recal.report(TRUTH, **QUICK)
+    assert titles(plain) == [t for name, t in TITLES.items() if name != "events"]
+
+
+def test_panels_of_other_forms():
+    figure = calibrated().recal.report(TRUTH[80:], **QUICK)
+    assert titles(figure) == [t for n, t in TITLES.items() if n not in ("events", "ranks")]
+    assert figure.texts[1].get_text() == (
+        "weighted ensemble; cases along time, 2020-03-21 to 2020-04-29"
+    )
+
+
+def test_pyplot_knows_nothing_of_it():
+    FORECAST.recal.report(TRUTH, **QUICK)
+    assert plt.get_fignums() == []
+
+
+def test_the_table_is_that_of_the_summary():
+    figure = FORECAST.recal.report(TRUTH, **QUICK)
+    summary = FORECAST.recal.summary(TRUTH, **QUICK)
+    found = texts(figure, "Summary")
+    assert found[0] == "CRPS (K)"
+    assert found[1] == f"{float(summary.crps):.4g}"
+    assert found[-1] == "120 cases"
+    rows = dict(zip(found[:-1:2], found[1:-1:2], strict=True))
+    assert list(rows) == [
+        *("CRPS (K)", "bias (K)", "spread / error", "coverage of 50%", "coverage of 90%"),
+        *("SKCE", "PIT p", "SKCE p"),
+    ]
+    assert rows["SKCE p"] == repr(summary).split("SKCE p")[1].split()[0]
+
+
+def test_many_places():
+    forecast, truth = many()
+    figure = forecast.recal.report(truth, **QUICK)
+    assert figure.texts[1].get_text().endswith("; locations: 4 lat × 5 lon")
+    found = texts(figure, "Summary")
+    assert found[:5] == ["", "median", "lowest", "highest", "p < 0.05"]
+    pooled = texts(forecast.recal.report(truth, dim=..., **QUICK), "Summary")
+    assert pooled[0] == "CRPS (K)"
+
+
+def test_title():
+    figure = FORECAST.recal.report(TRUTH, **QUICK)
+    assert figure.texts[0].get_text() == "Calibration of 2 m temperature (K)"
+    bare = FORECAST.drop_attrs().rename(None).recal.report(TRUTH.drop_attrs(), **QUICK)
+    assert bare.texts[0].get_text() == "Calibration of forecast"
+
+
+def test_nothing_is_cut_off():
+    figure = FORECAST.recal.report(TRUTH, threshold=281.0, **QUICK)
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        box = ax.get_tightbbox()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= figure.bbox.x1
+        assert box.y1 <= figure.bbox.y1 - 60  # below the titles
+
+
+def test_files(tmp_path):
+    for name, start in (("page.pdf", b"%PDF"), ("page.PNG", b"\x89PNG")):
+        FORECAST.recal.report(TRUTH, None, tmp_path / name, **QUICK)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    plot.report(FORECAST, TRUTH, path=str(tmp_path / "again.pdf"), **QUICK)
+    assert (tmp_path / "again.pdf").read_bytes() == (tmp_path / "page.pdf").read_bytes()
+    with pytest.raises(ValueError, match=r"path must end in \.pdf or \.png, got 'page\.svg'; for"):
+        FORECAST.recal.report(TRUTH, path="page.svg")
+
+
+def test_dask_is_computed_once():
+    forecast, truth = many()
+    runs = []
+
+    def counted(*args, **options):
+        runs.append(args)
+        return dask.get(*args, **options)
+
+    expected = forecast.recal.report(truth, **QUICK)
+    with dask.config.set(scheduler=counted):
+        found = forecast.chunk(lat=1).recal.report(truth.chunk(lon=2), **QUICK)
+    assert len(runs) == 1
+    images = []
+    for figure in (expected, found):
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        images.append(np.asarray(canvas.buffer_rgba()).copy())
+    np.testing.assert_array_equal(*images)
+
+
+def test_what_has_no_report():
+    with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
+        FORECAST.recal.report(TRUTH.assign_attrs(units="degC"))
+    with pytest.raises(ValueError, match="test is 'magic'; give one of"):
+        FORECAST.recal.report(TRUTH, test="magic")

@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.collections import PolyCollection
+
+from xrecal import plot
+from xrecal.plot.bands import reliability_limits
+
+from .evidence import calibrated, data_of, ensemble, many, one
+
+FORECAST, TRUTH = one()
+
+
+def curves(ax):
+    """Lines other than the diagonal, with their labels."""
+    return {line.get_label(): line for line in ax.lines if "curve" in str(line.get_gid())}
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# probabilities ------------------------------------------------------------------------------------
+
+
+def test_the_curve_is_the_isotonic_regression():
+    data = data_of("reliability", "one")
+    ax = plot.reliability(data)
+    (line,) = curves(ax).values()
+    x, at = np.unique(data.probability, return_index=True)
+    expected = data.conditional_probability.to_numpy()[at]
+    np.testing.assert_array_equal(line.get_xydata(), np.column_stack([x, expected]))
+    assert line.get_marker() == "o"  # ten different probabilities
+    assert ax.get_xlabel() == "issued probability of more than 281 K"
+    diagonal = next(line for line in ax.lines if line.get_gid() == "xrecal-reference")
+    np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
+
+
+def test_many_probabilities_are_a_line_without_points():
+    data = calibrated().recal.reliability(TRUTH[80:], 281.0)
+    (line,) = curves(plot.reliability(data)).values()
+    x, at = np.unique(data.probability, return_index=True)
+    assert x.size > 30
+    expected = data.conditional_probability.to_numpy()[at]
+    np.testing.assert_allclose(np.interp(x, *line.get_xydata().T), expected)
+    assert line.get_marker() == "None"
+
+
+def test_the_band_and_the_distribution_of_a_single_curve():
+    data = data_of("reliability", "one")
+    ax = plot.reliability(data)
+    area = next(a for a in ax.collections if isinstance(a, PolyCollection))
+    at, (low, high) = reliability_limits(data.probability.to_numpy())
+    points = area.get_paths()[0].vertices
+    for x, ends in zip(at, zip(low, high, strict=True), strict=True):
+        here = points[np.isclose(points[:, 0], x), 1]
+        np.testing.assert_allclose([here.min(), here.max()], ends)
+    (inset,) = ax.child_axes
+    heights = inset.collections[0].get_paths()[0].vertices[:, 1]
+    counts, _ = np.histogram(data.probability, 20, (0, 1))
+    assert heights.max() == pytest.approx(counts.max() / counts.sum())
+
+
+def test_the_score_and_its_parts_are_told():
+    data = data_of("reliability", "one")
+    (text,) = plot.reliability(data).texts
+    score, *parts = (float(line.split()[0 if i else 2]) if i == 0 else float(line.split()[1])
+                     for i, line in enumerate(text.get_text().split("\n")))  # fmt: skip
+    assert score == pytest.approx(float(data.brier_score), abs=6e-4)
+    assert score == pytest.approx(parts[0] - parts[1] + parts[2], abs=2e-3)
+    assert not plot.reliability(data, label="raw").texts
+
+
+def test_thresholds_have_names():
+    data = FORECAST.recal.reliability(TRUTH, [279.0, 281.5])
+    ax = plot.reliability(data)
+    assert labels(ax) == ["> 279 K", "> 281.5 K"]
+    assert len(curves(ax)) == 2
+    assert not any(isinstance(a, PolyCollection) for a in ax.collections)
+
+
+def test_curves_can_be_compared_on_the_same_axes():
+    ax = plot.reliability(data_of("reliability", "one"), label="raw")
+    issued = calibrated()
+    plot.reliability(issued.recal.reliability(TRUTH[80:], 281.0), ax=ax, label="CKME")
+    assert labels(ax) == ["calibrated (90%)", "raw", "CKME"]
+    colours = [line.get_color() for line in curves(ax).values()]
+    assert len(set(colours)) == 2
+    assert sum(line.get_gid() == "xrecal-reference" for line in ax.lines) == 1
+    assert len(ax.child_axes) == 1
+
+
+def test_many_places_are_a_median_and_a_range():
+    forecast, truth = many()
+    data = forecast.recal.reliability(truth, 281.0)
+    ax = plot.reliability(data)
+    (line,) = curves(ax).values()
+    x, y = line.get_xydata().T
+    found = []
+    for i in range(4):
+        for j in range(5):
+            p = data.probability[:, i, j].to_numpy()
+            c = data.conditional_probability[:, i, j].to_numpy()
+            known = ~np.isnan(c)
+            if known.any():
+                u, at = np.unique(p[known], return_index=True)
+                found.append(np.interp(x, u, c[known][at], left=np.nan, right=np.nan))
+    assert len(found) == 19
+    np.testing.assert_allclose(y, np.nanmedian(found, 0))
+    area = next(a for a in ax.collections if isinstance(a, PolyCollection))
+    middle = area.get_paths()[0].vertices
+    low, high = np.nanquantile(np.array(found)[:, 50], [0.05, 0.95])
+    here = middle[np.isclose(middle[:, 0], x[50]), 1]
+    np.testing.assert_allclose([here.min(), here.max()], [low, high])
+
+
+def test_one_issued_probability():
+    data = (0 * FORECAST + xr.DataArray([0.0, 300.0, *[0.0] * 7], dims="member")).recal.reliability(
+        TRUTH, 281.0
+    )
+    ax = plot.reliability(data)
+    x, y = next(iter(curves(ax).values())).get_xydata().T
+    np.testing.assert_allclose(x, 1 / 9)
+    np.testing.assert_allclose(y, (TRUTH > 281).mean())
+
+
+def test_pooled_cases_are_one_curve():
+    forecast, truth = ensemble()
+    ax = plot.reliability(forecast.recal.reliability(truth, 281.0, dim=...))
+    assert len(curves(ax)) == 1
+    assert len(ax.texts) == 1
+
+
+# quantiles ----------------------------------------------------------------------------------------
+
+
+def test_curves_of_quantiles():
+    data = data_of("quantile_reliability", "one")
+    ax = plot.quantile_reliability(data)
+    drawn = [line for line in ax.lines if line.get_gid() is None]
+    for i, (line, level) in enumerate(zip(drawn, data["quantile"].to_numpy(), strict=True)):
+        x, at = np.unique(data.forecast_quantile.isel(quantile=i), return_index=True)
+        expected = data.conditional_quantile.isel(quantile=i).to_numpy()[at]
+        np.testing.assert_allclose(np.interp(x, *line.get_xydata().T), expected)
+        assert line.get_label() == f"{level:g}: {float(data.below[i]):.0%} below"
+    assert ax.get_xlabel() == "issued quantile (K)"
+
+
+def test_levels_in_any_order_and_alone():
+    data = FORECAST.recal.quantile_reliability(TRUTH, [0.9, 0.1])
+    assert [text.split(":")[0] for text in labels(plot.quantile_reliability(data))] == [
+        "0.1",
+        "0.9",
+    ]
+    alone = FORECAST.recal.quantile_reliability(TRUTH, 0.9)
+    assert labels(plot.quantile_reliability(alone)) == labels(plot.quantile_reliability(data))[1:]
+
+
+def test_quantiles_of_many_places_need_a_selection():
+    forecast, truth = many()
+    data = forecast.recal.quantile_reliability(truth)
+    message = r"quantile_reliability shows one location .* or pool their cases: .*dim=\.\.\."
+    with pytest.raises(ValueError, match=message):
+        plot.quantile_reliability(data)
+    plot.quantile_reliability(data.isel(lat=1, lon=1))
+    plot.quantile_reliability(forecast.recal.quantile_reliability(truth, dim=...))

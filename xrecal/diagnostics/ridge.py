@@ -1,0 +1,160 @@
+"""How the choice of a ridge comes about: the held-out loss of a CKME with each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.arrays.status import MEANINGS
+from xrecal.attributes import history_only
+from xrecal.covariates import Given, period_of
+from xrecal.dims import CaseAxis
+from xrecal.forms import Labelled, require_free
+from xrecal.methods import CKME, Method
+from xrecal.methods.ckme import SUPPORTS
+from xrecal.pairing import Observations, pair_variables
+from xrecal.parallel import run_blockwise, work_on
+from xrecal.recalibrate import DEFAULT, checked, prepare
+from xrecal.recalibrator import CASE, CASE_MEMBER
+from xrecal.state import cases_of, task_arguments
+
+RIDGE = "ridge"
+
+
+def ridge_curve(
+    hindcast: Labelled,
+    observations: Observations,
+    method: Method = DEFAULT,
+    *,
+    dim: Hashable | None = None,
+    member_dim: Hashable | None = None,
+    condition_on: str | tuple[str, ...] | None = None,
+    covariates: Given = None,
+    min_samples: int = 20,
+) -> xr.Dataset:
+    """Held-out loss with each ridge among which the fit of a CKME chooses.
+
+    Parameters
+    ----------
+    hindcast, observations, dim, member_dim, condition_on, covariates, min_samples
+        As for ``hindcast.recal.fit``; one variable.
+    method : CKME
+        Where it gives a ridge the others are tried all the same.
+
+    Returns
+    -------
+    Dataset
+        Over ``ridge`` and locations: ``loss``, the mean held-out CRPS in the unit of the variable
+        (or the Laplace-kernel loss, without unit), with the bandwidth, support and strength of
+        covariates that suit each ridge best. Over locations: ``chosen_ridge``, which a fit refines
+        between those of the search; ``n_cases`` and the ``status`` of the fit. NaN with fewer than
+        ``min_samples`` cases. Lazy if an input is.
+
+    Raises
+    ------
+    TypeError
+        If the method is no CKME.
+    ValueError
+        If there is more than one variable, or as for ``fit``.
+
+    Notes
+    -----
+    A flat curve says that the ridge hardly matters, one that falls to the right that there is next
+    to no skill in the forecast. Several times the cost of a fit, which keeps its choice alone.
+    """
+    method = checked(method, condition_on, min_samples)
+    if not isinstance(method, CKME):
+        raise TypeError(f"a ridge curve is that of a CKME, got {method!r}; give xrecal.CKME(...)")
+    paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
+    if len(paired) > 1:
+        raise ValueError(
+            f"a ridge curve is that of one variable, but hindcast has {list(paired)}; select one, "
+            f"such as hindcast[{next(iter(paired))!r}]"
+        )
+    ((form, observed),) = paired.values()
+    require_free(form, RIDGE)
+    prepared = prepare(form, observed, method, dim, covariates, min_samples)
+    parts, others = task_arguments(prepared.pairs, prepared.covariates)
+    periods = {name: period_of(value) for name, value in prepared.covariates.items()}
+    dtype = parts["loc"].dtype
+    loss, chosen, n_cases, status = run_blockwise(
+        _RidgeTask(method, tuple(parts), periods, prepared.axis, min_samples),
+        *parts.values(),
+        *others.values(),
+        core=[(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)] * len(others),
+        out=[(RIDGE,), (), (), ()],
+        dtypes=[dtype, dtype, np.int32, np.int16],
+        sizes={RIDGE: _ridges().size},
+        what=work_on("the ridge curve", form.name),
+    )
+    variables = {
+        "loss": loss.assign_attrs(_loss_attrs(method, form.loc.attrs, observed.attrs)),
+        "chosen_ridge": chosen.assign_attrs(long_name="ridge that the fit chooses", units="1"),
+        "n_cases": n_cases.assign_attrs(long_name="number of cases used"),
+        "status": status.assign_attrs(
+            long_name="status of the fit",
+            flag_masks=np.array(list(MEANINGS), dtype=np.int16),
+            flag_meanings=" ".join(MEANINGS.values()),
+        ),
+    }
+    line = history_only(hindcast.attrs, f"held-out loss by ridge over {prepared.pairs.dim!r}")
+    found = xr.Dataset(variables, attrs={"method": repr(method), **line})
+    attrs = {"long_name": "ridge of the kernel regression", "units": "1"}
+    found = found.assign_coords({RIDGE: (RIDGE, _ridges(), attrs)})
+    return found.transpose(*[d for d in form.dims if d in found.dims], ...)
+
+
+def _ridges() -> npt.NDArray[np.float64]:
+    from xrecal.arrays.ridges import RIDGES
+
+    return RIDGES
+
+
+def _loss_attrs(
+    method: CKME, forecast: Mapping[Any, Any], observed: Mapping[Any, Any]
+) -> dict[str, Any]:
+    if method.loss == "laplace":
+        return {"long_name": "mean held-out Laplace-kernel loss", "units": "1"}
+    known = {k: v for attrs in (observed, forecast) for k, v in attrs.items() if k == "units"}
+    return {"long_name": "mean held-out CRPS", **known}
+
+
+class _RidgeTask:
+    """A chunk of locations in: forecasts (..., n, m), observations and covariates (..., n)."""
+
+    def __init__(
+        self,
+        method: CKME,
+        parts: tuple[str, ...],
+        periods: Mapping[str, float | None],
+        axis: CaseAxis,
+        min_samples: int,
+    ) -> None:
+        self.method, self.parts, self.periods = method, parts, periods
+        self.axis, self.min_samples = axis, min_samples
+
+    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        """Losses (..., R), ridges, numbers of cases and statuses (...)."""
+        from xrecal.arrays import ridge_losses
+        from xrecal.arrays.status import INVALID
+
+        dtype = args[0].dtype
+        parts = dict(zip(self.parts, args[: len(self.parts)], strict=True))
+        lead, cases, invalid = cases_of(parts, args[len(self.parts) :], self.periods, self.axis)
+        assert cases.forecasts is not None
+        found = ridge_losses(
+            cases.forecasts,
+            cases.observations,
+            self.method.array_settings(SUPPORTS[self.method.support], self.min_samples),
+            **self.method.array_arguments(cases),
+        )
+        return (
+            found.loss.reshape(*lead, -1).astype(dtype),
+            found.ridge.reshape(lead).astype(dtype),
+            found.n_cases.reshape(lead).astype(np.int32),
+            (found.status | INVALID * invalid).reshape(lead).astype(np.int16),
+        )

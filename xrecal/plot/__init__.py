@@ -1,0 +1,54 @@
+"""Figures: forecasts, and what :mod:`xrecal.diagnostics` says of them, on matplotlib Axes.
+
+=================================  =================================================================
+fan                                quantiles over dates or leads, observations, raw ensembles
+cdf, density                       one forecast, and the past cases that carry its weight
+pit, rank_histogram                histograms, with the band of calibrated forecasts
+reliability, quantile_reliability  what happens, given what was forecast
+coverage                           central intervals: how many observations they hold
+spread_skill                       error by spread
+skill_by_lead                      skill over lead times
+skill_map, p_value_map             maps of skill, and of tests, with control of false discoveries
+ridge_curve                        held-out loss of a CKME with each ridge
+report                             one page of the most telling of these
+=================================  =================================================================
+
+Each takes ``ax``, draws on it and returns it; without it there is a new figure. Nothing is fitted
+or scored here, but for the report; no setting of matplotlib is changed; Dask arrays are computed.
+The functions under ``forecast.recal.plot`` make the evidence first, and hand it over.
+"""
+
+try:
+    import matplotlib as _matplotlib  # noqa: F401
+except ImportError as error:
+    raise ImportError("figures need matplotlib: pip install 'xrecal[plot]'") from error
+
+from .cdf import cdf
+from .coverage import coverage
+from .density import density
+from .fan import fan
+from .histograms import pit, rank_histogram
+from .leads import skill_by_lead
+from .maps import p_value_map, skill_map
+from .page import report
+from .quantile_reliability import quantile_reliability
+from .reliability import reliability
+from .ridge import ridge_curve
+from .spread import spread_skill
+
+__all__ = [
+    "cdf",
+    "coverage",
+    "density",
+    "fan",
+    "p_value_map",
+    "pit",
+    "quantile_reliability",
+    "rank_histogram",
+    "reliability",
+    "report",
+    "ridge_curve",
+    "skill_by_lead",
+    "skill_map",
+    "spread_skill",
+]

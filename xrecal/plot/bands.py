@@ -1,0 +1,63 @@
+"""Where what is counted lies if forecasts are calibrated, from the number of cases alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .reading import Floats
+from .style import BAND
+
+ENDS = ((1 - BAND) / 2, (1 + BAND) / 2)
+
+N_GROUPS = 1.5
+"""Times the third root of the number of cases."""
+
+
+def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
+    """Central range (2, ...) of the share of ``n`` independent cases that have a probability.
+
+    Exact, by the binomial distribution; NaN without cases.
+    """
+    from scipy.stats import binom
+
+    number, chance = np.broadcast_arrays(np.asarray(n, np.float64), probability)
+    counts = [binom.ppf(end, number, chance) for end in ENDS]
+    return np.asarray(counts) / np.where(number > 0, number, np.nan)
+
+
+def error_limits(n: npt.ArrayLike) -> Floats:
+    """Central range (2, ...) of the ratio of the root mean square error of ``n`` cases and its own.
+
+    Exact for independent normal errors, by the chi-square distribution; NaN without cases.
+    """
+    from scipy.stats import chi2
+
+    number: npt.NDArray[Any] = np.where(np.asarray(n) > 0, n, np.nan)
+    squares = np.asarray([chi2.ppf(end, number) for end in ENDS])
+    return np.asarray(np.sqrt(squares / number))
+
+
+def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
+    """Issued probabilities (k,), and the range (2, k) of the regression of events on them.
+
+    By groups of cases of about equal size, whose number k grows with the root of third degree of
+    the number of cases: then the error of the regression and that of a group are alike, and a
+    factor of 1.5 makes about the nominal share of calibrated curves lie within the range.
+    """
+    ascending = np.sort(probability)
+    n = ascending.size
+    k = max(1, round(N_GROUPS * n ** (1 / 3)))
+    inner = np.arange(1, k) * n // k
+    group = np.unique(np.searchsorted(ascending[inner], ascending, "right"), return_inverse=True)[1]
+    size = np.bincount(group)
+    last = np.cumsum(size) - 1
+    mean = np.bincount(group, ascending) / size  # rounded: not beyond its group
+    mean = mean.clip(ascending[last - size + 1], ascending[last])
+    # The first and the last case stand for the groups that they are in.
+    at = np.concatenate([ascending[:1], mean, ascending[-1:]])
+    at, first = np.unique(at.clip(0, 1), return_index=True)
+    sizes = np.concatenate([size[:1], size, size[-1:]])[first]
+    return at, share_limits(sizes, at)

@@ -1,0 +1,95 @@
+"""Coverage of central intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
+
+from .bands import share_limits
+from .labels import with_units
+from .legends import legend
+from .reading import in_memory, over_places
+from .style import (
+    BAND,
+    GREY,
+    SQUARE,
+    Style,
+    dress,
+    ink,
+    is_first,
+    mark_curve,
+    next_colour,
+    open_axes,
+    reference,
+    veil,
+)  # fmt: skip
+
+LEVEL = "level"
+GRID = np.linspace(0, 1, 201)
+
+
+def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
+    """Share of observations inside central intervals, by the probability of these.
+
+    Parameters
+    ----------
+    coverage : Dataset
+        From :func:`xrecal.diagnostics.coverage`, of one location or many.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given. A second call adds a second curve.
+    label : str, optional
+        Of the curve in the legend.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is another Dataset, or no location has a case.
+
+    Notes
+    -----
+    Below the diagonal intervals hold less than they promise. A point of a calibrated forecast lies
+    within the band with a probability of 90 %, by the binomial distribution of the number of cases,
+    which are taken as independent. The number at each point is the mean width of the intervals. Of
+    many locations points are the median, lines the range of 90 % of them, and the band is that of
+    one location: lines as long as the band are what calibration looks like.
+    """
+    names = ["coverage", "width", "n_cases"]
+    data = in_memory(coverage, names, figure="coverage", maker="diagnostics.coverage")
+    data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
+    data = data.sortby(LEVEL)
+    n = data["n_cases"]
+    if not (n > 0).any():
+        raise ValueError("no location has a case with forecast and observation; nothing to draw")
+    ax = open_axes(ax, SQUARE)
+    if is_first(ax):
+        low, high = share_limits(int(n.where(n > 0).median().round()), GRID)
+        text = f"calibrated ({BAND:.0%})"
+        ax.fill_between(GRID, low, high, color=GREY, alpha=veil(ax, 0.25), lw=0, label=text)
+        reference(ax, (0, 1), (0, 1))
+    colour = next_colour(ax)
+    levels = data[LEVEL].to_numpy()
+    share, width = (over_places(data[name], (LEVEL,)) for name in names[:2])
+    if share.low is not None and share.high is not None:
+        ax.vlines(levels, share.low, share.high, color=colour, lw=1.2, zorder=2.5)
+    line: Style = {"color": colour, "ms": 5, "lw": 1.2, "label": label, "zorder": 3}
+    mark_curve(ax.plot(levels, share.middle, "o-", **line)[0])
+    for level, value, size in zip(levels, share.middle, width.middle, strict=True):
+        if np.isfinite(value):
+            ax.annotate(
+                f"{size:.3g}", (level, value), (6, -4), textcoords="offset points",
+                fontsize="x-small", color=ink(ax) if label is None else colour, va="top",
+            )  # fmt: skip
+    dress(ax, grid="both")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
+    widths = with_units("numbers: mean width", data["width"].attrs)
+    ax.set(xlabel=f"probability of the central interval\n{widths}", ylabel="observations inside")
+    legend(ax, loc="upper left")
+    return ax

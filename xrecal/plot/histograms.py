@@ -1,0 +1,126 @@
+"""Histograms of where observations fall within their forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from .bands import share_limits
+from .labels import shown_relation
+from .legends import head_room, legend
+from .reading import Floats, in_memory, over_places
+from .style import (
+    BAND,
+    GREY,
+    PALETTE,
+    SIZE,
+    Style,
+    dress,
+    ink,
+    note,
+    open_axes,
+    veil,
+)
+
+
+def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
+    """Histogram of the probability integral transform, with the band of calibrated forecasts.
+
+    Parameters
+    ----------
+    histogram : Dataset
+        From :func:`xrecal.diagnostics.pit_histogram`, of one location or many.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is another Dataset, or no location has a case.
+
+    Notes
+    -----
+    Bars are frequencies relative to those of a flat histogram. A bar of a calibrated forecast lies
+    within the band with a probability of 90 %, so that of ten bars one is outside on average: by
+    the binomial distribution of the number of cases, which are taken as independent. Of many
+    locations bars are those of all cases together, lines the range of 90 % of the locations, and
+    the band is that of one location: lines as long as the band are what calibration looks like.
+    """
+    data = in_memory(
+        histogram, ["n_in_bin", "n_cases"], figure="pit", maker="diagnostics.pit_histogram"
+    )
+    ax = open_axes(ax, SIZE)
+    n_bins = data.sizes["pit_bin"]
+    _draw(ax, data, "pit_bin", data["pit_bin"].to_numpy(), 1 / n_bins)
+    ax.set(xlabel="probability integral transform", xlim=(0, 1))
+    return ax
+
+
+def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
+    """Histogram of the ranks of observations, with the band of calibrated forecasts.
+
+    Parameters
+    ----------
+    histogram : Dataset
+        From :func:`xrecal.diagnostics.rank_histogram`, of one location or many.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for :func:`pit`.
+
+    Notes
+    -----
+    As for :func:`pit`; the p-value of one location is that of a flat histogram.
+    """
+    names = ["n_in_bin", "n_cases", "p_value"]
+    data = in_memory(histogram, names, figure="rank_histogram", maker="diagnostics.rank_histogram")
+    ax = open_axes(ax, SIZE)
+    ranks = data["rank"].to_numpy()
+    _draw(ax, data, "rank", ranks, 1.0)
+    ax.set(xlabel="rank of the observation among the members", xlim=(-0.5, ranks[-1] + 0.5))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if data["p_value"].size == 1:
+        note(ax, f"flat: p {shown_relation(data['p_value'].item())}", y=0.91)
+    return ax
+
+
+def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -> None:
+    n_bins = at.size
+    counts, n = data["n_in_bin"], data["n_cases"]
+    usable = n > 0
+    total, n_places = int(n.sum()), int(usable.sum())
+    if not n_places:
+        raise ValueError("no location has a case with forecast and observation; nothing to draw")
+    everywhere = counts.where(usable).sum([d for d in counts.dims if d != dim]) * n_bins / total
+    usual = int(np.round(n.where(usable).median()))
+    low, high = share_limits(usual, 1 / n_bins) * n_bins
+    ax.axhspan(low, high, color=GREY, alpha=veil(ax, 0.25), lw=0, label=f"calibrated ({BAND:.0%})")
+    for height in (low, high):  # in front of the bars, which hide the band
+        ax.axhline(height, color=ink(ax), alpha=0.5, lw=0.7, zorder=2.5)
+    ax.bar(at, everywhere.to_numpy(), 0.92 * width, color=PALETTE[0], alpha=0.75, zorder=2)
+    if n.size > 1:
+        spread = over_places((counts * n_bins / n.where(usable)), (dim,))
+        if spread.low is not None and spread.high is not None:
+            lines: Style = {"color": ink(ax), "lw": 1.1, "alpha": 0.8, "zorder": 3}
+            ax.vlines(at, spread.low, spread.high, label=f"{BAND:.0%} of locations", **lines)
+    dress(ax)
+    ax.set(ylabel="relative frequency")
+    ax.set_ylim(0, max(ax.get_ylim()[1], 1.5))
+    head_room(ax, 0.17 if n.size == 1 else 0.25)
+    note(ax, f"{n_places} locations\n{total} cases" if n.size > 1 else f"{total} cases")
+    legend(ax, loc="upper right")

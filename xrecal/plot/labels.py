@@ -1,0 +1,126 @@
+"""Text on axes: names with units, dates, lead times."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import matplotlib.dates as mdates
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from matplotlib.axis import Axis
+
+from xrecal.attributes import shown_units
+from xrecal.table import shown_p
+from xrecal.units import same_units
+
+WIDTH, WIDTH_BELOW = 36, 64
+"""Characters in a line of a label; of one below the Axes, which are wider than high."""
+
+_SIGNS = {"degC": "°C", "degF": "°F", "degree": "°"}
+_DEGREES = {"degrees_east": "°E", "degree_east": "°E", "degrees_north": "°N", "degree_north": "°N"}
+_EXPONENT = re.compile(r"(?<=[A-Za-z])(?:\*\*|\^)?([+-]?\d+)")
+
+
+def pretty_units(attrs: Mapping[Any, Any]) -> str:
+    """Units as they are printed, with raised exponents; nothing for a dimensionless variable."""
+    units = shown_units(attrs)
+    for known, sign in _SIGNS.items():
+        if units and same_units(units, known):
+            return sign
+    return _DEGREES.get(units) or _EXPONENT.sub(r"$\\mathregular{^{\1}}$", units)
+
+
+def with_units(text: str, attrs: Mapping[Any, Any], width: int = WIDTH) -> str:
+    """Text with units in brackets, on as many lines of about equal length as needed."""
+    units = pretty_units(attrs)
+    return wrapped(text, width) + (f" ({units})" if units else "")
+
+
+def wrapped(text: str, width: int = WIDTH) -> str:
+    """Text on as few lines as there must be, of about equal length."""
+    n_lines = len(textwrap.wrap(text, width))
+    while n_lines > 1 and len(textwrap.wrap(text, width - 1)) == n_lines:
+        width -= 1
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def name_of(array: xr.DataArray, fallback: Hashable = "value") -> str:
+    """What a variable is called: its long name, standard name, or name."""
+    name = array.attrs.get("long_name") or array.attrs.get("standard_name") or array.name
+    return str(fallback if name is None else name).replace("_", " ")
+
+
+def label_of(array: xr.DataArray, fallback: Hashable = "value", width: int = WIDTH) -> str:
+    """Name and units of a variable."""
+    return with_units(name_of(array, fallback), array.attrs, width)
+
+
+def positions(coordinate: xr.DataArray) -> tuple[npt.NDArray[Any], str]:
+    """Where the labels of a coordinate lie on an axis, and what the axis is called.
+
+    Lengths of time become hours or days. Dates of the time speak for themselves.
+
+    Raises
+    ------
+    ImportError
+        For dates of other calendars without nc-time-axis, which draws them.
+    """
+    values = coordinate.to_numpy()
+    if values.dtype.kind == "m":
+        unit = "d" if not (values % np.timedelta64(1, "D")).astype(np.int64).any() else "h"
+        numbers = values / np.timedelta64(1, "D" if unit == "d" else "h")
+        return numbers, with_units(name_of(coordinate), {"units": unit}, WIDTH_BELOW)
+    if is_date(values):
+        if values.dtype == object:
+            _require_calendars(values[0])
+        plain = coordinate.name in ("time", "valid_time") and "long_name" not in coordinate.attrs
+        return values, "" if plain else wrapped(name_of(coordinate), WIDTH_BELOW)
+    return values, label_of(coordinate, width=WIDTH_BELOW)
+
+
+def is_date(values: npt.NDArray[Any]) -> bool:
+    """Whether labels are dates of any calendar."""
+    return values.dtype.kind == "M" or bool(
+        values.dtype == object and values.size and hasattr(values.flat[0], "dayofyr")
+    )
+
+
+def date_ticks(axis: Axis, values: npt.NDArray[Any]) -> None:
+    """Few ticks with short dates; those of other calendars have their own."""
+    if values.dtype.kind == "M":
+        locator = mdates.AutoDateLocator(minticks=3, maxticks=7)
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(mdates.ConciseDateFormatter(locator))
+
+
+def shown_labels(values: npt.NDArray[Any]) -> list[str]:
+    """Labels of cases: dates without a time of day that is the same for all of them."""
+    if values.dtype.kind == "M":
+        days = values.astype("datetime64[D]")
+        same = np.unique(values - days).size <= 1
+        return [str(v).replace("T", " ") for v in (days if same else values.astype("M8[m]"))]
+    if is_date(values):
+        same = len({(date.hour, date.minute) for date in values}) <= 1
+        return [date.strftime("%Y-%m-%d" if same else "%Y-%m-%d %H:%M") for date in values]
+    return [f"{v:g}" if isinstance(v, float) else str(v) for v in values.tolist()]
+
+
+def shown_relation(p: float) -> str:
+    """A p-value as it goes on after "p"."""
+    text = shown_p(p)
+    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
+
+
+def _require_calendars(date: Any) -> None:
+    try:
+        import nc_time_axis  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"dates of the calendar {date.calendar!r} are drawn with nc-time-axis: pip install "
+            "nc-time-axis, or convert them to numpy dates: data.convert_calendar('standard', "
+            "use_cftime=False)"
+        ) from error

@@ -1,0 +1,132 @@
+"""Skill over lead times."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from scipy.special import ndtri
+
+from xrecal.diagnostics.summary import SIGNIFICANT
+from xrecal.dims import LEAD, candidates
+
+from .labels import date_ticks, is_date, positions
+from .legends import legend
+from .reading import in_memory, over_places
+from .style import (
+    BAND,
+    Style,
+    aside,
+    dress,
+    is_first,
+    mark_curve,
+    next_colour,
+    open_axes,
+    reference_height,
+    veil,
+)  # fmt: skip
+
+METHOD = "method"
+
+
+def skill_by_lead(
+    skill: xr.Dataset,
+    *,
+    ax: Axes | None = None,
+    dim: Hashable | None = None,
+    label: str | None = None,
+) -> Axes:
+    """Skill over lead times, with its uncertainty.
+
+    Parameters
+    ----------
+    skill : Dataset
+        From :func:`xrecal.skill`, over leads, perhaps ``method`` and locations.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given. A second call adds further curves.
+    dim : hashable, optional
+        The dimension to draw along. Recognised by CF standard name or name (lead, step, ...).
+    label : str, optional
+        Of the curve in the legend, where there is no dimension ``method``.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is another Dataset, has no dimension of leads, or no value.
+
+    Notes
+    -----
+    One location: areas are the central 90 % of a normal distribution with the standard error of the
+    skill; points are filled where the difference is significant at 5 %, lead by lead. Many
+    locations: the median, and the range of 90 % of them.
+    """
+    names = ["skill", "skill_error", "p_value"]
+    data = in_memory(skill, names, figure="skill_by_lead", maker="xrecal.skill")
+    if not data["skill"].notnull().any():
+        raise ValueError("no lead has a skill; nothing to draw")
+    along = _lead_dim(data["skill"], dim)
+    data = data.sortby(along) if along in data.indexes else data
+    curves = {"": data}
+    if METHOD in data.dims:
+        labels = data[METHOD].to_numpy().tolist()
+        curves = {str(name): data.isel({METHOD: i}) for i, name in enumerate(labels)}
+    ax = open_axes(ax)
+    x, text = positions(data[along])
+    several = False
+    first = is_first(ax)
+    for name, one in curves.items():
+        several |= _draw(ax, x, one, along, name or label)
+    if first:
+        reference_height(ax, 0)
+    dress(ax)
+    ax.set(xlabel=text, ylabel="skill")
+    if is_date(x):
+        date_ticks(ax.xaxis, x)
+    low, high = ax.get_ylim()
+    ax.set_ylim(max(low, -1.5), min(high, 1.02))
+    legend(ax)
+    if several:
+        aside(ax, f"median and {BAND:.0%} of locations")
+    else:
+        aside(ax, f"filled: p < {SIGNIFICANT}; area: {BAND:.0%}")
+    return ax
+
+
+def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
+    if dim is not None:
+        if dim not in skill.dims:
+            raise ValueError(f"skill has no dimension {dim!r}; it has {list(skill.dims)}")
+        return dim
+    found = candidates(skill, LEAD)
+    if len(found) != 1:
+        raise ValueError(
+            f"skill has {'no' if not found else 'several'} lead dimension among "
+            f"{list(skill.dims)} ({', '.join(LEAD.names)}); name the one to draw along: dim=..."
+        )
+    return found[0]
+
+
+def _draw(ax: Axes, x: np.ndarray, data: xr.Dataset, dim: Hashable, label: str | None) -> bool:
+    """One curve; whether it is one of many locations."""
+    colour = next_colour(ax)
+    middle, low, high = over_places(data["skill"], (dim,))
+    several = low is not None
+    significant = np.ones(middle.shape, bool)
+    if not several:
+        width = ndtri((1 + BAND) / 2) * over_places(data["skill_error"], (dim,)).middle
+        low, high = middle - width, middle + width
+        significant = over_places(data["p_value"], (dim,)).middle < SIGNIFICANT
+    assert low is not None
+    assert high is not None
+    ax.fill_between(x, low, high, color=colour, alpha=veil(ax, 0.18), lw=0, zorder=2)
+    mark_curve(ax.plot(x, middle, color=colour, lw=1.4, label=label, zorder=3)[0])
+    point: Style = {"color": colour, "ms": 4, "mew": 1.1, "ls": "", "zorder": 3.5}
+    ax.plot(x[significant], middle[significant], "o", **point)
+    ax.plot(x[~significant], middle[~significant], "o", mfc=ax.get_facecolor(), **point)
+    return several

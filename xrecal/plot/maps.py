@@ -1,0 +1,209 @@
+"""Maps of skill, and of tests of calibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, Normalize
+
+from xrecal.diagnostics import adjusted_p_values
+from xrecal.diagnostics.summary import SIGNIFICANT
+from xrecal.forms import Labelled
+
+from .labels import label_of
+from .reading import drop_single
+from .style import GREY, SMALL, Style, aside, dress, open_axes, veil
+
+SKILL_COLOURS = "RdBu"
+"""Red is worse than the reference, blue is better: told apart by colour-blind readers."""
+
+P_COLOURS = "YlOrBr_r"
+P_EDGES = (0, 0.001, 0.01, 0.05, 0.1, 0.5, 1)
+
+LONGITUDE = (("longitude",), ("degrees_east", "degree_east"), ("lon", "longitude", "nav_lon"))
+LATITUDE = (("latitude",), ("degrees_north", "degree_north"), ("lat", "latitude", "nav_lat"))
+EASTING = (("projection_x_coordinate", "grid_longitude"), (), ("x", "rlon", "easting"))
+NORTHING = (("projection_y_coordinate", "grid_latitude"), (), ("y", "rlat", "northing"))
+"""Standard names, units and names of coordinates."""
+
+
+def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
+    """Map of skill: blue where a forecast is better than its reference, red where it is worse.
+
+    Parameters
+    ----------
+    skill : Dataset or DataArray
+        From :func:`xrecal.skill`, or its variable ``skill``, over two dimensions.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given. Axes of cartopy, made with
+        ``projection=...``, are drawn on in their projection.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ValueError
+        If it is not over two dimensions, or has no value.
+
+    Notes
+    -----
+    Colours are symmetrical around 0 and reach to the largest skill, at most 1. Dots are locations
+    where the skill is significant, if p-values are given: at a false discovery rate of 5 % [1]_.
+    Longitudes and latitudes are recognised by CF standard names, units or names, in one dimension
+    or two. Locations without a value are grey.
+
+    References
+    ----------
+    .. [1] Wilks (2016), "The stippling shows statistically significant grid points".
+       https://doi.org/10.1175/BAMS-D-15-00267.1
+    """
+    values = _variable(skill, "skill", "skill_map", "xrecal.skill")
+    p_values = skill["p_value"] if isinstance(skill, xr.Dataset) and "p_value" in skill else None
+    field = _field(values, "skill_map")
+    most = min(1.0, float(np.nanmax(np.abs(field)))) or 1.0
+    below = float(field.min()) < -most
+    options: dict[str, Any] = {"cmap": SKILL_COLOURS, "norm": Normalize(-most, most)}
+    ax, mesh, at = _draw(ax, field, options)
+    _bar(ax, mesh, "skill", extend="min" if below else "neither")
+    if p_values is not None:
+        _stipple(ax, at, p_values, field, "significant")
+    return ax
+
+
+def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
+    """Map of p-values, with dots where tests reject after control of false discoveries.
+
+    Parameters
+    ----------
+    p_values : Dataset or DataArray
+        From :func:`xrecal.diagnostics.skce_test` or another test, or its variable ``p_value``, over
+        two dimensions.
+    ax : Axes, optional
+        As for :func:`skill_map`.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ValueError
+        As for :func:`skill_map`, or if a p-value is outside [0, 1].
+
+    Notes
+    -----
+    Dots by :func:`xrecal.diagnostics.adjusted_p_values`: of the locations that have one, 5 % are
+    calibrated in expectation. Tests by resampling need twenty resamples a location or more to
+    reject any of few.
+    """
+    values = _variable(p_values, "p_value", "p_value_map", "diagnostics.skce_test")
+    field = _field(values, "p_value_map")
+    norm = BoundaryNorm(P_EDGES, 256)
+    ax, mesh, at = _draw(ax, field, {"cmap": P_COLOURS, "norm": norm})
+    _bar(ax, mesh, "p-value", ticks=P_EDGES, format="%g")
+    _stipple(ax, at, values, field, "rejected")
+    return ax
+
+
+def _variable(data: Labelled, name: str, figure: str, maker: str) -> xr.DataArray:
+    if isinstance(data, xr.DataArray):
+        return data
+    if not isinstance(data, xr.Dataset):
+        raise TypeError(f"{figure} draws a Dataset or DataArray, got {type(data).__name__}")
+    if name not in data:
+        raise ValueError(
+            f"{figure} draws the variable {name!r} of {maker}; found {list(data.data_vars)}"
+        )
+    return data[name]
+
+
+def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
+    """Values over two dimensions, computed."""
+    flat = drop_single(values)
+    if flat.ndim != 2:
+        hint = "select one of the others: .isel(...)" if flat.ndim > 2 else "stations have no map"
+        raise ValueError(
+            f"{figure} needs values over two dimensions, but they are over {list(flat.dims)}; "
+            f"{hint}"
+        )
+    field = flat.compute()
+    if not field.notnull().any():
+        raise ValueError(f"{figure}: all values are missing; nothing to draw")
+    return field
+
+
+def _draw(
+    ax: Axes | None, field: xr.DataArray, options: dict[str, Any]
+) -> tuple[Axes, Any, dict[str, Any]]:
+    """The coloured field; and where and how its locations are drawn."""
+    x, y, geographic = _coordinates(field)
+    ax = open_axes(ax, (5.6, 3.8))
+    how: dict[str, Any] = {}
+    if hasattr(ax, "projection") and geographic:
+        import cartopy.crs
+
+        how["transform"] = cartopy.crs.PlateCarree()
+    values = field.transpose(*(y.dims if y.ndim == 2 else (y.dims[0], x.dims[0])))
+    mesh = ax.pcolormesh(x, y, values, shading="nearest", rasterized=True, **options, **how)
+    if hasattr(ax, "projection"):
+        ax.patch.set(facecolor=GREY, alpha=0.25)
+        return ax, mesh, {"x": x, "y": y, **how}
+    dress(ax, grid=None)
+    ax.patch.set(facecolor=GREY, alpha=veil(ax, 0.25))
+    ax.set(xlabel=label_of(x), ylabel=label_of(y))
+    ax.set_aspect(1 / max(0.2, np.cos(np.deg2rad(float(y.mean())))) if geographic else "equal")
+    return ax, mesh, {"x": x, "y": y, **how}
+
+
+def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]:
+    """Coordinates to the right and up, and whether they are longitude and latitude."""
+    for right, up, geographic in ((LONGITUDE, LATITUDE, True), (EASTING, NORTHING, False)):
+        x, y = _matching(field, right), _matching(field, up)
+        if x is not None and y is not None and x.ndim == y.ndim:
+            return x, y, geographic
+    down, right_dim = field.dims
+    return field[right_dim], field[down], False
+
+
+def _matching(
+    field: xr.DataArray, known: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+) -> xr.DataArray | None:
+    standard, units, names = known
+    found = [
+        c
+        for name, c in field.coords.items()
+        if c.dims
+        and (
+            c.attrs.get("standard_name") in standard
+            or c.attrs.get("units") in units
+            or str(name).lower() in names
+        )
+    ]
+    found.sort(key=lambda c: -c.ndim)  # of a curvilinear grid the fields, not its indices
+    return found[0] if found else None
+
+
+def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:
+    bar = ax.figure.colorbar(mesh, ax=ax, shrink=0.85, pad=0.02, aspect=28, **options)
+    bar.set_label(text, fontsize=SMALL)
+    bar.ax.tick_params(labelsize=SMALL, length=3)
+    bar.outline.set_visible(False)
+
+
+def _stipple(
+    ax: Axes, at: dict[str, Any], p_values: xr.DataArray, field: xr.DataArray, what: str
+) -> None:
+    adjusted = drop_single(adjusted_p_values(p_values)).compute().transpose(*field.dims)
+    rejected = (adjusted < SIGNIFICANT) & field.notnull()
+    x, y = (part.broadcast_like(field).transpose(*field.dims) for part in (at["x"], at["y"]))
+    marked = rejected.to_numpy()
+    how = {key: value for key, value in at.items() if key == "transform"}
+    dots: Style = {"s": 5, "lw": 0.4, "facecolor": "white", "edgecolor": "black", "zorder": 3}
+    ax.scatter(x.to_numpy()[marked], y.to_numpy()[marked], **dots, **how)
+    n = int(p_values.notnull().sum())
+    aside(ax, f"{marked.sum()} of {n} locations {what}")

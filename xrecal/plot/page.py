@@ -1,0 +1,240 @@
+"""One page that says whether a forecast is calibrated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from xrecal import diagnostics
+from xrecal.attributes import shown_units
+from xrecal.diagnostics.cases import Dims, Evidence, read_evidence
+from xrecal.diagnostics.skce_task import Test
+from xrecal.diagnostics.summary import Summary
+from xrecal.forms import Labelled
+from xrecal.pairing import Observations
+from xrecal.thresholds import Threshold
+
+from .coverage import coverage
+from .histograms import pit, rank_histogram
+from .labels import name_of, pretty_units, shown_labels, wrapped
+from .quantile_reliability import quantile_reliability
+from .reliability import reliability
+from .spread import spread_skill
+from .style import BAND, Style, ink
+
+SIZE = (11.69, 8.27)
+"""A4, in inches."""
+
+TABLE_WIDTH = 0.75
+"""Of a column with the table alone, in parts of that of a panel."""
+
+SUFFIXES = (".pdf", ".png")
+DPI = 200
+
+FOOT = (
+    "Calibrated forecasts have flat histograms and curves on the diagonals; too narrow ones have "
+    "bowls, intervals that hold too little, and errors above the diagonal. Small p-values reject\n"
+    "calibration, on average (PIT) or given the forecast (SKCE). Grey bands hold "
+    f"{BAND:.0%} of calibrated forecasts with as many independent cases; where cases depend on "
+    "each other these vary more."
+)
+
+Panel = tuple[str, Callable[..., Axes], xr.Dataset]
+"""Title, function and what it draws."""
+
+
+def report(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    path: str | PathLike[str] | None = None,
+    *,
+    threshold: Threshold | None = None,
+    test: Test = "bootstrap",
+    n_resamples: int = 1000,
+    block_length: int | None = None,
+    augmented: bool = False,
+    seed: int = 0,
+    member_dim: Hashable | None = None,
+) -> Figure:
+    """One page of the most telling evidence on a forecast, as a figure and perhaps a file.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    path : str or path-like, optional
+        Where to write the page: a name that ends in .pdf or .png.
+    threshold : float, sequence of float or DataArray, optional
+        With it the page has a reliability diagram of the probability of more.
+    test, n_resamples, block_length, augmented, seed
+        As for :func:`xrecal.diagnostics.summary`.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Figure
+        A4, landscape: histogram of the probability integral transform, rank histogram (of plain
+        ensembles), coverage, spread and skill, reliability of quantiles, reliability of
+        probabilities (with a threshold), and the table of the summary. It is none of pyplot's, so
+        it need not be closed; a notebook shows it.
+
+    Raises
+    ------
+    ValueError
+        If the path has another suffix, or as for the diagnostics.
+
+    Notes
+    -----
+    Many locations: each panel shows their range, except for the reliability diagrams, which pool
+    the cases of all of them. Unlike other figures this one makes its evidence itself; Dask arrays
+    are computed, in one run.
+    """
+    if path is not None and Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"path must end in {' or '.join(SUFFIXES)}, got {str(path)!r}; for other formats use "
+            "figure.savefig"
+        )
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    given: dict[str, Any] = {"member_dim": member_dim}
+    drawn: dict[str, Any] = {"seed": seed, **given}
+    found = {
+        "summary": diagnostics.summary(
+            forecast, observations, dim, test=test, n_resamples=n_resamples,
+            block_length=block_length, augmented=augmented, **drawn,
+        ),
+        "pit": diagnostics.pit_histogram(forecast, observations, dim, augmented=augmented, **drawn),
+        "coverage": diagnostics.coverage(forecast, observations, dim, **drawn),
+        "spread": diagnostics.spread_skill(forecast, observations, dim, **given),
+        "quantiles": diagnostics.quantile_reliability(forecast, observations, dim=..., **given),
+    }  # fmt: skip
+    if evidence.form.kind == "ensemble":
+        found["ranks"] = diagnostics.rank_histogram(forecast, observations, dim, **drawn)
+    if threshold is not None:
+        found["events"] = diagnostics.reliability(
+            forecast, observations, threshold, dim=..., **given
+        )
+    figure = _draw(_computed(found), _title(evidence), _subtitle(evidence))
+    if path is not None:
+        metadata = {"CreationDate": None} if Path(path).suffix.lower() == ".pdf" else None
+        figure.savefig(path, dpi=DPI, metadata=metadata)  # so that equal pages are equal files
+    return figure
+
+
+def _computed(found: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+    """All evidence in one run of Dask, which reads the forecasts once."""
+    from dask.base import compute
+
+    lazy = [
+        (name, variable)
+        for name, data in found.items()
+        for variable in data.data_vars
+        if data[variable].chunks is not None
+    ]
+    # As arrays: Dask may lose a task of a Dataset, one of whose variables is made of another.
+    arrays = compute(*(found[name][variable].data for name, variable in lazy))
+    for (name, variable), array in zip(lazy, arrays, strict=True):
+        found[name] = found[name].assign({variable: found[name][variable].copy(data=array)})
+    return {name: data.compute() for name, data in found.items()}
+
+
+def _title(evidence: Evidence) -> str:
+    loc = evidence.form.loc
+    name = "forecast" if evidence.form.name is None else evidence.form.name
+    units = pretty_units(loc.attrs)
+    return wrapped(f"Calibration of {name_of(loc, name)}", 90) + (f" ({units})" if units else "")
+
+
+def _subtitle(evidence: Evidence) -> str:
+    form = evidence.form
+    cases = " and ".join(map(str, evidence.dims))
+    kind = {
+        "ensemble": "plain ensemble", "weighted": "weighted ensemble", "quantile": "quantiles",
+        "normal": "normal distributions", "censored": "censored normal distributions",
+    }[form.kind]  # fmt: skip
+    text = f"{kind}; cases along {cases}"
+    index = evidence.observations.indexes.get(evidence.time)
+    if index is not None and index.size:
+        first, last = shown_labels(index.to_numpy()[[0, -1]])
+        text += f", {first} to {last}"
+    places = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
+    places = {d: places[d] for d in form.dims if d not in evidence.dims}
+    if math.prod(places.values()) > 1:
+        text += "; locations: " + " × ".join(f"{n} {d}" for d, n in places.items())
+    return text
+
+
+def _draw(found: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
+    panels: list[Panel] = [("Probability integral transform", pit, found["pit"])]
+    if "ranks" in found:
+        panels.append(("Ranks", rank_histogram, found["ranks"]))
+    panels += [
+        ("Central intervals", coverage, found["coverage"]),
+        ("Spread and error", spread_skill, found["spread"]),
+        ("Quantiles", quantile_reliability, found["quantiles"]),
+    ]
+    if "events" in found:
+        panels.append(("Probabilities", reliability, found["events"]))
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1, rect=(0.01, 0.05, 0.98, 0.86))
+    figure = Figure(figsize=SIZE, layout=layout)
+    n_columns = math.ceil(len(panels) / 2)
+    alone = len(panels) % 2 == 0  # else the table takes the place that is left
+    grid = figure.add_gridspec(
+        2, n_columns + alone, width_ratios=[1] * n_columns + [TABLE_WIDTH] * alone
+    )
+    for i, (name, function, data) in enumerate(panels):
+        ax = function(data, ax=figure.add_subplot(grid[i // n_columns, i % n_columns]))
+        ax.set_aspect("auto")
+        ax.set_title(name, fontsize="medium", loc="left", weight="bold", pad=8)
+    summary = found["summary"]
+    assert isinstance(summary, Summary)
+    _draw_table(figure.add_subplot(grid[:, -1] if alone else grid[1, -1]), summary, 1 + alone)
+    figure.text(0.02, 0.975, title, fontsize="x-large", weight="bold", va="top")
+    figure.text(0.02, 0.93, subtitle, va="top", alpha=0.75)
+    figure.text(0.02, 0.015, FOOT, fontsize="x-small", va="bottom", alpha=0.75)
+    return figure
+
+
+def _draw_table(ax: Axes, summary: Summary, n_rows: int) -> None:
+    """The summary as text in columns, on Axes as high as ``n_rows`` panels."""
+    table = summary.as_table()
+    units = shown_units(summary["crps"].attrs)
+    rows = [_with_units_once(row, units) for row in table.rows]
+    lines = [list(table.head), *rows] if table.head else rows
+    widths = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
+    ends = np.cumsum(widths) / sum(widths)
+    ax.axis("off")
+    ax.set(xlim=(0, 1), ylim=(n_rows * (len(lines) + 2.4), -0.8))
+    for y, row in enumerate(lines):
+        is_head = bool(table.head) and y == 0
+        text: Style = {"fontsize": "small" if len(row) == 2 else "x-small", "va": "center"}
+        text |= {"color": ink(ax), "weight": "bold" if is_head else "normal"}
+        label = row[0].replace(f"({units})", f"({pretty_units({'units': units})})")
+        ax.text(0, y, label, **text)
+        for x, cell in zip(ends[1:], row[1:], strict=True):
+            ax.text(x, y, cell, ha="right", **text)
+        ax.axhline(y + 0.5, color=ink(ax), lw=0.6, alpha=0.7 if is_head else 0.15)
+    foot = wrapped(table.foot.replace("p < ", "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}"), 50)
+    ax.text(0, len(lines) - 0.1, foot, fontsize="x-small", color=ink(ax), va="top", alpha=0.75)
+    ax.set_title("Summary", fontsize="medium", loc="left", weight="bold", pad=8)
+
+
+def _with_units_once(row: Sequence[str], units: str) -> list[str]:
+    """A row whose label has the units of its values."""
+    if not units or not any(cell.endswith(f" {units}") for cell in row[1:]):
+        return list(row)
+    return [f"{row[0]} ({units})", *(cell.removesuffix(f" {units}") for cell in row[1:])]

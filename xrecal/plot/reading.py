@@ -1,0 +1,129 @@
+"""What figures are drawn of: variables in memory, one location or the range of many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.forms import Form, Labelled, read_forms
+from xrecal.units import check_units
+
+from .style import BAND
+
+Floats = npt.NDArray[np.float64]
+
+
+class Range(NamedTuple):
+    """Middle and ends of a range of locations; the ends are None for one location."""
+
+    middle: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+def in_memory(data: xr.Dataset, names: Sequence[str], *, figure: str, maker: str) -> xr.Dataset:
+    """Some variables of a Dataset, computed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no Dataset, or lacks one of them.
+    """
+    if not isinstance(data, xr.Dataset):
+        raise TypeError(f"{figure} draws the Dataset of {maker}, got {type(data).__name__}")
+    missing = [name for name in names if name not in data]
+    if missing:
+        raise ValueError(
+            f"{figure} draws the Dataset of {maker}, which has {missing[0]!r}; found "
+            f"{list(data.data_vars)}"
+        )
+    return data[list(names)].compute()
+
+
+def only_variable(data: Labelled, *, name: str) -> xr.DataArray:
+    """A DataArray, or the variable of a Dataset that has one."""
+    if isinstance(data, xr.DataArray):
+        return data
+    if not isinstance(data, xr.Dataset):
+        raise TypeError(f"{name} must be an xarray DataArray or Dataset, got {type(data).__name__}")
+    if len(data.data_vars) != 1:
+        raise ValueError(f"{name} has several variables, {list(data.data_vars)}; select one")
+    return next(iter(data.data_vars.values()))
+
+
+def only_form(forecast: Labelled, *, name: str) -> Form:
+    """The forecast of a DataArray or Dataset with one variable."""
+    forms = read_forms(forecast, name=name)
+    if len(forms) > 1:
+        raise ValueError(
+            f"a figure shows one variable, but {name} has {list(forms)}; select one, such as "
+            f"{name}[{next(iter(forms))!r}]"
+        )
+    return next(iter(forms.values()))
+
+
+def same_quantity(a: xr.DataArray, b: xr.DataArray, *, names: tuple[str, str]) -> None:
+    """Raise ValueError for two arrays in different units."""
+    check_units(names[0], a.attrs.get("units"), names[1], b.attrs.get("units"))
+
+
+def drop_single(array: xr.DataArray, keep: Sequence[Hashable] = ()) -> xr.DataArray:
+    """Without dimensions of length one."""
+    return array.squeeze([d for d, n in array.sizes.items() if n == 1 and d not in keep])
+
+
+def require_one(
+    array: xr.DataArray, keep: Sequence[Hashable], *, figure: str, remedy: str = ""
+) -> xr.DataArray:
+    """The array without dimensions of length one, other than ``keep``.
+
+    Raises
+    ------
+    ValueError
+        If there are several locations or cases; says how to select one.
+    """
+    single = drop_single(array, keep)
+    extra = [d for d in single.dims if d not in keep]
+    if extra:
+        n = math.prod(single.sizes[d] for d in extra)
+        choice = ", ".join(f"{d}=0" for d in extra)
+        along = " and ".join(map(repr, extra))
+        raise ValueError(
+            f"{figure} shows one location and case, but there are {n} along {along}; select one: "
+            f".isel({choice}) or .sel(...){remedy}"
+        )
+    return single
+
+
+def over_places(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
+    """Median (or mean) and central range over all dimensions but ``along``, whose order is kept.
+
+    Locations where a value is missing do not count for it.
+    """
+    whole = array.transpose(..., *along)
+    shape = tuple(whole.sizes[d] for d in along)
+    values = whole.to_numpy().astype(np.float64).reshape(-1, *shape)
+    if values.shape[0] == 1:
+        return Range(values[0])
+    return range_of(values, mean=mean)
+
+
+def range_of(values: Floats, *, mean: bool = False) -> Range:
+    """As :func:`over_places`, over the first axis."""
+    known = ~np.isnan(values).all(0)
+    filled = np.where(known, values, 0.0)
+    middle = np.nanmean(filled, 0) if mean else np.nanmedian(filled, 0)
+    low, high = np.nanquantile(filled, [(1 - BAND) / 2, (1 + BAND) / 2], axis=0)
+    return Range(*(np.where(known, part, np.nan) for part in (middle, low, high)))
+
+
+def corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Points of a line without those between equal ones, which do not change it."""
+    kept = np.ones(y.size, bool)
+    kept[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
+    return x[kept], y[kept]

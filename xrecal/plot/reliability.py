@@ -1,0 +1,210 @@
+"""Reliability diagrams of probabilities: what happens, given the probability that was issued."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from .bands import reliability_limits
+from .labels import pretty_units
+from .legends import legend
+from .reading import Floats, Range, corners, in_memory, range_of
+from .style import (
+    BAND,
+    GREY,
+    SQUARE,
+    Style,
+    dress,
+    ink,
+    is_first,
+    mark_curve,
+    next_colour,
+    note,
+    open_axes,
+    reference,
+    veil,
+)  # fmt: skip
+
+THRESHOLD = "threshold"
+
+GRID = np.linspace(0, 1, 101)
+"""Probabilities at which the curves of many locations are compared."""
+
+FEW_VALUES = 30
+"""Different probabilities up to which each is a point."""
+
+N_BARS = 20
+INSET = "xrecal-issued"
+
+
+def reliability(
+    reliability: xr.Dataset, *, ax: Axes | None = None, label: str | None = None
+) -> Axes:
+    """Reliability diagram: how often an event happens, given its probability.
+
+    Parameters
+    ----------
+    reliability : Dataset
+        From :func:`xrecal.diagnostics.reliability`: one threshold or several, one location or many.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given. A second call adds further curves.
+    label : str, optional
+        Of the curve in the legend, where there is one threshold.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is another Dataset, or there is no case.
+
+    Notes
+    -----
+    Curves are the isotonic regression of the Dataset [1]_: on the diagonal forecasts are reliable,
+    where the curve is flatter they are overconfident. The small bars are the distribution of the
+    issued probabilities. The band of a single curve holds that of a calibrated forecast, at each
+    probability with a chance of about 90 %: groups of independent cases with similar probabilities
+    have a binomial number of events, as for the consistency bars of [2]_, and there are as many
+    groups as make this the error of the regression. Of many locations the curve is the median, and
+    the area the range of 90 % of them.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams for probabilistic
+       classifiers. https://doi.org/10.1073/pnas.2016191118
+    .. [2] Bröcker & Smith (2007), Increasing the reliability of reliability diagrams.
+       https://doi.org/10.1175/WAF993.1
+    """
+    names = ["probability", "conditional_probability", "n_cases", "brier_score"]
+    parts = ["miscalibration", "discrimination", "uncertainty"]
+    data = in_memory(
+        reliability, names + parts, figure="reliability", maker="diagnostics.reliability"
+    )
+    ax = open_axes(ax, SQUARE)
+    first = is_first(ax)
+    curves = {name: _locations(one) for name, one in _by_threshold(data).items()}
+    if not any(curves.values()):
+        raise ValueError("no case has a probability and an observation; nothing to draw")
+    single = len(curves) == 1 and len(next(iter(curves.values()))) == 1
+    for name, places in curves.items():
+        colour = next_colour(ax)
+        if single and first:
+            _draw_band(ax, places[0][0])
+        line = _draw_curve(ax, places, colour, name or label)
+        mark_curve(line)
+        _draw_issued(ax, np.concatenate([issued for issued, _ in places]), colour)
+    if first:
+        reference(ax, (0, 1), (0, 1))
+    dress(ax, grid="both")
+    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal", ylabel="observed frequency")
+    ax.set_xlabel("issued probability" + _event(data))
+    legend(ax, loc="upper left")
+    if single and first and label is None:
+        _note_score(ax, data)
+    return ax
+
+
+def _by_threshold(data: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Results of each threshold under its name; one threshold has none."""
+    if THRESHOLD not in data.dims:
+        return {"": data}
+    units = pretty_units(data[THRESHOLD].attrs)
+    return {
+        f"> {float(value):g} {units}".rstrip(): data.sel({THRESHOLD: value})
+        for value in data[THRESHOLD]
+    }
+
+
+def _event(data: xr.Dataset) -> str:
+    if THRESHOLD not in data.coords or data[THRESHOLD].size > 1:
+        return ""
+    value = data[THRESHOLD]
+    return f" of more than {float(value):g} {pretty_units(value.attrs)}".rstrip()
+
+
+def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
+    """Issued and conditional probabilities of each location with cases, ascending."""
+    places = data["n_cases"].dims
+    stacked = []
+    for name in ("probability", "conditional_probability"):
+        array = data[name].transpose(*places, ...)
+        n_places = int(np.prod([array.sizes[d] for d in places], dtype=int))
+        stacked.append(array.to_numpy().astype(np.float64).reshape(n_places, -1))
+    found = []
+    for issued, conditional in zip(*stacked, strict=True):
+        known = ~np.isnan(conditional)
+        if known.any():
+            order = np.argsort(issued[known], kind="stable")
+            found.append((issued[known][order], conditional[known][order]))
+    return found
+
+
+def _draw_band(ax: Axes, issued: Floats) -> None:
+    at, (low, high) = reliability_limits(issued)
+    shade: Style = {"color": GREY, "alpha": veil(ax, 0.25), "label": f"calibrated ({BAND:.0%})"}
+    if at.size == 1:
+        ax.vlines(at, low, high, lw=8, zorder=1, **shade)
+    else:
+        ax.fill_between(at, low, high, lw=0, zorder=1, **shade)
+
+
+def _draw_curve(
+    ax: Axes, places: list[tuple[Floats, Floats]], colour: str, label: str | None
+) -> Any:
+    style: Style = {"color": colour, "lw": 1.6, "label": label, "zorder": 3}
+    if len(places) == 1:
+        issued, at = np.unique(places[0][0], return_index=True)
+        conditional = places[0][1][at]
+        if issued.size <= FEW_VALUES:
+            return ax.plot(issued, conditional, marker="o", ms=3.5, **style)[0]
+        return ax.plot(*corners(issued, conditional), **style)[0]
+    middle, low, high = _on_grid(places)
+    assert low is not None
+    assert high is not None
+    ax.fill_between(GRID, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
+    return ax.plot(GRID, middle, **style)[0]
+
+
+def _on_grid(places: list[tuple[Floats, Floats]]) -> Range:
+    """Range of the curves of many locations, where half of them or more have one."""
+    curves = []
+    for issued, conditional in places:
+        x, at = np.unique(issued, return_index=True)
+        curves.append(np.interp(GRID, x, conditional[at], left=np.nan, right=np.nan))
+    values = np.array(curves)
+    half = (~np.isnan(values)).mean(0) >= 0.5
+    return range_of(np.where(half, values, np.nan))
+
+
+def _draw_issued(ax: Axes, issued: Floats, colour: str) -> None:
+    """Distribution of the issued probabilities, in a corner below the diagonal."""
+    insets = [child for child in ax.child_axes if isinstance(child, Axes)]
+    inset = next((child for child in insets if child.get_label() == INSET), None)
+    if inset is None:
+        inset = ax.inset_axes((0.64, 0.05, 0.33, 0.13), label=INSET)
+        inset.patch.set_alpha(0)
+        inset.set(xlim=(0, 1), xticks=[], yticks=[])
+        inset.spines[["top", "left", "right"]].set_visible(False)
+        inset.spines["bottom"].set(color=ink(ax), alpha=0.6, linewidth=0.6)
+        inset.set_title("issued", fontsize="x-small", color=ink(ax), loc="right", pad=1)
+    counts, edges = np.histogram(issued, N_BARS, (0, 1))
+    shares = counts / counts.sum()
+    inset.fill_between(edges, np.append(shares, shares[-1]), step="post", color=colour, alpha=0.5)
+    inset.set_ylim(bottom=0)
+
+
+def _note_score(ax: Axes, data: xr.Dataset) -> None:
+    """The score and its parts."""
+    names = ("brier_score", "miscalibration", "discrimination", "uncertainty")
+    score, *parts = (float(data[name].squeeze()) for name in names)
+    lines = [f"Brier score {score:.3f}"]
+    lines += [
+        f"{sign} {part:.3f} {name}"
+        for sign, part, name in zip("=−+", parts, names[1:], strict=True)
+    ]
+    note(ax, "\n".join(lines), y=0.885)

@@ -1,0 +1,101 @@
+"""Spread and skill: whether forecasts are as uncertain as they are wrong."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.axes import Axes
+
+from .bands import error_limits
+from .labels import pretty_units, with_units
+from .legends import legend
+from .reading import in_memory, over_places
+from .style import (
+    BAND,
+    GREY,
+    SQUARE,
+    Style,
+    dress,
+    is_first,
+    mark_curve,
+    next_colour,
+    note,
+    open_axes,
+    reference,
+    veil,
+)  # fmt: skip
+
+BIN = "spread_bin"
+
+
+def spread_skill(
+    spread_skill: xr.Dataset, *, ax: Axes | None = None, label: str | None = None
+) -> Axes:
+    """Error of the forecast mean by spread.
+
+    Parameters
+    ----------
+    spread_skill : Dataset
+        From :func:`xrecal.diagnostics.spread_skill`, of one location or many.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given. A second call adds a second curve.
+    label : str, optional
+        Of the curve in the legend.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is another Dataset, or no location has a case.
+
+    Notes
+    -----
+    One point for each group of cases; above the diagonal forecasts are too confident. The band,
+    drawn where there is one location, holds a point of a calibrated forecast with a probability of
+    90 %, if errors are normal and independent, by the chi-square distribution of their squares. Of
+    many locations small points are the groups of each, and the line is the median over them.
+    """
+    names = ["spread_of_bin", "rmse_of_bin", "n_in_bin", "bias", "ratio"]
+    data = in_memory(spread_skill, names, figure="spread_skill", maker="diagnostics.spread_skill")
+    spread, error = data["spread_of_bin"], data["rmse_of_bin"]
+    if not (spread.notnull() & error.notnull()).any():
+        raise ValueError("no group of cases has a spread and an error; nothing to draw")
+    ax = open_axes(ax, SQUARE)
+    first, colour = is_first(ax), next_colour(ax)
+    several = data["bias"].size > 1
+    x, y = (over_places(array, (BIN,)).middle for array in (spread, error))
+    if several:
+        dots: Style = {"color": colour, "ms": 2.2, "mew": 0, "alpha": 0.35, "zorder": 2}
+        alike = error.transpose(*spread.dims)
+        ax.plot(spread.to_numpy().ravel(), alike.to_numpy().ravel(), "o", **dots)
+    elif first:
+        low, high = x * error_limits(data["n_in_bin"].squeeze().to_numpy())
+        shade: Style = {"color": GREY, "alpha": veil(ax, 0.25), "label": f"calibrated ({BAND:.0%})"}
+        if x.size == 1:
+            ax.vlines(x, low, high, lw=8, zorder=1, **shade)
+        else:
+            ax.fill_between(x, low, high, lw=0, zorder=1, **shade)
+    line: Style = {"color": colour, "ms": 5, "lw": 1.2, "label": label, "zorder": 3}
+    mark_curve(ax.plot(x, y, "o-", **line)[0])
+    top = 1.08 * float(max(spread.max(), error.max()))
+    top = top if first else max(top, ax.get_xlim()[1])
+    if first:
+        reference(ax, (0, 1e6 * top), (0, 1e6 * top))
+    dress(ax, grid="both")
+    attrs = spread.attrs
+    ax.set(xlim=(0, top), ylim=(0, top), aspect="equal")
+    ax.set(xlabel=with_units("spread", attrs), ylabel=with_units("error of the mean (RMSE)", attrs))
+    legend(ax)
+    if first and label is None:
+        _note_numbers(ax, data, several)
+    return ax
+
+
+def _note_numbers(ax: Axes, data: xr.Dataset, several: bool) -> None:
+    units = pretty_units(data["bias"].attrs)
+    bias, ratio = float(data["bias"].median()), float(data["ratio"].median())
+    of = f"medians of {int(data['bias'].notnull().sum())} locations:\n" if several else ""
+    signed = f"{bias:+.3g}".replace("-", "−")
+    note(ax, f"{of}spread / error {ratio:.2f}\nbias {signed} {units}".rstrip(), 0.97, 0.04)
