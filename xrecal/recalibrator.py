@@ -116,20 +116,17 @@ class Recalibrator(Products):
         """A new recalibrator whose state is in memory; all variables in one run of Dask."""
         from dask.base import compute
 
-        return self._with_states(compute(*self._states()))
+        return self._with_states(compute(*(fitted.state for fitted in self.variables.values())))
 
     def persist(self) -> Recalibrator:
         """A new recalibrator whose state is, or is being, computed in the workers' memory."""
         from dask.base import persist
 
-        return self._with_states(persist(*self._states()))
+        return self._with_states(persist(*(fitted.state for fitted in self.variables.values())))
 
     def load(self) -> Recalibrator:
         """As :meth:`compute`."""
         return self.compute()
-
-    def _states(self) -> list[xr.Dataset]:
-        return [fitted.state for fitted in self.variables.values()]
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Recalibrator:
         variables = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from .ckme import DEFAULT, fit_ckme
 from .covariates import Features
 from .embedding import Settings, calibration
 from .fitting import search_locations
-from .forms import Forecasts
+from .forms import Forecasts, Squared
 from .search import GRID
 
 RIDGES = 10.0**GRID
@@ -45,7 +46,7 @@ def ridge_losses(
     groups: IntArray | None = None,
     blocks: int = 5,
     step: IntArray | None = None,
-    squared: FloatArray | None = None,
+    squared: Sequence[Squared] | None = None,
 ) -> RidgeLosses:
     """Mean held-out loss of the embedding with each ridge of the search.
 

@@ -65,8 +65,7 @@ class LinearPool(Shown):
     over bootstrap samples. A belief in the raw forecast, worth 40 cases or less the worse it
     does, keeps them safe where cases are few. The result is a weighted ensemble like any other:
     one block of past observations for all methods that weigh them, one of past errors for each
-    kind of error, 200 equal-mass quantiles for each other method, with the coordinate
-    ``component``.
+    kind of error, 200 equal-mass quantiles for each other method, told by ``component``.
 
     Parameters
     ----------
