@@ -37,8 +37,9 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-docs: .venv/.dev ## HTML in docs/_build/html, warnings are errors
-	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+docs: .venv/.dev ## HTML in docs/_build/html: pages are run, warnings and dead links are errors
+	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 
 bench: .venv/.bench ## the performance budgets, costs and peers, into benchmarks/results/bench.csv
 	$(BIN)/python -m benchmarks.speed
@@ -63,4 +64,4 @@ evidence: .venv/.dev ## calibration of real forecasts before and after, into ben
 	$(BIN)/python -m benchmarks.evidence
 
 clean:
-	rm -rf .venv demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv demo build dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache

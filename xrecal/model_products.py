@@ -247,13 +247,13 @@ class Products:
         return pit(_model(self), forecast, observations, seed, covariates)
 
     def mean(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-        """Mean of the recalibrated forecasts, in the unit of the variable; as :meth:`quantile`."""
+        """Mean of the recalibrated forecasts, in the unit of the variable; as ``quantile``."""
         from .predict_products import mean
 
         return mean(_model(self), forecast, covariates)
 
     def std(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-        """Standard deviation of the recalibrated forecasts; as :meth:`quantile`."""
+        """Standard deviation of the recalibrated forecasts; as ``quantile``."""
         from .predict_products import std
 
         return std(_model(self), forecast, covariates)

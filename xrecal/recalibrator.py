@@ -125,7 +125,7 @@ class Recalibrator(Products):
         return self._with_states(persist(*(fitted.state for fitted in self.variables.values())))
 
     def load(self) -> Recalibrator:
-        """As :meth:`compute`."""
+        """As :meth:`xrecal.Recalibrator.compute`; the name that xarray has for it."""
         return self.compute()
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Recalibrator:

@@ -39,7 +39,7 @@ def save(
     overwrite: bool = False,
     zarr_format: Literal[2, 3] | None = None,
 ) -> None:
-    """Write a model to a file or store that :func:`open_recalibrator` opens.
+    """Write a model to a file or store that :func:`xrecal.open_recalibrator` opens.
 
     Parameters
     ----------
