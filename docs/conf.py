@@ -43,6 +43,7 @@ nb_execution_show_tb = True
 nb_execution_timeout = 180  # seconds a cell
 nb_merge_streams = True
 nb_output_stderr = "warn"
+nb_render_image_options = {"alt": "Figure drawn by the code above"}
 
 html_theme = "furo"
 html_title = "xrecal"

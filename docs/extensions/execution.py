@@ -31,12 +31,21 @@ def prepare(app: Sphinx, config: Config) -> None:
     config.nb_execution_cache_path = str(build / "executed" / hash_of_sources(docs))
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     os.environ["MATPLOTLIBRC"] = str(docs / "matplotlibrc")
-    os.environ["IPYTHONDIR"] = str(build / "ipython")  # without the settings of a user
+    os.environ["IPYTHONDIR"] = str(settings_of_kernels(build))
     if not FOLDER.is_dir():
         pages = [path for path in docs.rglob("*.md") if READS_DATA in path.read_text()]
         config.nb_execution_excludepatterns = [str(path.relative_to(docs)) for path in pages]
         app.tags.add("without_data")
         LOG.info(f"no {FOLDER}: pages without results are {config.nb_execution_excludepatterns}")
+
+
+def settings_of_kernels(build: Path) -> Path:
+    """A folder of settings in place of the user's: figures have twice as many pixels."""
+    profile = build / "ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    settings = "c = get_config()\nc.InlineBackend.figure_formats = {'retina'}\n"
+    (profile / "ipython_kernel_config.py").write_text(settings)
+    return profile.parent
 
 
 def hash_of_sources(docs: Path) -> str:
