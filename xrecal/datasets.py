@@ -1,4 +1,4 @@
-"""Synthetic forecasts and observations whose law is known, labelled and reproducible by a seed."""
+"""Synthetic forecasts and observations whose law is known, by a seed, and real ones to download."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from xrecal.tutorial import open_tutorial as open_tutorial
 from xrecal.typing import FloatArray, IntArray
 
 _DAYS_PER_TIME_UNIT = 5
