@@ -88,9 +88,9 @@ def skce_test(
 
     Examples
     --------
-    >>> errors = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    >>> errors = np.array([2.0, 1.0, 3.0, 1.0, 2.0, 2.0])
     >>> skce_test(np.outer(errors, errors), n_resamples=99)
-    1.0
+    0.01
     """
     h = check_matrix(matrix)
     n_resamples = whole_number("n_resamples", n_resamples, 1)

@@ -152,10 +152,9 @@ def fit_ckme_family(
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(size=(1, 40))
     >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
-    >>> settings = Settings(supports=("observations", "regression"))
-    >>> fitted, quantiles = fit_ckme_family(cases, truth, settings, n_quantiles=20)
+    >>> fitted, quantiles = fit_ckme_family(cases, truth, Settings(), n_quantiles=20)
     >>> len(fitted), quantiles.shape
-    (2, (1, 2, 2, 40, 20))
+    (1, (1, 2, 1, 40, 20))
     """
     _check(settings, blocks)
     known = calibration(cases, observations, features, days, groups, blocks, step, squared)
