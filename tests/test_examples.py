@@ -66,6 +66,18 @@ def test_fields(example, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "demo" / "fields.png").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("example", ["readme_figure"], indirect=True)
+def test_readme_figure(example, tmp_path, capsys):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    figure = example.main(tmp_path / "new" / "readme.png")
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert "raw ensemble: CRPS 0.680" in titles
+    assert "recalibrated: CRPS 0.591" in titles
+    assert (tmp_path / "new" / "readme.png").stat().st_size > 50_000
+
+
 @requires_data("innsbruck_gefs.nc")
 @pytest.mark.parametrize("example", ["joint_variables"], indirect=True)
 def test_joint_variables(example, capsys):

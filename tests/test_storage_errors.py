@@ -66,7 +66,9 @@ def test_what_fails_leaves_nothing(file, monkeypatch):
 
 def test_newer_layouts_are_refused(saved):
     change_attrs(saved, **{SCHEMA_ATTR: SCHEMA + 1, "source": "xrecal 9.0"})
-    with pytest.raises(ValueError, match=r"has the layout 2, written by xrecal 9.0, but this xrec"):
+    with pytest.raises(
+        ValueError, match=rf"has the layout {SCHEMA + 1}, written by xrecal 9.0, but"
+    ):
         xrecal.open_recalibrator(saved)
 
 

@@ -1,7 +1,7 @@
 """Probabilistic recalibration of ensemble forecasts for xarray.
 
->>> model = hindcast.recal.fit(observations)          # doctest: +SKIP
->>> calibrated = forecast.recal.apply(model)          # doctest: +SKIP
+>>> model = hindcast.recal.fit(observations)
+>>> calibrated = forecast.recal.apply(model)
 
 The way data flows, and the files that follow it:
 
@@ -16,6 +16,19 @@ product   quantiles, probabilities, categories, members                predict, 
 evidence  scores, tests of calibration, comparison of methods          diagnostics, compare
 figures   forecasts and evidence on matplotlib Axes                    plot
 ========  ===========================================================  =============================
+
+Examples
+--------
+Examples of labelled calls take their forecasts from a small synthetic hindcast:
+
+>>> import numpy as np
+>>> import xarray as xr
+>>> import xrecal
+>>> data = xrecal.datasets.lorenz96(n_inits=60, n_members=8, n_locations=4, lead_days=[5])
+>>> data = data.isel(lead=0, drop=True)
+>>> observations = data.observation
+>>> hindcast, forecast = data.forecast[:50], data.forecast[50:]
+>>> model = hindcast.recal.fit(observations)
 """
 
 from importlib import import_module
@@ -27,7 +40,7 @@ from . import datasets as datasets
 from . import diagnostics as diagnostics
 from .compare import compare
 from .diagnostics import skill
-from .ensembles import gaussian, weighted
+from .forecasts import gaussian, weighted
 from .methods import (
     CKME,
     EMOS,

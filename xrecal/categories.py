@@ -61,6 +61,11 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
     -----
     The sum over the edges of the Brier scores is
     :func:`~xrecal.diagnostics.ranked_probability_score`, which takes the same edges.
+
+    Examples
+    --------
+    >>> forecast.recal.categories([0.0, 5.0]).mean(["init", "location"]).round(2).values
+    array([0.32, 0.33, 0.35])
     """
     check_edges(edges)
     named = isinstance(forecast, xr.Dataset)

@@ -99,6 +99,12 @@ def compare(
     :func:`xrecal.arrays.diebold_mariano`. Locations are tested one by one, so some differ by
     chance. They depend on each other, so the table tests the mean over all locations of the
     score differences in each case, one number a case.
+
+    Examples
+    --------
+    >>> comparison = xrecal.compare(hindcast, observations, [xrecal.EMOS()], blocks=10)
+    >>> comparison.crps.mean("location").round(2).to_series().to_dict()
+    {'raw': 0.27, 'climatology': 2.97, 'EMOS': 0.23}
     """
     form = _only_form(hindcast, member_dim, "hindcast")
     observed = _only_variable(observations, "observations")

@@ -102,6 +102,12 @@ def cross_validate(
     (ridge, centres, bounds, half-life) is unknown to the cases predicted. As many fits a location
     as there are splits. By year or block energy distances are computed once for all of them, which
     changes rounding only; where only the past counts each split computes its own.
+
+    Examples
+    --------
+    >>> crps = hindcast.recal.cross_validate(observations, xrecal.EMOS(), by="block", output="crps")
+    >>> crps.sizes["init"], crps.mean().round(2).item()
+    (50, 0.23)
     """
     method = checked(method, condition_on, min_samples)
     score, size = _score(output, q)

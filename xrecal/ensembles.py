@@ -1,4 +1,4 @@
-"""Forecasts of every form: making them explicit, and their mean, spread and quantiles."""
+"""Forecasts of every form: their mean, spread and quantiles."""
 
 from __future__ import annotations
 
@@ -10,124 +10,11 @@ import xarray as xr
 
 from .attributes import describing, history_line, with_cell_method
 from .circles import on_circle
-from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms
-from .labels import require_equal_labels
 from .levels import level_coordinate, read_levels
 from .parallel import require_one_chunk, run_blockwise, work_on
 from .reductions import Reduction, mean_of, quantiles_of, std_of
 from .tasks import NEW_MEMBER, StatisticTask
-
-
-def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
-    """Mark an ensemble with weights as a forecast that xrecal understands.
-
-    Parameters
-    ----------
-    values : DataArray
-        Members, along a member dimension. Its name becomes NAME (``forecast`` if it has none).
-    weights : DataArray
-        Weights >= 0 along the same dimension; need not sum to one, except for tests of
-        auto-calibration, which refuse others.
-
-    Returns
-    -------
-    Dataset
-        ``NAME`` and ``NAME_weight``, linked by attributes.
-
-    Raises
-    ------
-    ValueError
-        If there is no member dimension, weights lack it, or labels differ.
-    """
-    (form,) = read_forms(values, name="values").values()
-    if form.member_dim not in weights.dims:
-        raise ValueError(
-            f"weights lack the member dimension {form.member_dim!r}; they have {list(weights.dims)}"
-        )
-    _require_same_labels({"values": values, "weights": weights})
-    name = "forecast" if values.name is None else values.name
-    return xr.Dataset(
-        {
-            name: values.assign_attrs(ancillary_variables=f"{name}_weight"),
-            f"{name}_weight": weights.assign_attrs(role="member_weight"),
-        }
-    )
-
-
-def gaussian(
-    loc: xr.DataArray,
-    scale: xr.DataArray,
-    weights: xr.DataArray | None = None,
-    lower: xr.DataArray | float | None = None,
-    upper: xr.DataArray | float | None = None,
-) -> xr.Dataset:
-    """Normal distributions, mixtures of them, or censored ones as a forecast.
-
-    Parameters
-    ----------
-    loc : DataArray
-        Means, over ``component`` for a mixture. Its name, without a final ``_loc``, becomes NAME.
-    scale : DataArray
-        Standard deviations >= 0, in the same unit.
-    weights : DataArray, optional
-        Weights >= 0 of the components, over ``component``; equal if not given.
-    lower, upper : DataArray or float, optional
-        Bounds of the variable, in the unit of ``loc``: all that a distribution has beyond one lies
-        on it, such as no rain. Without ``component``, and not for mixtures.
-
-    Returns
-    -------
-    Dataset
-        ``NAME_loc``, ``NAME_scale`` and, if given, ``NAME_weight``, ``NAME_lower``, ``NAME_upper``.
-
-    Raises
-    ------
-    ValueError
-        If weights have no dimension ``component``, bounds have one or go with a mixture, or labels
-        or units differ.
-    """
-    if weights is not None and "component" not in weights.dims:
-        raise ValueError(
-            f"weights need the dimension 'component'; they have {list(weights.dims)}. "
-            "Rename the dimension that counts the components"
-        )
-    name = "forecast" if loc.name is None else str(loc.name).removesuffix("_loc")
-    parts = {f"{name}_loc": loc, f"{name}_scale": scale}
-    if weights is not None:
-        parts[f"{name}_weight"] = weights
-    for end, bound in (("lower", lower), ("upper", upper)):
-        if bound is not None:
-            parts[f"{name}_{end}"] = _bound(bound, end, loc)
-    _require_same_labels(parts)
-    dataset = xr.Dataset(parts)
-    if lower is not None or upper is not None:
-        read_forms(dataset, name="forecast")  # refuses mixtures and other units
-    return dataset
-
-
-def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataArray:
-    """A bound as a DataArray, checked to be one for all of each distribution."""
-    if not isinstance(bound, xr.DataArray):
-        if np.ndim(bound):
-            raise TypeError(f"{end} must be a number or a DataArray, got {type(bound).__name__}")
-        units = {key: value for key, value in loc.attrs.items() if key == "units"}
-        return xr.DataArray(np.asarray(bound, loc.dtype), attrs=units)
-    taken = [d for d in bound.dims if d in ("component", *MEMBER.names, *LEVEL.names)]
-    if taken:
-        raise ValueError(
-            f"{end} has the dimension {taken[0]!r}, but all of a distribution has one bound; "
-            "select one"
-        )
-    return bound
-
-
-def _require_same_labels(parts: dict[str, xr.DataArray]) -> None:
-    """Raise ValueError where labels differ, which a Dataset would fill up with NaN."""
-    (first, a), *others = parts.items()
-    for name, b in others:
-        for dim in set(a.dims) & set(b.dims):
-            require_equal_labels(a, b, dim, names=(first, name))
 
 
 def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
@@ -144,6 +31,11 @@ def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     -------
     DataArray or Dataset
         As the forecast, without the members; lazy if it is.
+
+    Examples
+    --------
+    >>> forecast.recal.mean().isel(init=0).round(1).values
+    array([ 8.1, -2.7,  4.1,  9.1])
     """
     return _moment(forecast, mean_of, "mean", "mean", member_dim)
 
@@ -152,6 +44,11 @@ def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     """Standard deviation of each forecast distribution (not corrected for ensemble size).
 
     Parameters and result as for :func:`mean`.
+
+    Examples
+    --------
+    >>> forecast.recal.std().isel(init=0).round(1).values
+    array([0.2, 0.1, 0. , 0.2])
     """
     return _moment(forecast, std_of, "standard_deviation", "standard deviation", member_dim)
 
@@ -184,6 +81,11 @@ def quantile(
     ------
     ValueError
         If a level is outside [0, 1] or given twice.
+
+    Examples
+    --------
+    >>> forecast.recal.quantile([0.1, 0.5, 0.9]).mean(["init", "location"]).round(1).values
+    array([3.7, 3.9, 4.1])
     """
     levels = read_levels(q)
     reduction = partial(quantiles_of, levels=levels)

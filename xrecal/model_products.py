@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -12,116 +11,75 @@ from .forms import Labelled
 
 if TYPE_CHECKING:
     from .coherence import Coherence
-    from .pairing import Observations
     from .plans import Plan
     from .recalibrator import Recalibrator
     from .templates import Template
-    from .thresholds import Threshold
 
 
 class Products:
-    """Part of a recalibrator: what it makes of forecasts besides weights, quantiles and scores."""
+    """Part of a recalibrator: values of the variable that it makes of forecasts."""
 
-    def exceedance(
-        self, forecast: Labelled, threshold: Threshold, *, covariates: Given = None
-    ) -> Labelled:
-        """``P(Y > threshold)``, strictly, of the recalibrated forecasts, chunk by chunk.
+    def mean(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
+        """Mean of the recalibrated forecasts, in the unit of the variable; as ``quantile``.
 
-        Parameters
-        ----------
-        forecast, covariates
-            As for :meth:`apply`.
-        threshold : float, sequence of float or DataArray
-            In the unit of the variable; as for :func:`xrecal.products.exceedance`, which tells
-            how thresholds may differ by location, date or part of the year.
-
-        Returns
-        -------
-        DataArray or Dataset
-            Probabilities in [0, 1], with ``threshold`` or the new dimension of a DataArray in
-            place of the members; without for a single number.
-
-        Raises
-        ------
-        ValueError
-            If dimensions, labels or units of the threshold do not fit, or as for :meth:`apply`.
+        Examples
+        --------
+        >>> model.mean(forecast).isel(init=0).round(1).values
+        array([ 8.2, -2.3,  4. ,  8.7])
         """
-        from .predict_products import exceedance
+        from .predict_products import mean
 
-        return exceedance(_model(self), forecast, threshold, covariates)
+        return mean(cast("Recalibrator", self), forecast, covariates)
 
-    def cdf(
-        self, forecast: Labelled, threshold: Threshold, *, covariates: Given = None
-    ) -> Labelled:
-        """``P(Y <= threshold)`` of the recalibrated forecasts, chunk by chunk.
+    def std(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
+        """Standard deviation of the recalibrated forecasts; as ``quantile``.
 
-        Parameters
-        ----------
-        forecast, threshold, covariates
-            As for :meth:`exceedance`.
-
-        Returns
-        -------
-        DataArray or Dataset
-            Probabilities in [0, 1], one minus :meth:`exceedance`, not decreasing in the threshold.
-
-        Raises
-        ------
-        ValueError
-            As for :meth:`exceedance`.
+        Examples
+        --------
+        >>> model.std(forecast).isel(init=0).round(1).values
+        array([1.6, 1. , 0.8, 2.3])
         """
-        from .predict_products import cdf
+        from .predict_products import std
 
-        return cdf(_model(self), forecast, threshold, covariates)
+        return std(cast("Recalibrator", self), forecast, covariates)
 
-    def categories(
+    def quantile(
         self,
         forecast: Labelled,
-        q: float | Sequence[float] | np.ndarray = (1 / 3, 2 / 3),
+        q: float | list[float] | np.ndarray,
         *,
-        window: float | None = None,
         covariates: Given = None,
     ) -> Labelled:
-        """Probabilities of categories of the calibration climatology, chunk by chunk.
+        """Quantiles of the recalibrated forecasts, computed chunk by chunk.
 
         Parameters
         ----------
         forecast : DataArray or Dataset
             As for :meth:`apply`.
         q : float or sequence of float
-            Levels between the categories, increasing, ends excluded; terciles if not given.
-        window : float, optional
-            Width in days of the part of the year around each forecast's date whose observations
-            make up the climatology; all cases do if not given. Needed where cases are of several
-            seasons, not with one start date a year.
+            Levels in [0, 1], each once, in any order.
         covariates
             As for :meth:`apply`.
 
         Returns
         -------
         DataArray or Dataset
-            Probabilities >= 0 that sum to one, with ``category`` in place of the members: of
-            below_normal, normal and above_normal for terciles. Coordinates ``lower_edge`` and
-            ``upper_edge`` (NAME_lower_edge, ... in a Dataset): a value y is in the category if
-            ``lower_edge < y <= upper_edge``. NaN where the forecast or the fit is missing, or no
-            case lies within the window.
+            As the forecast, with dimension ``quantile`` in place of the members; without one
+            for a single number. A quantile is the smallest value whose CDF reaches q.
 
         Raises
         ------
         ValueError
-            If levels are no such, the window needs dates that are not known, or as for
-            :meth:`apply`.
+            If a level is outside [0, 1] or given twice, or as for :meth:`apply`.
 
-        Notes
-        -----
-        Edges are quantiles of the observations that the fit has used, at each location: the
-        smallest observation with a share of at least q at or below it. All count equally, whatever
-        the method's half-life; those of a pooled fit are of the pooled cases. Where many
-        observations are equal (no rain) edges may be too, with probability 0 between them.
+        Examples
+        --------
+        >>> model.quantile(forecast, [0.1, 0.5, 0.9]).mean(["init", "location"]).round(1).values
+        array([3.2, 3.9, 4.7])
         """
-        from .predict_categories import categories
+        from .predict import quantile
 
-        return categories(_model(self), forecast, q, window, covariates)
+        return quantile(cast("Recalibrator", self), forecast, q, covariates)
 
     def members(
         self,
@@ -199,64 +157,23 @@ class Products:
            simulation models using ensemble copula coupling. https://doi.org/10.1214/13-STS443
         .. [2] Clark et al. (2004), The Schaake shuffle.
            https://doi.org/10.1175/1525-7541(2004)005<0243:TSSAMF>2.0.CO;2
+
+        Examples
+        --------
+        >>> model.members(forecast, 20).sizes["member"]
+        20
+        >>> model.members(forecast, coherence="ecc").sizes["member"]
+        8
         """
         if coherence is not None:
             from .coherence import coherent_members
 
             return coherent_members(
-                _model(self), forecast, n, coherence, template, seed, covariates
+                cast("Recalibrator", self), forecast, n, coherence, template, seed, covariates
             )
         from .predict_products import members
 
-        return members(_model(self), forecast, n, template, seed, covariates)
-
-    def pit(
-        self,
-        forecast: Labelled,
-        observations: Observations,
-        *,
-        seed: int = 0,
-        covariates: Given = None,
-    ) -> Labelled:
-        """Probability integral transform of observations in the recalibrated forecasts.
-
-        Parameters
-        ----------
-        forecast : DataArray or Dataset
-            As for :meth:`apply`.
-        observations : DataArray, Dataset or dict
-            What verified, matched by label.
-        seed : int
-            Of the random numbers that place an observation within a jump of the CDF.
-        covariates
-            As for :meth:`apply`.
-
-        Returns
-        -------
-        DataArray or Dataset
-            In [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. As the
-            forecast, without the members, computed chunk by chunk.
-
-        Raises
-        ------
-        ValueError
-            As for :meth:`apply`, or if observations do not pair.
-        """
-        from .predict_scores import pit
-
-        return pit(_model(self), forecast, observations, seed, covariates)
-
-    def mean(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-        """Mean of the recalibrated forecasts, in the unit of the variable; as ``quantile``."""
-        from .predict_products import mean
-
-        return mean(_model(self), forecast, covariates)
-
-    def std(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-        """Standard deviation of the recalibrated forecasts; as ``quantile``."""
-        from .predict_products import std
-
-        return std(_model(self), forecast, covariates)
+        return members(cast("Recalibrator", self), forecast, n, template, seed, covariates)
 
     def plan(
         self,
@@ -289,12 +206,12 @@ class Products:
         ------
         ValueError
             As for :meth:`apply`.
+
+        Examples
+        --------
+        >>> model.plan(forecast, probe=False).fits
+        True
         """
         from .planning import plan_forecast
 
-        return plan_forecast(_model(self), forecast, values, covariates, probe)
-
-
-def _model(self: Products) -> Recalibrator:
-    """The recalibrator that this is part of."""
-    return cast("Recalibrator", self)
+        return plan_forecast(cast("Recalibrator", self), forecast, values, covariates, probe)

@@ -69,6 +69,12 @@ def plan(
     Never reads or computes values. Bytes of input and output are exact for the largest chunk; the
     workspace is stated for the exact solver, for one task at a time in each thread. Dask holds a
     few chunks of input besides. Times are rough: what a method chooses decides them too.
+
+    Examples
+    --------
+    >>> plan = xrecal.plan(hindcast, observations, probe=False)
+    >>> plan.tasks, plan.fits
+    (1, True)
     """
     method = checked(method, condition_on, min_samples)
     if observations is None:

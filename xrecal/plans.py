@@ -80,6 +80,16 @@ class Plan:
         Memory in bytes that one task may use, and tasks that run at a time.
     notes : tuple of str
         What is worth knowing.
+
+    Examples
+    --------
+    >>> plan = xrecal.plan(hindcast, probe=False)
+    >>> plan.tasks, plan.fits, plan.seconds
+    (1, True, None)
+    >>> plan.largest.variable, plan.largest.chunks["location"]
+    ('forecast', 1)
+    >>> plan.task_bytes < 2**30
+    True
     """
 
     variables: tuple[TaskPlan, ...]
@@ -120,7 +130,13 @@ class Plan:
         return total
 
     def to_dataset(self) -> xr.Dataset:
-        """The numbers over ``variable``."""
+        """The numbers over ``variable``.
+
+        Examples
+        --------
+        >>> xrecal.plan(hindcast, probe=False).to_dataset()["cases"].values
+        array([50])
+        """
         rows = [asdict(part) for part in self.variables]
         labels = [str(row.pop("variable")) for row in rows]
         for row in rows:
@@ -139,7 +155,13 @@ class Plan:
         return found
 
     def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
-        """The plan as text; ``typed`` says how chunks are typed where not in Python."""
+        """The plan as text; ``typed`` says how chunks are typed where not in Python.
+
+        Examples
+        --------
+        >>> print(xrecal.plan(hindcast, probe=False).table().splitlines()[2])
+          each location  50 cases of 8 members
+        """
         lines = [f"<xrecal plan: {self.variables[0].work}>"]
         for part in self.variables:
             lines += _lines(part, (typed or _in_python)(part, part.chunks))
@@ -191,6 +213,10 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
     ------
     MemoryPlanError
         A ValueError that says which chunks to type.
+
+    Examples
+    --------
+    >>> xrecal.check_plan(xrecal.plan(hindcast, probe=False))
     """
     short = None if force else find_shortage(plan, limit)
     if short is None:

@@ -54,6 +54,11 @@ def exceedance(
     Notes
     -----
     Thresholds are compared in the floating type of the variable: no float32 member 0.1 exceeds 0.1.
+
+    Examples
+    --------
+    >>> forecast.recal.exceedance([0.0, 5.0]).mean(["init", "location"]).round(2).values
+    array([0.68, 0.35])
     """
     return _of_events(forecast, threshold, member_dim, EXCEEDANCE)
 
@@ -78,6 +83,11 @@ def cdf(
     ------
     ValueError, TypeError
         As for :func:`exceedance`.
+
+    Examples
+    --------
+    >>> forecast.recal.cdf([0.0, 5.0]).mean(["init", "location"]).round(2).values
+    array([0.32, 0.65])
     """
     return _of_events(forecast, threshold, member_dim, CDF)
 
@@ -152,6 +162,11 @@ def members(
     are equal, each as often as its weight says (n / m times where that is whole). Each
     location and case has them in an order of its own, drawn by its position: rank k here says
     nothing of rank k elsewhere, so fields of one member are not coherent in space or time.
+
+    Examples
+    --------
+    >>> forecast.recal.apply(model).recal.members(20).sizes["member"]
+    20
     """
     check_count(n, seed)
 

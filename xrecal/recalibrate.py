@@ -107,6 +107,15 @@ def fit(
     Every dimension other than those two is a location, with a fit of its own unless pooled. Inputs
     are never changed. Pooled cases of one date are held out together, and gaps count dates. With
     windows the fitted state holds the cases of each location once for every neighbour.
+
+    Examples
+    --------
+    >>> model = hindcast.recal.fit(observations)
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.38
+    >>> model = hindcast.recal.fit(observations, xrecal.EMOS(), pool="location")
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.33
     """
     method = checked(method, condition_on, min_samples)
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")

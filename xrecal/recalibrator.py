@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import xarray as xr
 
 from . import report
@@ -16,7 +15,9 @@ from .dims import CaseAxis
 from .forms import Kind, Labelled
 from .leads import MatchedLeads
 from .methods import Method
+from .model_probabilities import Probabilities
 from .model_products import Products
+from .model_scores import ModelScores
 from .pairing import Observations
 from .typing import Places
 
@@ -64,7 +65,7 @@ class FittedVariable:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recalibrator(Products):
+class Recalibrator(Products, Probabilities, ModelScores):
     """A fitted method, for one variable or several. Made by ``hindcast.recal.fit``.
 
     Attributes
@@ -73,6 +74,13 @@ class Recalibrator(Products):
         The settings.
     variables : mapping
         Fitted variables by name.
+
+    Examples
+    --------
+    >>> model.is_computed, model.state["ridge"].dims
+    (True, ('location',))
+    >>> model["forecast"].method == model.method
+    True
     """
 
     method: Method
@@ -113,13 +121,25 @@ class Recalibrator(Products):
         return not any(fitted.state.chunks for fitted in self.variables.values())
 
     def compute(self) -> Recalibrator:
-        """A new recalibrator whose state is in memory; all variables in one run of Dask."""
+        """A new recalibrator whose state is in memory; all variables in one run of Dask.
+
+        Examples
+        --------
+        >>> hindcast.chunk(location=1).recal.fit(observations).compute().is_computed
+        True
+        """
         from dask.base import compute
 
         return self._with_states(compute(*(fitted.state for fitted in self.variables.values())))
 
     def persist(self) -> Recalibrator:
-        """A new recalibrator whose state is, or is being, computed in the workers' memory."""
+        """A new recalibrator whose state is, or is being, computed in the workers' memory.
+
+        Examples
+        --------
+        >>> hindcast.chunk(location=1).recal.fit(observations).persist().state["ridge"].shape
+        (4,)
+        """
         from dask.base import persist
 
         return self._with_states(persist(*(fitted.state for fitted in self.variables.values())))
@@ -140,6 +160,11 @@ class Recalibrator(Products):
 
         Settings are JSON in attributes. Several variables have their name, and a dot, before the
         names of their arrays and dimensions.
+
+        Examples
+        --------
+        >>> "ridge" in model.to_dataset()
+        True
         """
         from .stored import to_dataset
 
@@ -188,6 +213,14 @@ class Recalibrator(Products):
             If dimensions, labels or units differ from the hindcast's, or a lead has no fit.
         TypeError
             If the forecast is of another type.
+
+        Examples
+        --------
+        >>> calibrated = forecast.recal.apply(model)
+        >>> calibrated["forecast_weight"].dims
+        ('init', 'member', 'location')
+        >>> calibrated.recal.mean()["forecast"].isel(init=0).round(1).values
+        array([ 8.2, -2.3,  4. ,  8.7])
         """
         from .predict_distributions import apply
 
@@ -224,75 +257,13 @@ class Recalibrator(Products):
         ValueError
             If the method keeps no cases (EMOS) or the model is pooled, labels are in it already,
             or kind, units, dimensions or labels differ.
+
+        Examples
+        --------
+        >>> model = hindcast[:40].recal.fit(observations)
+        >>> model.update(hindcast[40:], observations).state.sizes["calibration"]
+        50
         """
         from .update import update
 
         return update(self, hindcast, observations, covariates)
-
-    def quantile(
-        self,
-        forecast: Labelled,
-        q: float | list[float] | np.ndarray,
-        *,
-        covariates: Given = None,
-    ) -> Labelled:
-        """Quantiles of the recalibrated forecasts, computed chunk by chunk.
-
-        Parameters
-        ----------
-        forecast : DataArray or Dataset
-            As for :meth:`apply`.
-        q : float or sequence of float
-            Levels in [0, 1], each once, in any order.
-        covariates
-            As for :meth:`apply`.
-
-        Returns
-        -------
-        DataArray or Dataset
-            As the forecast, with dimension ``quantile`` in place of the members; without one
-            for a single number. A quantile is the smallest value whose CDF reaches q.
-
-        Raises
-        ------
-        ValueError
-            If a level is outside [0, 1] or given twice, or as for :meth:`apply`.
-        """
-        from .predict import quantile
-
-        return quantile(self, forecast, q, covariates)
-
-    def crps(
-        self,
-        forecast: Labelled,
-        observations: Observations,
-        dim: Hashable | list[Hashable] | None = None,
-        *,
-        covariates: Given = None,
-    ) -> Labelled:
-        """CRPS of the recalibrated forecasts, computed chunk by chunk.
-
-        Parameters
-        ----------
-        forecast : DataArray or Dataset
-            As for :meth:`apply`.
-        observations : DataArray, Dataset or dict
-            What verified, matched by label.
-        dim : hashable or list, optional
-            Dimensions to average over; missing scores are left out.
-        covariates
-            As for :meth:`apply`.
-
-        Returns
-        -------
-        DataArray or Dataset
-            As the forecast, in the unit of the variable.
-
-        Raises
-        ------
-        ValueError
-            As for :meth:`apply`, or if observations do not pair.
-        """
-        from .predict_scores import crps
-
-        return crps(self, forecast, observations, dim, covariates)

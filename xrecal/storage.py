@@ -66,6 +66,14 @@ def save(
     Notes
     -----
     It is written beside the path and moved there at the end, so what stands there is complete.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.nc")
+    ...     xrecal.open_recalibrator(f"{folder}/model.nc").method == model.method
+    True
     """
     target = local_path(path, name="path")
     kind = format_to_write(target)
@@ -160,6 +168,15 @@ def open_recalibrator(
     ValueError
         If it holds no model, an unfinished or damaged one, or one of a newer version of xrecal; or
         if ``chunks`` names another dimension than locations.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.nc")
+    ...     model = xrecal.open_recalibrator(f"{folder}/model.nc").load()
+    >>> model.is_computed
+    True
     """
     source = local_path(path, name="path")
     what = str(source)

@@ -379,7 +379,7 @@ def test_errors(rng):
     cases, settings = Forecasts(x), Settings()
     for name, choices in {
         "kernel": "'gaussian', 'laplace'",
-        "loss": "'crps', 'laplace'",
+        "loss": "'crps', 'laplace', 'energy'",
         "projection": "'euclidean', 'energy'",
     }.items():
         with pytest.raises(ValueError, match=f"{name} must be one of {choices}, got 'x'"):

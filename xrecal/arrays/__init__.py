@@ -30,7 +30,7 @@ pool               held-out forecasts of several methods -> weights of their mix
 weighted           probabilities + members -> statistics of a weighted ensemble
 categories         probabilities of exceeding edges -> of the categories between them
 draws              random numbers that depend on seed, location and case alone
-members            equally likely members in a random order
+members            equally likely members, in order or a random one
 reordering         ... in the order of a template, so that places belong together
 systematic         draws of items from weights that are whole numbers
 scores             forecasts + observations -> CRPS, also fair or between thresholds
@@ -101,7 +101,7 @@ _HOME = {
     "Settings": "embedding",
     "project_energy": "simplex",
     "project_simplex": "simplex",
-    "equal_members": "weighted",
+    "equal_members": "members",
     "shuffled_members": "members",
     "reordered_members": "reordering",
     "systematic_draws": "systematic",

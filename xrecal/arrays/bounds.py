@@ -35,6 +35,13 @@ def find_bounds(
         In the unit of the observations, -inf and inf without a bound.
     violated : array of bool, shape (L,)
         Whether observations lie beyond given bounds, which are then left out.
+
+    Examples
+    --------
+    >>> rain = np.append(np.zeros(10), np.linspace(0.5, 9.0, 30))[np.newaxis]
+    >>> lower, upper, violated = find_bounds(rain)
+    >>> lower, upper
+    (array([0.]), array([inf]))
     """
     n_locations = observations.shape[0]
     lower, upper = np.full(n_locations, -np.inf), np.full(n_locations, np.inf)

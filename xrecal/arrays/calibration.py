@@ -97,6 +97,15 @@ def skce_locations(
     -----
     O(n² m + B n²) time and a few arrays (n, n) for a location; O(n b m) with "block". Each
     location is tested by itself; many tests find some errors by chance.
+
+    Examples
+    --------
+    >>> from xrecal.arrays import Forecasts
+    >>> rng = np.random.default_rng(0)
+    >>> members = Forecasts(rng.normal(size=(1, 50, 9)))
+    >>> skce, p_value, status = skce_locations(members, rng.normal(3.0, 1.0, (1, 50)), test="wild")
+    >>> p_value.round(3), status
+    (array([0.001]), array([0]))
     """
     by_case = one_row_each(forecasts)
     shape = by_case.check("forecasts", 3)

@@ -85,6 +85,12 @@ def skce_test(
        https://doi.org/10.1006/jmva.1994.1069
     .. [3] Leucht & Neumann (2013), Dependent wild bootstrap for degenerate U- and V-statistics.
        https://doi.org/10.1016/j.jmva.2013.03.003
+
+    Examples
+    --------
+    >>> errors = np.array([2.0, 1.0, 3.0, 1.0, 2.0, 2.0])
+    >>> skce_test(np.outer(errors, errors), n_resamples=99)
+    0.01
     """
     h = check_matrix(matrix)
     n_resamples = whole_number("n_resamples", n_resamples, 1)
@@ -176,6 +182,11 @@ def block_p_value(estimates: FloatArray) -> float:
     ----------
     .. [1] Zaremba, Gretton & Blaschko (2013), B-tests: low variance kernel two-sample tests.
        https://papers.nips.cc/paper/5081
+
+    Examples
+    --------
+    >>> round(block_p_value(np.array([0.1, -0.1, 0.2, -0.2])), 2)
+    0.5
     """
     found = np.asarray(estimates, dtype=np.float64)
     if found.ndim != 1:

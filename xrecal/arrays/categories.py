@@ -23,6 +23,11 @@ def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatAr
         From the lowest category to the highest, >= 0, summing to one up to rounding; 0 between
         equal edges. NaN in all of them where a probability or an edge is missing or edges
         decrease.
+
+    Examples
+    --------
+    >>> category_probabilities(np.array([0.75, 0.25]), np.array([1.0, 2.0]))
+    array([0.25, 0.5 , 0.25])
     """
     above, edges = np.asarray(exceedance, np.float64), np.asarray(edges)
     all_, none = np.ones((*above.shape[:-1], 1)), np.zeros((*above.shape[:-1], 1))

@@ -54,6 +54,11 @@ def censored_normal_crps(
     -----
     Jordan, Krüger and Lerch (2019), doi:10.18637/jss.v090.i12; without bounds Gneiting et al.
     (2005), doi:10.1175/MWR2904.1.
+
+    Examples
+    --------
+    >>> censored_normal_crps([0.0, 2.0], 0.0, 1.0, 0.0, np.inf).round(2)
+    array([0.12, 1.34])
     """
     mu, sigma, below, above, y = _broadcast(loc, scale, lower, upper, observations)
     y = np.where(np.isinf(y), np.nan, y)
@@ -94,6 +99,12 @@ def censored_normal_mean_std(
     -----
     From the partial moments of the normal distribution; censored regression: Messner, Mayr and
     Zeileis (2016), doi:10.32614/RJ-2016-012.
+
+    Examples
+    --------
+    >>> mean, std = censored_normal_mean_std(0.0, 1.0, [-np.inf, 0.0], np.inf)
+    >>> mean.round(2), std.round(2)
+    (array([0. , 0.4]), array([1.  , 0.58]))
     """
     mu, sigma, below, above = _broadcast(loc, scale, lower, upper)
     alpha, omega = _standardised(below, mu, sigma), _standardised(above, mu, sigma)
@@ -141,6 +152,11 @@ def censored_normal_quantile(
     -----
     Censoring moves no quantile within the bounds: Messner, Mayr and Zeileis (2016),
     doi:10.32614/RJ-2016-012.
+
+    Examples
+    --------
+    >>> censored_normal_quantile([0.25, 0.5, 0.9], 0.0, 1.0, 0.0, np.inf).round(2)
+    array([0.  , 0.  , 1.28])
     """
     levels = np.asarray(q, np.float64)
     if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
@@ -180,6 +196,11 @@ def censored_normal_exceedance(
     ------
     ValueError
         For shapes that do not match, a negative scale, or bounds that leave no values.
+
+    Examples
+    --------
+    >>> censored_normal_exceedance([-1.0, 0.0, 1.0], 0.0, 1.0, 0.0, np.inf).round(2)
+    array([1.  , 0.5 , 0.16])
     """
     mu, sigma, below, above = (a[..., np.newaxis] for a in _broadcast(loc, scale, lower, upper))
     given = np.asarray(thresholds, np.float64)

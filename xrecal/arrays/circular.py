@@ -43,6 +43,12 @@ def on_circle(values: FloatArray, period: float) -> FloatArray:
     ------
     ValueError
         If the period is not a positive number.
+
+    Examples
+    --------
+    >>> on_circle(np.array([0.0, 90.0]), 360.0).round(1)
+    array([[57.3,  0. ],
+           [ 0. , 57.3]])
     """
     radius = _checked_period(period) / math.tau
     with np.errstate(invalid="ignore"):  # infinite values
@@ -97,6 +103,11 @@ def circular_crps(
     .. [1] Grimit, Gneiting, Berrocal & Johnson (2006), The continuous ranked probability score for
        circular variables and its application to mesoscale forecast ensemble verification.
        https://doi.org/10.1256/qj.05.235
+
+    Examples
+    --------
+    >>> float(circular_crps(np.array(359.0), np.array([1.0]), period=360.0))
+    2.0
     """
     turn = _checked_period(period)
     y, x = np.asarray(observations, np.float64), np.asarray(members)
@@ -138,6 +149,11 @@ def circular_mean(
     ------
     ValueError
         If the period is not a positive number or shapes do not fit.
+
+    Examples
+    --------
+    >>> circular_mean(np.array([[340.0, 40.0]]), period=360.0).round(6)
+    array([10.])
     """
     return _directions(members, weights, period)[0]
 
@@ -158,6 +174,11 @@ def circular_std(
     References
     ----------
     .. [1] Mardia & Jupp (2000), Directional statistics. https://doi.org/10.1002/9780470316979
+
+    Examples
+    --------
+    >>> circular_std(np.array([[340.0, 40.0], [10.0, 10.0]]), period=360.0).round(1)
+    array([30.7,  0. ])
     """
     return _directions(members, weights, period)[1]
 
@@ -192,6 +213,12 @@ def circular_members(
     Notes
     -----
     O(m log m) a forecast, O(m) where forecasts share members.
+
+    Examples
+    --------
+    >>> members = np.array([350.0, 0.0, 10.0, 20.0])
+    >>> circular_members(members, None, 2, period=360.0)
+    array([350.,  10.])
     """
     wanted = whole_number("n_members", n_members, 1)
     direction = _directions(members, weights, period)[0]

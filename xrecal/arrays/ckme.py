@@ -96,6 +96,15 @@ def fit_ckme(
     ----------
     .. [1] Park & Muandet (2020), A measure-theoretic approach to kernel conditional mean
        embeddings. https://arxiv.org/abs/2002.03689
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> fitted = fit_ckme(cases, truth)
+    >>> fitted.n_cases, fitted.status
+    (array([40], dtype=int32), array([0], dtype=int8))
     """
     _check(settings, blocks)
     if (settings.loss == "energy") != (vectors is not None):
@@ -137,6 +146,15 @@ def fit_ckme_family(
         At the levels (i - ½) / n_quantiles, of each case forecast without its fold, and of each
         forecast from earlier cases alone; with the ridge and kernel that are best over the folds.
         NaN for cases that were not held out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> fitted, quantiles = fit_ckme_family(cases, truth, Settings(), n_quantiles=20)
+    >>> len(fitted), quantiles.shape
+    (1, (1, 2, 1, 40, 20))
     """
     _check(settings, blocks)
     known = calibration(cases, observations, features, days, groups, blocks, step, squared)

@@ -38,6 +38,12 @@ def climatology_weights(
     -------
     array of float64, shape (L, T, n)
         Weights that sum to one; NaN where no observation is known or a covariate is missing.
+
+    Examples
+    --------
+    >>> climatology_weights(np.array([[1.0, np.nan, 3.0]]), 2)
+    array([[[0.5, 0. , 0.5],
+            [0.5, 0. , 0.5]]])
     """
     known = np.isfinite(observations)
     weights = np.array(np.broadcast_to(known[:, np.newaxis], (len(known), n_new, known.shape[1])),
@@ -73,6 +79,12 @@ def in_window(
     -------
     array of float64, shape (L, T, n)
         Weights that sum to one; NaN where no case lies in the window.
+
+    Examples
+    --------
+    >>> season, new_season = np.array([[0.0, 0.5, 0.99]]), np.array([[0.0]])
+    >>> in_window(np.full((1, 1, 3), 1 / 3), season, new_season, 30.0)
+    array([[[0.5, 0. , 0.5]]])
     """
     near = _within(season[:, np.newaxis, :], new_season[:, :, np.newaxis], window)
     return _normalised(np.where(near, weights, 0.0))
@@ -108,6 +120,11 @@ def climatology_quantiles(
     Notes
     -----
     O(n log n), with a window for each of T dates.
+
+    Examples
+    --------
+    >>> climatology_quantiles(np.array([4.0, 1.0, 3.0, 2.0]), np.array([0.25, 0.5, 1.0]))
+    array([1., 2., 4.])
     """
     if window is None or season is None or new_season is None:
         return weighted_quantile(observations, q)

@@ -44,6 +44,12 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
     ------
     ValueError
         If the number of periods is not that of the covariates, or one is not positive.
+
+    Examples
+    --------
+    >>> values = np.array([[[0.0, 5.0], [90.0, 6.0]]])
+    >>> features(values, (360.0, None)).values.shape
+    (1, 2, 3)
     """
     if covariates.ndim != 3 or covariates.shape[2] != len(periods):
         raise ValueError(

@@ -71,6 +71,13 @@ def decompose(
     ----------
     .. [1] Bröcker (2009), Reliability, sufficiency, and the decomposition of proper scores.
        https://doi.org/10.1002/qj.456
+
+    Examples
+    --------
+    >>> forecast, recalibrated = np.full(5, 0.5), np.full(5, 0.25)
+    >>> parts = decompose(forecast, recalibrated, np.full(5, 0.125))
+    >>> float(parts.calibration_error), float(parts.rest), float(parts.score)
+    (0.1875, 0.3125, 0.5)
     """
     forecast, recalibrated, apart = common_cases(
         score_forecast=score_forecast, score_recalibrated=score_recalibrated, distance=distance
@@ -113,6 +120,13 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     Two ensembles: one walk through the sorted members of both, O(m + n) a pair after sorting,
     which members that cases share need once. Normal distributions with k components:
     O(k² + k n). Others: their CRPS at every member of R, in blocks.
+
+    Examples
+    --------
+    >>> from xrecal.arrays.distributions import Empirical
+    >>> q, r = Empirical(np.array([[0.0, 0.0]])), Empirical(np.array([[2.0, 2.0]]))
+    >>> half_squared_distance(q, r)
+    array([2.])
     """
     support, mass, shape = by_support(*r)
     if (mass < 0).any():

@@ -55,6 +55,12 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     ----------
     .. [1] Székely & Rizzo (2014), Partial distance correlation with methods for dissimilarities.
        https://doi.org/10.1214/14-AOS1255
+
+    Examples
+    --------
+    >>> x = np.arange(8.0)[:, np.newaxis]
+    >>> round(float(distance_correlation(x, 2 * x)), 6)
+    1.0
     """
     x, y = np.asarray(x), np.asarray(y)
     if x.ndim < 2 or y.ndim < 2 or x.shape[:-1] != y.shape[:-1]:

@@ -46,6 +46,11 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
        testing under dependency. https://doi.org/10.1214/aos/1013699998
     .. [3] Wilks (2016), "The stippling shows statistically significant grid points".
        https://doi.org/10.1175/BAMS-D-15-00267.1
+
+    Examples
+    --------
+    >>> adjusted_p_values(np.array([0.01, 0.02, 0.03, 0.5]))
+    array([0.04, 0.04, 0.04, 0.5 ])
     """
     from scipy.stats import false_discovery_control
 

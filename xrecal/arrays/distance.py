@@ -63,6 +63,12 @@ def squared_energy_distance(
     ----------
     .. [1] Székely & Rizzo (2013), Energy statistics: a class of statistics based on distances.
        https://doi.org/10.1016/j.jspi.2013.03.018
+
+    Examples
+    --------
+    >>> squared_energy_distance(np.array([[0.0, 1.0], [2.0, 3.0]]))
+    array([[0., 3.],
+           [3., 0.]])
     """
     x, x_weights = _checked("x", x, x_weights)
     if y is None:

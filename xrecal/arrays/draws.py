@@ -42,6 +42,12 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
     ----------
     .. [1] Steele, Lea & Flood (2014), Fast splittable pseudorandom number generators.
        https://doi.org/10.1145/2660193.2660195
+
+    Examples
+    --------
+    >>> numbers = hash_uniform(0, np.array([0, 1]), 3)
+    >>> bool((hash_uniform(0, np.array([1]), 3) == numbers[1]).all())
+    True
     """
     numbers = np.asarray(location_numbers)
     if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
@@ -66,6 +72,11 @@ def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> Flo
     -------
     array of float64, the shape of both together
         Multiples of 2^-53 inside (0, 1).
+
+    Examples
+    --------
+    >>> bool(uniform_at(0, 1, 2) == hash_uniform(0, np.array([1]), 3)[0, 2])
+    True
     """
     keys = keys_at(seed, locations)
     return _fractions(splitmix64(keys, np.asarray(cases).astype(np.uint64)))

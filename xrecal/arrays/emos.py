@@ -81,6 +81,15 @@ def fit_emos(
     ----------
     Gneiting et al. (2005), doi:10.1175/MWR2904.1; for bounds Messner et al. (2016),
     doi:10.32614/RJ-2016-012.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> means = rng.normal(size=(1, 200))
+    >>> observations = 1.0 + 2.0 * means + 0.5 * rng.normal(size=(1, 200))
+    >>> coefficients, n_cases, converged = fit_emos(means, np.ones((1, 200)), observations)
+    >>> coefficients[0, :2].round(1), n_cases, converged
+    (array([0.9, 1.9]), array([200], dtype=int32), array([ True]))
     """
     x, v, y = (np.asarray(a, np.float64) for a in (means, variances, observations))
     if x.ndim != 2 or x.shape != v.shape or x.shape != y.shape:
@@ -139,6 +148,12 @@ def predict_emos(
     ------
     ValueError
         For shapes that do not match, or a negative variance.
+
+    Examples
+    --------
+    >>> loc, scale = predict_emos([[1.0, 2.0, 0.0, 0.5]], [[3.0, 4.0]], [[1.0, 4.0]])
+    >>> loc, scale
+    (array([[7., 9.]]), array([[0.5, 1. ]]))
     """
     p, x, v = (np.asarray(a, np.float64) for a in (coefficients, means, variances))
     if x.ndim != 2 or x.shape != v.shape:

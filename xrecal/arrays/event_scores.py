@@ -51,6 +51,12 @@ def brier_score(
     .. [1] Brier (1950), Verification of forecasts expressed in terms of probability.
        https://doi.org/10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
     .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+
+    Examples
+    --------
+    >>> brier_score(np.array([1.0, 5.0]), np.array([[0.5], [0.75]]), [3.0])
+    array([[0.25  ],
+           [0.0625]])
     """
     y, p = np.asarray(observations, np.float64), np.asarray(probabilities, np.float64)
     if p.ndim != y.ndim + 1 or p.shape[:-1] != y.shape:
@@ -109,6 +115,11 @@ def ranked_probability_score(
     .. [1] Epstein (1969), A scoring system for probability forecasts of ranked categories.
        https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2
     .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+
+    Examples
+    --------
+    >>> ranked_probability_score(np.array([1.5]), np.array([[0.5, 0.25]]), [1.0, 2.0])
+    array([0.3125])
     """
     given = np.asarray(edges, np.float64)
     if given.ndim == 0 or given.shape[-1] == 0:

@@ -80,6 +80,14 @@ def laplace_expectations(
     ----------
     .. [1] Widmann, Lindsten & Zachariah (2021), Calibration tests beyond classification.
        https://openreview.net/forum?id=-bxf89v3Nx
+
+    Examples
+    --------
+    >>> cross, within = laplace_expectations(Forecasts(np.array([[0.0], [1.0]])), np.zeros(2), 1.0)
+    >>> cross.round(2), within.round(2)
+    (array([[1.  , 1.  ],
+           [0.37, 0.37]]), array([[1.  , 0.37],
+           [0.37, 1.  ]]))
     """
     if not bandwidth > 0:
         raise ValueError(f"bandwidth is {bandwidth}; give a positive number")
@@ -251,6 +259,11 @@ def target_bandwidth(observations: FloatArray) -> float:
     -----
     O(n log n): counting the pairs closer than a given distance is one walk over sorted
     observations, and bisection over all floats takes at most 64 of them.
+
+    Examples
+    --------
+    >>> target_bandwidth(np.array([0.0, 1.0, 3.0]))
+    2.0
     """
     y = np.asarray(observations, dtype=np.float64)
     if y.ndim != 1:

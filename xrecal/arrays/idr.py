@@ -51,6 +51,12 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     ----------
     .. [1] Henzi, Ziegel & Gneiting (2021), Isotonic distributional regression.
        https://doi.org/10.1111/rssb.12450
+
+    Examples
+    --------
+    >>> index, observations = np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([[1.0, 3.0, 2.0, 4.0]])
+    >>> idr_weights(np.array([[2.5]]), index, observations)
+    array([[[0. , 0.5, 0.5, 0. ]]])
     """
     new_index, index = np.asarray(new_index), np.asarray(index)
     observations = np.asarray(observations)
@@ -136,6 +142,12 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
     ----------
     .. [1] Henzi, Kleger & Ziegel, Distributional (single) index models.
        https://arxiv.org/abs/2006.09219
+
+    Examples
+    --------
+    >>> means = np.array([[1.0, 2.0, 3.0, 4.0]])
+    >>> fit_index(means, 1.0 + 2.0 * means, np.empty((1, 4, 0))).round(6)
+    array([[1., 2.]])
     """
     means, observations = np.asarray(means), np.asarray(observations)
     regressors = np.asarray(regressors)
@@ -172,6 +184,11 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
     ------
     ValueError
         If shapes do not match.
+
+    Examples
+    --------
+    >>> index_of(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]), np.empty((1, 2, 0)))
+    array([[7., 9.]])
     """
     coefficients, means = np.asarray(coefficients), np.asarray(means)
     regressors = np.asarray(regressors)

@@ -48,6 +48,12 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
     Compare the share with the level: of n independent cases it varies by
     sqrt(level (1 - level) / n). An observation on the end of an interval is inside, so intervals
     that end at a bound (no rain) hold more than their level. O(n) a location.
+
+    Examples
+    --------
+    >>> found = interval_coverage(np.array([1.0, 2.0, 9.0, 4.0]), np.zeros(4), np.full(4, 5.0))
+    >>> float(found.coverage), float(found.width)
+    (0.75, 5.0)
     """
     (y, start, end), shape = as_rows(observations=observations, low=low, high=high)
     _check_ends(start, end)
@@ -96,6 +102,11 @@ def interval_score(
     ----------
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
        section 6.2. https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> interval_score(np.array([1.0, 6.0]), np.zeros(2), np.full(2, 5.0), 0.5)
+    array([5., 9.])
     """
     check_level(level)
     arrays = {"observations": observations, "low": low, "high": high}

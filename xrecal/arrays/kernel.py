@@ -43,6 +43,11 @@ def similarity(
     ------
     ValueError
         If the bandwidth is not positive or the kernel unknown.
+
+    Examples
+    --------
+    >>> similarity(np.array([0.0, 1.0, 2.0]), 1.0).round(2)
+    array([1.  , 0.37, 0.14])
     """
     check_kernel(kernel)
     if not bandwidth > 0:
@@ -73,6 +78,11 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
     ------
     ValueError
         If no two forecasts differ, or the matrix is not square.
+
+    Examples
+    --------
+    >>> median_bandwidth(np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]]))
+    1.0
     """
     check_kernel(kernel)
     d = np.ascontiguousarray(squared_distance, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Members in an order drawn for each forecast: equally likely, and no rank means anything."""
+"""Members that count equally: in order, or in one drawn for each forecast, without ranks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,45 @@ from xrecal.typing import FloatArray, IntArray
 
 from ._compiled import inner, kernel
 from .draws import GOLDEN, MIXING, keys_at, splitmix64
+from .weighted import weighted_quantile
 
 (SHIFT_1, FACTOR_1), (SHIFT_2, FACTOR_2) = (
     (np.uint64(shift), np.uint64(factor)) for shift, factor in MIXING
 )
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
+
+
+def equal_members(
+    members: FloatArray, n_members: int, weights: FloatArray | None = None
+) -> FloatArray:
+    """Members that count equally: quantiles at the levels (i - ½) / n_members.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`xrecal.arrays.weighted_mean`.
+    n_members : int
+        How many, at least 1.
+
+    Returns
+    -------
+    array of float64, shape (..., n_members) or (..., T, n_members)
+        Ascending. Among n points with equal weights these have the smallest distance to the
+        forecast in the 1-Wasserstein sense.
+
+    Raises
+    ------
+    ValueError
+        If ``n_members`` is not a positive integer.
+
+    Examples
+    --------
+    >>> equal_members(np.array([1.0, 2.0, 3.0, 4.0]), 2)
+    array([1., 3.])
+    """
+    if int(n_members) != n_members or n_members < 1:
+        raise ValueError(f"n_members must be a positive integer, got {n_members}")
+    return weighted_quantile(members, (np.arange(n_members) + 0.5) / n_members, weights)
 
 
 def shuffled_members(
@@ -52,6 +86,12 @@ def shuffled_members(
     ----------
     .. [1] Durstenfeld (1964), Algorithm 235: random permutation.
        https://doi.org/10.1145/364520.364540
+
+    Examples
+    --------
+    >>> members = np.array([[1.0, 2.0, 3.0]])
+    >>> np.sort(shuffled_members(members, 0, np.array([0]), np.array([7])))
+    array([[1., 2., 3.]])
     """
     shuffled = np.array(members, dtype=np.float64, order="C")
     for name, numbers in {"locations": locations, "cases": cases}.items():

@@ -64,6 +64,13 @@ def montecarlo_test(
     For points with weights, sums over forecasts are known beforehand at each point that can be
     drawn, so a resample costs O(n²) additions. For mixtures of k normal distributions it takes
     O(n² k) closed forms, 0.1 µs each: for few cases.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> members = Forecasts(rng.normal(size=(50, 9)))
+    >>> montecarlo_test(members, rng.normal(3.0, 1.0, 50), n_resamples=99)
+    0.01
     """
     n_resamples = whole_number("n_resamples", n_resamples, 1)
     parts, y = usable_cases(forecasts, observations, augmented)

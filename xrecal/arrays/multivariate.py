@@ -49,6 +49,12 @@ def energy_score(
     ----------
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> members = np.array([[0.0, 0.0], [2.0, 2.0]])
+    >>> float(energy_score(np.array([1.0, 1.0]), members).round(3))
+    0.707
     """
     return _score(_fill_energy, observations, members, weights)
 
@@ -90,6 +96,12 @@ def variogram_score(
     ----------
     .. [1] Scheuerer & Hamill (2015), Variogram-based proper scoring rules for probabilistic
        forecasts of multivariate quantities. https://doi.org/10.1175/MWR-D-14-00269.1
+
+    Examples
+    --------
+    >>> members = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> float(variogram_score(np.array([1.0, 1.0]), members))
+    2.0
     """
     if not 0 < order < math.inf:
         raise ValueError(f"order must be a positive number, got {order!r}")

@@ -54,6 +54,11 @@ def censored_threshold_crps(
     A distribution clipped to both intervals is censored to their intersection. See
     :func:`~xrecal.arrays.threshold_weighted_crps` and
     :func:`~xrecal.arrays.censored_normal_crps`.
+
+    Examples
+    --------
+    >>> censored_threshold_crps(np.array([0.0, 2.0]), 0.0, 1.0, 0.0, np.inf, lower=1.0).round(2)
+    array([0.01, 0.86])
     """
     y = np.asarray(observations, np.float64)
     low, high = thresholds_of(y, lower, upper)
@@ -107,6 +112,12 @@ def normal_threshold_crps(
     .. [1] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
        quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
     .. [2] Owen (1980), A table of normal integrals. https://doi.org/10.1080/03610918008812164
+
+    Examples
+    --------
+    >>> observations, one = np.array([0.0, 2.0]), np.ones((2, 1))
+    >>> normal_threshold_crps(observations, 0 * one, one, lower=1.0).round(2)
+    array([0.01, 0.86])
     """
     y = np.asarray(observations, np.float64)
     low, high = thresholds_of(y, lower, upper)

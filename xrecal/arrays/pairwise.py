@@ -35,6 +35,12 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
     -----
     O(n² m) a location, O(n² m²) for mixtures, and 8 n² bytes. Worth keeping where many fits take
     their cases from the same forecasts.
+
+    Examples
+    --------
+    >>> pairwise_distances(Forecasts(np.array([[[0.0, 1.0], [2.0, 3.0]]])))
+    array([[[0., 3.],
+            [3., 0.]]])
     """
     n_locations, n = forecasts.check("forecasts", 3)[:2]
     missing = (verdicts(forecasts) != VALID)[..., np.newaxis]

@@ -50,6 +50,12 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
     ----------
     .. [1] Czado, Gneiting & Held (2009), Predictive model assessment for count data.
        https://doi.org/10.1111/j.1541-0420.2009.01191.x
+
+    Examples
+    --------
+    >>> forecasts = Forecasts(np.array([[[1.0, 2.0, 2.0, 3.0]]]))
+    >>> pit_values(forecasts, np.array([[2.0]]), np.array([[0.5]]))
+    array([[0.5]])
     """
     shape = forecasts.check("forecasts", 3)
     observations, uniform = np.asarray(observations), np.asarray(uniform)
@@ -123,6 +129,11 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
     ----------
     .. [1] Kuleshov, Fenner & Ermon (2018), Accurate uncertainties for deep learning using
        calibrated regression. https://arxiv.org/abs/1807.00263
+
+    Examples
+    --------
+    >>> recalibrated_members(Forecasts(np.array([[[1.0, 2.0, 3.0, 4.0]]])), np.array([[0.9, 0.3]]))
+    array([[[4., 2.]]])
     """
     shape, levels = forecasts.check("forecasts", 3), np.asarray(levels, np.float64)
     if levels.ndim != 2 or len(levels) != shape[0]:
@@ -173,6 +184,11 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
     ----------
     .. [1] Chernozhukov, Wüthrich & Zhu (2021), Distributional conformal prediction.
        https://doi.org/10.1073/pnas.2107794118
+
+    Examples
+    --------
+    >>> conformal_levels(np.array([[0.1, 0.3, 0.5, 0.7, 0.8]]), 0.5).round(2)
+    array([[0.3, 0.7]])
     """
     pit = np.asarray(pit, np.float64)
     if not 0 < alpha < 1:

@@ -82,6 +82,15 @@ def pool_weights(
     ----------
     .. [1] Caruana et al. (2004), Ensemble selection from libraries of models.
        https://doi.org/10.1145/1015330.1015432
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth, levels = rng.normal(size=(1, 60)), np.linspace(-1.0, 1.0, 20)
+    >>> sharp = truth[..., np.newaxis] + levels
+    >>> wide = np.broadcast_to(3.0 * levels, sharp.shape)
+    >>> pool_weights(np.stack([sharp, wide], 1)[:, np.newaxis], truth).round(1)
+    array([[1., 0.]])
     """
     n_locations, n_components = quantiles.shape[0], quantiles.shape[2]
     weights = np.full((n_locations, n_components), np.nan)

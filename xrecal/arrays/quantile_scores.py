@@ -58,6 +58,11 @@ def quantile_score(
     .. [1] Koenker & Bassett (1978), Regression quantiles. https://doi.org/10.2307/1913643
     .. [2] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
        quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+
+    Examples
+    --------
+    >>> quantile_score(np.array([3.0]), np.array([[1.0, 5.0]]), np.array([0.1, 0.9])).round(2)
+    array([[0.2, 0.2]])
     """
     levels = check_levels(levels)
     y, q = np.asarray(observations, np.float64), np.asarray(quantiles, np.float64)
@@ -112,6 +117,11 @@ def quantile_weighted_crps(
     ----------
     .. [1] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
        quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+
+    Examples
+    --------
+    >>> float(quantile_weighted_crps(np.array(3.0), np.array([1.0, 2.0])).round(3))
+    0.219
     """
     rising, falling = _polynomials(weighting)
     observations = np.asarray(observations)

@@ -67,6 +67,13 @@ def observation_ranks(
     ----------
     .. [1] Hamill (2001), Interpretation of rank histograms for verifying ensemble forecasts.
        https://doi.org/10.1175/1520-0493(2001)129<0550:IORHFV>2.0.CO;2
+
+    Examples
+    --------
+    >>> members = np.array([1.0, 2.0, 3.0])
+    >>> ranks, n_members = observation_ranks(np.array(2.5), members, np.array(0.5))
+    >>> float(ranks), int(n_members)
+    (2.0, 3)
     """
     members = np.asarray(members)
     shape, m = members.shape[:-1], members.shape[-1] if members.ndim else 0
@@ -110,6 +117,11 @@ def rank_counts(ranks: FloatArray, n_ranks: int) -> FloatArray:
     ------
     ValueError
         If a rank is out of range or not whole.
+
+    Examples
+    --------
+    >>> rank_counts(np.array([0.0, 2.0, 2.0, 1.0]), 3)
+    array([1., 1., 2.])
     """
     (rows,), shape = as_rows(ranks=ranks)
     n_ranks = whole_number("n_ranks", n_ranks, 2)
@@ -159,6 +171,12 @@ def flatness_test(counts: FloatArray) -> Flatness:
     ----------
     .. [1] Jolliffe & Primo (2008), Evaluating rank histograms using decompositions of the
        chi-square test statistic. https://doi.org/10.1175/2007MWR2219.1
+
+    Examples
+    --------
+    >>> flat = flatness_test(np.array([20.0, 5.0, 5.0, 20.0]))
+    >>> float(flat.statistic.round(2)), float(flat.p_value.round(4))
+    (18.0, 0.0004)
     """
     counts = np.asarray(counts, dtype=np.float64)
     if counts.ndim == 0 or counts.shape[-1] < 2:

@@ -70,6 +70,12 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     ----------
     .. [1] Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams for probabilistic
        classifiers. https://doi.org/10.1073/pnas.2016191118
+
+    Examples
+    --------
+    >>> recalibrated, parts = corp(np.array([0.1, 0.4, 0.4, 0.9]), np.array([0, 0, 1, 1]))
+    >>> recalibrated, round(float(parts.miscalibration), 4)
+    (array([0. , 0.5, 0.5, 1. ]), 0.01)
     """
     (p, y), shape = as_rows(probability=probability, event=event)
     check_probability("probability", p)
@@ -140,6 +146,13 @@ def quantile_reliability(
        https://doi.org/10.1111/rssb.12450
     .. [3] Jordan, Mühlemann & Ziegel (2022), Characterizing the optimal solutions to the isotonic
        regression problem for identifiable functionals. https://doi.org/10.1007/s10463-021-00808-0
+
+    Examples
+    --------
+    >>> forecast, observations = np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, 4.0, 3.0])
+    >>> recalibrated, parts = quantile_reliability(forecast, observations, 0.5)
+    >>> recalibrated
+    array([1., 1., 3., 3.])
     """
     check_level(level)
     level = float(level)  # one compilation

@@ -49,6 +49,12 @@ def reordered_members(
        simulation models using ensemble copula coupling. https://doi.org/10.1214/13-STS443
     .. [2] Clark et al. (2004), The Schaake shuffle.
        https://doi.org/10.1175/1525-7541(2004)005<0243:TSSAMF>2.0.CO;2
+
+    Examples
+    --------
+    >>> members, template = np.array([[1.0, 2.0, 3.0]]), np.array([[5.0, 9.0, 7.0]])
+    >>> reordered_members(members, template, 0, np.array([0]))
+    array([[1., 3., 2.]])
     """
     ascending = np.sort(np.asarray(members, dtype=np.float64), axis=-1)
     pattern, numbers = np.asarray(template), np.asarray(cases)

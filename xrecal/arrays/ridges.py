@@ -70,6 +70,15 @@ def ridge_losses(
     -----
     One fit, and one search with each ridge given: several times the cost of a fit, as small ridges
     are tried too, for which a low-rank solver needs many landmarks.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> found = ridge_losses(cases, truth)
+    >>> found.ridge.shape, found.loss.shape
+    ((1,), (1, 13))
     """
     fitted = fit_ckme(
         cases, observations, settings, features=features, days=days, half_life=half_life,

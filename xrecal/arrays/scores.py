@@ -50,6 +50,11 @@ def crps(
     ----------
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> crps(np.array([3.0, 1.5]), np.array([[1.0, 2.0], [1.0, 2.0]]))
+    array([1.25, 0.25])
     """
     return threshold_weighted_crps(observations, members, weights)
 
@@ -94,6 +99,11 @@ def threshold_weighted_crps(
        quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
     .. [2] Allen, Ginsbourger & Ziegel (2023), Evaluating forecasts for high-impact events using
        transformed kernel scores. https://doi.org/10.1137/22M1532184
+
+    Examples
+    --------
+    >>> float(threshold_weighted_crps(np.array(3.0), np.array([1.0, 2.0]), lower=2.0))
+    1.0
     """
     observations, members = np.asarray(observations), np.asarray(members)
     if weights is not None and (np.asarray(weights) < 0).any():
@@ -148,6 +158,11 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     References
     ----------
     .. [1] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+
+    Examples
+    --------
+    >>> float(fair_crps(np.array(3.0), np.array([1.0, 2.0])))
+    1.0
     """
     y, x = np.asarray(observations, np.float64), np.sort(np.asarray(members, np.float64), axis=-1)
     check_shape(y, x.shape[:-1])

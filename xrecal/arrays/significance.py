@@ -88,6 +88,12 @@ def diebold_mariano(
        estimation. https://doi.org/10.2307/2938229
     .. [4] Harvey, Leybourne & Newbold (1997), Testing the equality of prediction mean squared
        errors. https://doi.org/10.1016/S0169-2070(96)00719-4
+
+    Examples
+    --------
+    >>> statistic, p_value = diebold_mariano(np.array([0.1, 0.3, 0.2, 0.4, 0.2]), lag=0)
+    >>> float(statistic.round(2)), float(p_value.round(3))
+    (4.71, 0.009)
     """
     rows, shape = _as_rows(differences)
     length = None if lag is None else 1 + whole_number("lag", lag, 0, rows.shape[1] - 1)
@@ -105,22 +111,18 @@ def diebold_mariano(
 def standard_error(scores: FloatArray, lag: int | None = None) -> FloatArray:
     """Standard error of the mean of scores that depend on their neighbours.
 
-    Parameters
-    ----------
-    scores : array of float, shape (..., n)
-        Scores or their differences, as in :func:`diebold_mariano`, which has the formula.
-    lag : int, optional
-        As there.
+    Parameters and errors as in :func:`diebold_mariano`, which has the formula; scores may be
+    those of one forecast.
 
     Returns
     -------
     array of float64, shape (...)
         In the unit of the scores; 0 for equal ones, NaN with fewer than 3 or an infinite one.
 
-    Raises
-    ------
-    ValueError
-        If ``lag`` is out of range.
+    Examples
+    --------
+    >>> float(standard_error(np.array([0.1, 0.3, 0.2, 0.4, 0.2]), lag=0).round(3))
+    0.051
     """
     rows, shape = _as_rows(scores)
     length = None if lag is None else 1 + whole_number("lag", lag, 0, rows.shape[1] - 1)
@@ -182,6 +184,12 @@ def block_bootstrap_interval(
     .. [2] Politis & White (2004), Automatic block-length selection for the dependent bootstrap.
        https://doi.org/10.1081/ETC-120028836
        Corrected by Patton, Politis & White (2009). https://doi.org/10.1080/07474930802459016
+
+    Examples
+    --------
+    >>> low, high = block_bootstrap_interval(np.array([0.1, 0.3, 0.2, 0.4, 0.2, 0.3]), block=2)
+    >>> bool(0.1 < low < 0.25 < high < 0.4)
+    True
     """
     rows, shape = _as_rows(differences)
     if not 0 < level < 1:

@@ -39,6 +39,11 @@ def project_simplex(beta: FloatArray) -> FloatArray:
     ----------
     .. [1] Michelot (1986), A finite algorithm for finding the projection of a point onto the
        canonical simplex of R^n. https://doi.org/10.1007/BF00938486
+
+    Examples
+    --------
+    >>> project_simplex(np.array([0.75, 0.5, -0.25]))
+    array([0.625, 0.375, 0.   ])
     """
     rows = _rows(beta)
     projected = np.empty_like(rows)
@@ -76,6 +81,11 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     observations and clipped to [0, 1]. Pool-adjacent-violators gives it exactly in O(n) a row.
     For a total of B the part of each gap above zero has the target F + 1 - B, as the kernel
     measures from zero.
+
+    Examples
+    --------
+    >>> project_energy(np.array([0.75, 0.5, -0.25]), np.array([1.0, 2.0, 3.0])).round(3)
+    array([0.75, 0.25, 0.  ])
     """
     rows = _rows(beta)
     y = np.asarray(support, dtype=np.float64)

@@ -44,6 +44,11 @@ def skce_matrix(
     ----------
     .. [1] Widmann, Lindsten & Zachariah (2021), Calibration tests beyond classification.
        https://openreview.net/forum?id=-bxf89v3Nx
+
+    Examples
+    --------
+    >>> skce_matrix([[1.0]], [[1.0]], [[0.25]], [[0.25]])
+    array([[0.75]])
     """
     parts = [np.asarray(a, dtype=np.float64) for a in (similarity, target, cross, within)]
     shape = parts[0].shape
@@ -74,6 +79,11 @@ def skce_unbiased(matrix: FloatArray) -> float:
     ------
     ValueError
         If the matrix is not square.
+
+    Examples
+    --------
+    >>> skce_unbiased(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    0.5
     """
     h = check_matrix(matrix)
     n = len(h)
@@ -85,6 +95,11 @@ def skce_biased(matrix: FloatArray) -> float:
 
     Parameters and errors as in :func:`skce_unbiased`; NaN without cases. Too large by about the
     mean of :math:`h_{ii}` over n.
+
+    Examples
+    --------
+    >>> skce_biased(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    0.75
     """
     h = check_matrix(matrix)
     return max(float(h.mean()), 0.0) if h.size else np.nan
@@ -120,7 +135,8 @@ def case_matrix(
         Over the p cases with forecast and observation, without those that hold infinite values.
         The kernel on forecasts is :math:`\exp(-D^2/s)`, that on observations
         :math:`\exp(-|y-y'|/\theta)`, with the median positive distance of each as s and theta;
-        1 for forecasts that are all the same, NaN without different observations.
+        1 for forecasts that are all the same, NaN without different observations. Costs O(n² m),
+        O(n² m²) for mixtures; about five arrays (n, n) at a time.
 
     Raises
     ------
@@ -128,9 +144,11 @@ def case_matrix(
         If shapes do not match, weights or scales are negative or infinite, weights do not sum to
         one, or ``augmented`` is asked for forecasts that are no plain ensembles.
 
-    Notes
-    -----
-    O(n² m), O(n² m²) for mixtures; about five arrays (n, n) at a time.
+    Examples
+    --------
+    >>> case_matrix(Forecasts(np.array([[0.0], [1.0]])), np.array([1.0, 0.0])).round(2)
+    array([[ 1.26, -0.47],
+           [-0.47,  1.26]])
     """
     parts, y = usable_cases(forecasts, observations, augmented)
     theta = target_bandwidth(y)
@@ -239,6 +257,11 @@ def skce_blocks(
     Notes
     -----
     O(n b m) time, O(n m + b²) memory.
+
+    Examples
+    --------
+    >>> skce_blocks(Forecasts(np.zeros((20, 3))), np.arange(20.0), block_length=5).shape
+    (4,)
     """
     if int(block_length) != block_length or block_length < 2:
         raise ValueError(f"block_length is {block_length}; give a whole number from 2")

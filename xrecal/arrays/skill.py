@@ -50,6 +50,12 @@ def skill_score(scores: FloatArray, reference: FloatArray) -> Skill:
     The standard error is that of the mean of :math:`s - (\bar s / \bar r) \, r` under serial
     dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`: the delta method
     for a ratio of means, good where the reference's mean is known well.
+
+    Examples
+    --------
+    >>> found = skill_score(np.array([1.0, 2.0, 1.5, 1.5]), np.array([2.0, 3.0, 4.0, 3.0]))
+    >>> float(found.skill)
+    0.5
     """
     s, r = common_cases(scores=scores, reference=reference)
     mean_s, mean_r = mean_of_cases(s), mean_of_cases(r)

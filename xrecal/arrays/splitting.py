@@ -114,6 +114,11 @@ def splits(
     ----------
     .. [1] Bergmeir & Benítez (2012), On the use of cross-validation for time series predictor
        evaluation. https://doi.org/10.1016/j.ins.2011.12.028
+
+    Examples
+    --------
+    >>> [np.flatnonzero(split.test).tolist() for split in splits(6, "block", blocks=3)]
+    [[0, 1], [2, 3], [4, 5]]
     """
     n = operator.index(n)
     if by not in _MORE_TRAINING:

@@ -81,6 +81,12 @@ def spread_skill(
     ----------
     .. [1] Fortin et al. (2014), Why should ensemble spread match the RMSE of the ensemble mean?
        https://doi.org/10.1175/JHM-D-14-0008.1
+
+    Examples
+    --------
+    >>> found = spread_skill(np.zeros(4), np.ones(4), np.array([2.0, -2.0, 2.0, -2.0]), bins=1)
+    >>> float(found.rmse), float(found.spread), float(found.ratio)
+    (2.0, 1.0, 0.5)
     """
     (centre, square, y), shape = as_rows(mean=mean, variance=variance, observations=observations)
     bins = whole_number("bins", bins, 1)

@@ -26,6 +26,11 @@ def whole_weights(weights: FloatArray) -> IntArray:
     -------
     array of int64, shape (...)
         Rounded to 1.5e-11. Float sums would depend on how the summands are cut into chunks.
+
+    Examples
+    --------
+    >>> whole_weights(np.array([0.5, np.nan])) / whole_weights(np.array([1.0]))
+    array([0.5, 0. ])
     """
     scaled = np.asarray(weights, dtype=np.float64) * UNIT
     return np.asarray(np.rint(np.where(np.isnan(scaled), 0.0, scaled)).astype(np.int64))
@@ -64,6 +69,11 @@ def systematic_draws(
     ----------
     .. [1] Madow & Madow (1944), On the theory of systematic sampling, I.
        https://doi.org/10.1214/aoms/1177731312
+
+    Examples
+    --------
+    >>> np.bincount(systematic_draws(np.array([1, 3]), 8, 0, 0))
+    array([2, 6])
     """
     totals, numbers = np.asarray(totals), np.asarray(cases)
     rows = totals.reshape(-1, totals.shape[-1]).cumsum(-1)

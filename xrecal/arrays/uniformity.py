@@ -38,6 +38,11 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
     -----
     Bins as in :func:`numpy.histogram`. O(n) a location. :func:`xrecal.arrays.flatness_test` tests
     the counts: a hump is overdispersion, a U underdispersion, a slope a bias.
+
+    Examples
+    --------
+    >>> pit_counts(np.array([0.1, 0.2, 0.9]), bins=2)
+    array([2., 1.])
     """
     (rows,), shape = as_rows(pit=pit)
     bins = whole_number("bins", bins, 1)
@@ -89,6 +94,12 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     ----------
     .. [1] Simard & L'Ecuyer (2011), Computing the two-sided Kolmogorov-Smirnov distribution.
        https://doi.org/10.18637/jss.v039.i11
+
+    Examples
+    --------
+    >>> statistic, p_value = uniform_test(np.array([0.1, 0.2, 0.3, 0.4]))
+    >>> float(statistic.round(2)), float(p_value.round(3))
+    (0.6, 0.067)
     """
     from scipy.stats import kstwo
 

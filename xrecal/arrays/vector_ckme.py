@@ -88,6 +88,15 @@ def fit_vector_ckme(
        https://doi.org/10.1016/j.jspi.2013.03.018
     .. [2] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40, 2))
+    >>> cases = Vectors(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 2, 5)))
+    >>> fitted, scale = fit_vector_ckme(cases, truth, (None, None), Settings(loss="energy"))
+    >>> fitted.n_cases, scale.shape
+    (array([40], dtype=int32), (1, 2))
     """
     _check(cases, observations, periods)
     if settings.supports != ("observations",) or settings.projection != "euclidean":
@@ -153,6 +162,16 @@ def vector_ckme_weights(
     -------
     array, shape (L, T, n)
         Probabilities of whole observed vectors, as those of :func:`ckme_weights`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth, none = rng.normal(size=(1, 40, 2)), (None, None)
+    >>> cases = Vectors(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 2, 5)))
+    >>> fitted, scale = fit_vector_ckme(cases, truth, none, Settings(loss="energy"))
+    >>> usable = np.ones((1, 40), bool)
+    >>> vector_ckme_weights(cases, cases, usable, fitted, scale, none).shape
+    (1, 40, 40)
     """
     if forecasts.members.shape[2] != len(periods):
         raise ValueError(

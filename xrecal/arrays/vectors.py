@@ -57,6 +57,12 @@ def vector_energy_distance(
     ----------
     .. [1] Székely & Rizzo (2013), Energy statistics: a class of statistics based on distances.
        https://doi.org/10.1016/j.jspi.2013.03.018
+
+    Examples
+    --------
+    >>> vector_energy_distance(np.array([[[0.0], [0.0]], [[3.0], [4.0]]]))
+    array([[ 0., 10.],
+           [10.,  0.]])
     """
     x, x_weights = _checked("x", x, x_weights)
     if y is None:
@@ -117,6 +123,11 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
     ------
     ValueError
         If the period is not a positive number.
+
+    Examples
+    --------
+    >>> float(spread_of_observations(np.array([1.0, 3.0, np.nan])))
+    1.0
     """
     values = np.asarray(observations, dtype=np.float64)
     points = values[np.newaxis] if period is None else on_circle(values, period)

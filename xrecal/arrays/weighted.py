@@ -35,6 +35,11 @@ def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> Flo
     -------
     array of float64, shape (...) or (..., T)
         In the unit of the members; NaN without members or where a weight is NaN.
+
+    Examples
+    --------
+    >>> float(weighted_mean(np.array([1.0, 3.0]), np.array([0.25, 0.75])))
+    2.5
     """
     values, mass = _present(members, weights)
     return np.asarray((values * mass).sum(-1))
@@ -44,6 +49,11 @@ def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> Floa
     """Standard deviation of each forecast distribution, without correction for sample size.
 
     Parameters, shapes, unit and missing values as in :func:`weighted_mean`.
+
+    Examples
+    --------
+    >>> float(weighted_std(np.array([1.0, 3.0])))
+    1.0
     """
     values, mass = _present(members, weights)
     mean = (values * mass).sum(-1, keepdims=True)
@@ -66,6 +76,11 @@ def weighted_cdf(
     -------
     array of float64, shape (..., k) or (..., T, k)
         Probabilities in [0, 1]; NaN without members or where a weight is NaN.
+
+    Examples
+    --------
+    >>> weighted_cdf(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 2.0]))
+    array([0. , 0.5])
     """
     values, mass = _present(members, weights)
     below = [(mass * (values <= t)).sum(-1) for t in np.asarray(thresholds, dtype=np.float64)]
@@ -94,6 +109,11 @@ def weighted_exceedance(
     Notes
     -----
     O(n k) a forecast.
+
+    Examples
+    --------
+    >>> weighted_exceedance(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 2.0]))
+    array([1. , 0.5])
     """
     support, mass, shape = by_support(members, weights)
     given = np.asarray(thresholds, dtype=np.float64)
@@ -131,6 +151,11 @@ def weighted_quantile(
     ----------
     .. [1] Hyndman & Fan (1996), Sample quantiles in statistical packages.
        https://doi.org/10.1080/00031305.1996.10473566
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.25, 0.5, 0.6]))
+    array([1., 2., 3.])
     """
     levels = check_levels(q)
     support, mass, shape = by_support(members, weights)
@@ -138,34 +163,6 @@ def weighted_quantile(
     out = np.empty((*mass.shape[:2], levels.size))
     _fill_quantiles(support, mass, levels[ascending], out)
     return out[..., np.argsort(ascending)].reshape(*shape, levels.size)
-
-
-def equal_members(
-    members: FloatArray, n_members: int, weights: FloatArray | None = None
-) -> FloatArray:
-    """Members that count equally: quantiles at the levels (i - ½) / n_members.
-
-    Parameters
-    ----------
-    members, weights
-        As in :func:`weighted_mean`.
-    n_members : int
-        How many, at least 1.
-
-    Returns
-    -------
-    array of float64, shape (..., n_members) or (..., T, n_members)
-        Ascending. Among n points with equal weights these have the smallest distance to the
-        forecast in the 1-Wasserstein sense.
-
-    Raises
-    ------
-    ValueError
-        If ``n_members`` is not a positive integer.
-    """
-    if int(n_members) != n_members or n_members < 1:
-        raise ValueError(f"n_members must be a positive integer, got {n_members}")
-    return weighted_quantile(members, (np.arange(n_members) + 0.5) / n_members, weights)
 
 
 def check_levels(q: npt.ArrayLike) -> FloatArray:

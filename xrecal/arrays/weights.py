@@ -82,6 +82,15 @@ def ckme_weights(
     Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get
     :math:`1 - \sum\beta` added in proportion to the case weights, the regression around the
     climatological mean embedding, before the projection.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> members, weights = ckme_weights(cases, cases, truth, xrecal.arrays.fit_ckme(cases, truth))
+    >>> weights.shape, weights.sum(-1).round(6).min().item()
+    ((1, 40, 40), 1.0)
     """
     check_kernel(kernel)
     check_choice("projection", projection, PROJECTIONS)

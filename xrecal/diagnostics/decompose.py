@@ -89,6 +89,12 @@ def decompose(
     ----------
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> parts = hindcast.recal.decompose(observations, xrecal.EMOS())
+    >>> parts["miscalibration"].round(2).values, parts["crps"].round(2).values
+    (array([0.04, 0.03, 0.05, 0.05]), array([0.27, 0.18, 0.23, 0.38]))
     """
     from xrecal.arrays import decompose as parts_of
 

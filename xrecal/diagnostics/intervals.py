@@ -85,6 +85,12 @@ def coverage(
        https://doi.org/10.1198/016214506000001437
     .. [2] Székely & Rizzo (2014), Partial distance correlation with methods for dissimilarities.
        https://doi.org/10.1214/14-AOS1255
+
+    Examples
+    --------
+    >>> coverage = hindcast.recal.coverage(observations, ["init", "location"], level=[0.5, 0.9])
+    >>> coverage["coverage"].round(2).values
+    array([0.16, 0.36])
     """
     check_seed(seed)
     levels = _checked(level)

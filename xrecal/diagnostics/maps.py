@@ -48,6 +48,12 @@ def adjusted_p_values(
        https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
     .. [2] Wilks (2016), "The stippling shows statistically significant grid points".
        https://doi.org/10.1175/BAMS-D-15-00267.1
+
+    Examples
+    --------
+    >>> p_values = xr.DataArray([0.01, 0.02, 0.03, 0.5], dims="cell")
+    >>> xrecal.diagnostics.adjusted_p_values(p_values).values
+    array([0.04, 0.04, 0.04, 0.5 ])
     """
     if not isinstance(p_values, xr.DataArray):
         raise TypeError(f"p_values must be a DataArray, got {type(p_values).__name__}")

@@ -80,6 +80,11 @@ def energy_score(
     ----------
     .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
        https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> forecast.recal.energy_score(observations, over="location", dim="init").round(2).item()
+    1.0
     """
     if jointly is None and scale is not None:
         raise ValueError("scale is for variables that are scored together; name them: jointly=...")
@@ -132,6 +137,11 @@ def variogram_score(
     ----------
     .. [1] Scheuerer & Hamill (2015), Variogram-based proper scoring rules for probabilistic
        forecasts of multivariate quantities. https://doi.org/10.1175/MWR-D-14-00269.1
+
+    Examples
+    --------
+    >>> forecast.recal.variogram_score(observations, over="location", dim="init").round(1).item()
+    0.8
     """
     if not 0 < order < np.inf:
         raise ValueError(f"order must be a positive number, got {order!r}")

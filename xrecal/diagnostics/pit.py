@@ -75,6 +75,12 @@ def pit(
     ----------
     .. [1] Czado, Gneiting & Held (2009), Predictive model assessment for count data.
        https://doi.org/10.1111/j.1541-0420.2009.01191.x
+
+    Examples
+    --------
+    >>> pit = forecast.recal.pit(observations)
+    >>> pit.dims, bool(pit.min() >= 0), bool(pit.max() <= 1)
+    (('init', 'location'), True, True)
     """
     check_seed(seed)
     found = {}
@@ -123,6 +129,12 @@ def pit_histogram(
     ------
     ValueError
         As for :func:`pit`, or if there is more than one variable or no dimension of cases.
+
+    Examples
+    --------
+    >>> histogram = hindcast.recal.pit_histogram(observations, ["init", "location"], bins=5)
+    >>> histogram["n_in_bin"].values
+    array([75., 18.,  7., 17., 83.])
     """
     if not is_whole(bins) or bins < 2:
         raise ValueError(f"bins must be a whole number of at least 2, got {bins!r}")
@@ -188,6 +200,12 @@ def pit_test(
     It sees calibration on average only: forecasts too wide on some days and too narrow on others
     pass, where :func:`skce_test` finds them out. Cases that depend on their neighbours are
     rejected too often.
+
+    Examples
+    --------
+    >>> test = hindcast.recal.pit_test(observations, ["init", "location"])
+    >>> test["statistic"].round(2).item(), bool(test["p_value"] < 0.05)
+    (0.35, True)
     """
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)

@@ -69,6 +69,11 @@ def brier_score(
     ----------
     .. [1] Brier (1950). https://doi.org/10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2
     .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+
+    Examples
+    --------
+    >>> forecast.recal.brier_score(observations, 5.0, ["init", "location"]).round(2).item()
+    0.05
     """
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
@@ -123,6 +128,13 @@ def ranked_probability_score(
     ----------
     .. [1] Epstein (1969), A scoring system for probability forecasts of ranked categories.
        https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2
+
+    Examples
+    --------
+    >>> edges = [0.0, 5.0]
+    >>> score = forecast.recal.ranked_probability_score(observations, edges, ["init", "location"])
+    >>> score.round(2).item()
+    0.06
     """
     check_edges(edges)
 
@@ -175,6 +187,12 @@ def quantile_score(
     ----------
     .. [1] Gneiting (2011), Quantiles as optimal point forecasts.
        https://doi.org/10.1016/j.ijforecast.2009.12.015
+
+    Examples
+    --------
+    >>> score = forecast.recal.quantile_score(observations, [0.1, 0.9], ["init", "location"])
+    >>> score.round(2).values
+    array([0.16, 0.17])
     """
     levels = read_levels(q)
 

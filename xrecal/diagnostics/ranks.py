@@ -77,6 +77,12 @@ def rank_histogram(
        https://doi.org/10.1175/1520-0493(2001)129<0550:IORHFV>2.0.CO;2
     .. [2] Jolliffe & Primo (2008), Evaluating rank histograms using decompositions of the
        chi-square test statistic. https://doi.org/10.1175/2007MWR2219.1
+
+    Examples
+    --------
+    >>> histogram = hindcast.recal.rank_histogram(observations, ["init", "location"])
+    >>> histogram["n_in_bin"].values
+    array([59., 16.,  8., 10.,  7.,  6., 11., 13., 70.])
     """
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)

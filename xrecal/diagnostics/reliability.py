@@ -79,6 +79,12 @@ def reliability(
     ----------
     .. [1] Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams for probabilistic
        classifiers. https://doi.org/10.1073/pnas.2016191118
+
+    Examples
+    --------
+    >>> parts = hindcast.recal.reliability(observations, 5.0, ["init", "location"])
+    >>> parts["brier_score"].round(3).item(), parts["miscalibration"].round(3).item()
+    (0.007, 0.002)
     """
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     events = read_events(evidence, threshold)
@@ -143,6 +149,12 @@ def quantile_reliability(
     .. [1] Gneiting & Resin (2023), Regression diagnostics meets forecast evaluation: conditional
        calibration, reliability diagrams, and coefficient of determination.
        https://doi.org/10.1214/23-EJS2180
+
+    Examples
+    --------
+    >>> parts = hindcast.recal.quantile_reliability(observations, 0.9, ["init", "location"])
+    >>> parts["below"].round(2).item()
+    0.65
     """
     levels = read_levels(q)
     if not ((levels > 0) & (levels < 1)).all():

@@ -65,6 +65,12 @@ def ridge_curve(
     -----
     A flat curve says that the ridge hardly matters, one that falls to the right that there is next
     to no skill in the forecast. Several times the cost of a fit, which keeps its choice alone.
+
+    Examples
+    --------
+    >>> curve = hindcast.recal.ridge_curve(observations)
+    >>> curve["loss"].mean("location").idxmin("ridge").round(4).item()
+    0.0032
     """
     method = checked(method, condition_on, min_samples)
     if not isinstance(method, CKME):

@@ -77,6 +77,13 @@ def crps(
     .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
     .. [3] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
        quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+
+    Examples
+    --------
+    >>> forecast.recal.crps(observations, ["init", "location"]).round(2).item()
+    0.39
+    >>> forecast.recal.crps(observations, ["init", "location"], lower=5.0).round(2).item()
+    0.13
     """
     if fair and not (lower is None and upper is None):
         raise ValueError("fair=True has no thresholds; leave out lower and upper, or fair")
@@ -133,6 +140,12 @@ def quantile_weighted_crps(
     ----------
     .. [1] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
        quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+
+    Examples
+    --------
+    >>> score = forecast.recal.quantile_weighted_crps(observations, ["init", "location"])
+    >>> score.round(2).item()
+    0.12
     """
     if emphasis not in get_args(Emphasis):
         raise ValueError(f"emphasis is {emphasis!r}; give one of {list(get_args(Emphasis))}")

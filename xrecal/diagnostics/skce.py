@@ -56,6 +56,12 @@ def skce(
     Dataset
         Over locations ``skce``, unbiased and therefore possibly negative, without unit;
         ``n_cases`` and ``status``.
+
+    Examples
+    --------
+    >>> skce = hindcast.recal.skce(observations, "init")
+    >>> skce["skce"].round(4).values
+    array([0.0001, 0.0008, 0.0006, 0.    ])
     """
     evidence = _read(forecast, observations, dim, member_dim, augmented)
     return _run(evidence, augmented, None, {"n_resamples": 1, "seed": 0, "block_length": None})
@@ -139,6 +145,12 @@ def skce_test(
        https://doi.org/10.1214/aos/1176348650
     .. [2] Widmann, Lindsten & Zachariah (2021), Calibration tests beyond classification.
        https://arxiv.org/abs/2210.13355
+
+    Examples
+    --------
+    >>> test = hindcast.recal.skce_test(observations, "init", n_resamples=200)
+    >>> (test["p_value"] < 0.05).values
+    array([False,  True, False, False])
     """
     if test not in get_args(Test):
         raise ValueError(f"test is {test!r}; give one of {list(get_args(Test))}")

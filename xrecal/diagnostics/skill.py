@@ -43,6 +43,13 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         If an argument is no DataArray.
     ValueError
         If dimensions, labels or units do not fit.
+
+    Examples
+    --------
+    >>> raw = forecast.recal.crps(observations)
+    >>> skill = xrecal.skill(model.crps(forecast, observations), raw, ["init", "location"])
+    >>> skill["skill"].round(2).item()
+    0.03
     """
     for name, array in {"scores": scores, "reference": reference}.items():
         if not isinstance(array, xr.DataArray):

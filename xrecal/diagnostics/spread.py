@@ -74,6 +74,12 @@ def spread_skill(
     ----------
     .. [1] Fortin et al. (2014), Why should ensemble spread match the RMSE of the ensemble mean?
        https://doi.org/10.1175/JHM-D-14-0008.1
+
+    Examples
+    --------
+    >>> spread = hindcast.recal.spread_skill(observations, ["init", "location"])
+    >>> spread["rmse"].round(2).item(), spread["spread"].round(2).item()
+    (0.43, 0.17)
     """
     if not is_whole(bins) or bins < 1:
         raise ValueError(f"bins must be a whole number from 1 on, got {bins!r}")

@@ -139,6 +139,16 @@ def summary(
     :func:`skce_test`. The distribution of few members is tested as issued: it says that nothing
     lies between or beyond them, so that tests reject it and intervals hold less than their level,
     even if members and observation are exchangeable; then ask for ``augmented``.
+
+    Examples
+    --------
+    >>> hindcast.recal.summary(observations, "init", n_resamples=200)
+                         median     lowest    highest  p < 0.05
+     CRPS                0.25...
+     ...
+     coverage of 50%      16.0%      12.0%      18.0%
+     ...
+     4 locations, 50 cases each; p < 0.05 after control of false discoveries
     """
     evidence = read_evidence(forecast, observations, dim, member_dim)
     dims = list(evidence.dims)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.circles import refuse_circular
-from xrecal.ensembles import weighted
+from xrecal.forecasts import weighted
 from xrecal.forms import Form, Labelled
 from xrecal.jointly import read_joint_names, with_vector
 from xrecal.pairing import Observations, pair_variables

@@ -108,6 +108,13 @@ class CKME(Conditioned, MemberPerCase):
     condition_on : str or tuple of str, optional
         Covariates given which the forecast is calibrated as well: "season" or names. How strongly
         they count, or whether at all, is chosen by cross-validation.
+
+    Examples
+    --------
+    >>> method = xrecal.CKME(support="auto")
+    >>> model = hindcast.recal.fit(observations, method)
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.34
     """
 
     kernel: Literal["gaussian", "laplace"] = "gaussian"

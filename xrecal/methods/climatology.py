@@ -45,6 +45,12 @@ class Climatology(Shown, MemberPerCase):
         Covariates: "season" or names. Observations count by the similarity of their covariates
         to those of the forecast: exp(-2 sin²(πd/P)) at distance d for one of period P, a Gaussian
         kernel with the median distance as its width for any other.
+
+    Examples
+    --------
+    >>> model = hindcast.recal.fit(observations, xrecal.Climatology())
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    3.01
     """
 
     window: float | None = None

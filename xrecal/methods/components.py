@@ -19,6 +19,12 @@ from .folds import fold_groups
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
+COMPONENT = "component"
+"""Dimension of the weights in the state."""
+
+OBSERVATIONS = "observations"
+"""Name of the block of members that are past observations."""
+
 N_HELD_OUT = 100
 """Quantiles that stand for a held-out forecast when components are weighed."""
 

@@ -58,6 +58,12 @@ class ConformalPrediction(Conditioned):
     ----------
     .. [1] Chernozhukov, Wüthrich & Zhu (2021), Distributional conformal prediction.
        https://doi.org/10.1073/pnas.2107794118
+
+    Examples
+    --------
+    >>> model = hindcast.recal.fit(observations, xrecal.ConformalPrediction(alpha=0.2))
+    >>> model.quantile(forecast, [0.1, 0.9]).isel(init=0, location=0).round(1).values
+    array([7.9, 8.6])
     """
 
     alpha: float = 0.1

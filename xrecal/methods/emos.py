@@ -58,6 +58,12 @@ class EMOS(Conditioned):
        output statistics and minimum CRPS estimation. https://doi.org/10.1175/MWR2904.1
     .. [2] Messner, Mayr & Zeileis (2016), Heteroscedastic censored and truncated regression with
        crch. https://doi.org/10.32614/RJ-2016-012
+
+    Examples
+    --------
+    >>> model = hindcast.recal.fit(observations, xrecal.EMOS())
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.34
     """
 
     bounds: Bounds = "auto"

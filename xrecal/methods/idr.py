@@ -49,6 +49,12 @@ class IDR(Conditioned, MemberPerCase):
        https://doi.org/10.1111/rssb.12450
     .. [2] Henzi, Kleger & Ziegel (2020), Distributional (single) index models.
        https://arxiv.org/abs/2006.09219
+
+    Examples
+    --------
+    >>> model = hindcast.recal.fit(observations, xrecal.IDR())
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.39
     """
 
     condition_on: str | tuple[str, ...] | None = None

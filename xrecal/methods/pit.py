@@ -51,6 +51,12 @@ class PITRecalibration(Conditioned, MemberPerCase):
     ----------
     .. [1] Kuleshov, Fenner & Ermon (2018), Accurate uncertainties for deep learning using
        calibrated regression. https://arxiv.org/abs/1807.00263
+
+    Examples
+    --------
+    >>> model = hindcast.recal.fit(observations, xrecal.PITRecalibration())
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.39
     """
 
     condition_on: str | tuple[str, ...] | None = None

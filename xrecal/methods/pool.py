@@ -33,7 +33,9 @@ from .base import (
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
+    COMPONENT,
     N_HELD_OUT,
+    OBSERVATIONS,
     Component,
     components_of,
     fit_method,
@@ -48,12 +50,6 @@ from .shown import Shown
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
-COMPONENT = "component"
-"""Dimension of the weights in the state."""
-
-OBSERVATIONS = "observations"
-"""Name of the block of members that are past observations."""
-
 
 @dataclass(frozen=True)
 class LinearPool(Shown):
@@ -66,6 +62,8 @@ class LinearPool(Shown):
     does, keeps them safe where cases are few. The result is a weighted ensemble like any other:
     one block of past observations for all methods that weigh them, one of past errors for each
     kind of error, 200 equal-mass quantiles for each other method, told by ``component``.
+    The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
+    weighed, which flatters it a little against methods without one; so are its kernel and bounds.
 
     Parameters
     ----------
@@ -80,10 +78,12 @@ class LinearPool(Shown):
         Covariates. By default the season, where the cases have dates and cover most of a year; an
         empty tuple for none. Methods that are given take it where they leave theirs None.
 
-    Notes
-    -----
-    The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
-    weighed, which flatters it a little against methods without one; so are its kernel and bounds.
+    Examples
+    --------
+    >>> method = xrecal.LinearPool((xrecal.CKME(), xrecal.EMOS()))
+    >>> model = hindcast.recal.fit(observations, method)
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.34
     """
 
     methods: tuple[Method, ...] | None = None

@@ -61,6 +61,12 @@ def cdf(
     Of a weighted ensemble whose members are past cases (coordinate ``calibration_<dim>``) each step
     is one of them, as high as its weight; points grow with it, and up to five of the heaviest are
     named by their date.
+
+    Examples
+    --------
+    >>> ax = xrecal.plot.cdf(forecast.isel(init=0, location=0))
+    >>> ax.get_ylabel()
+    'probability of at most this value'
     """
     case = read_case(forecast, name="forecast", figure="cdf")
     ax = open_axes(ax)

@@ -58,6 +58,12 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     which are taken as independent. The number at each point is the mean width of the intervals. Of
     many locations points are the median, lines the range of 90 % of them, and the band is that of
     one location: lines as long as the band are what calibration looks like.
+
+    Examples
+    --------
+    >>> ax = xrecal.plot.coverage(hindcast.recal.coverage(observations, ["init", "location"]))
+    >>> ax.get_ylabel()
+    'observations inside'
     """
     names = ["coverage", "width", "n_cases"]
     data = in_memory(coverage, names, figure="coverage", maker="diagnostics.coverage")

@@ -60,6 +60,12 @@ def density(
     ----------
     .. [1] Freedman & Diaconis (1981), On the histogram as a density estimator: L2 theory.
        https://doi.org/10.1007/BF01025868
+
+    Examples
+    --------
+    >>> ax = xrecal.plot.density(forecast.isel(init=0, location=0))
+    >>> ax.get_ylabel()
+    'probability density'
     """
     case = read_case(forecast, name="forecast", figure="density")
     members = None if raw is None else read_raw(raw, case, figure="density")

@@ -61,6 +61,13 @@ def fan(
     -----
     Drawn at the coordinate ``valid_time`` along the dimension, if there is one. Nothing is drawn
     between dates that are more than three usual steps apart, nor where forecasts are missing.
+
+    Examples
+    --------
+    >>> quantiles = model.quantile(forecast, [0.1, 0.5, 0.9])
+    >>> ax = xrecal.plot.fan(quantiles.isel(location=0), observations=observations.isel(location=0))
+    >>> ax.get_ylabel()
+    'forecast of the slow variable'
     """
     form = only_form(quantiles, name="quantiles")
     if form.kind != "quantile":

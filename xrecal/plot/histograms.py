@@ -53,6 +53,13 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     the binomial distribution of the number of cases, which are taken as independent. Of many
     locations bars are those of all cases together, lines the range of 90 % of the locations, and
     the band is that of one location: lines as long as the band are what calibration looks like.
+
+    Examples
+    --------
+    >>> histogram = hindcast.recal.pit_histogram(observations, ["init", "location"])
+    >>> ax = xrecal.plot.pit(histogram)
+    >>> ax.get_xlabel()
+    'probability integral transform'
     """
     data = in_memory(
         histogram, ["n_in_bin", "n_cases"], figure="pit", maker="diagnostics.pit_histogram"
@@ -86,6 +93,13 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Notes
     -----
     As for :func:`pit`; the p-value of one location is that of a flat histogram.
+
+    Examples
+    --------
+    >>> histogram = hindcast.recal.rank_histogram(observations, ["init", "location"])
+    >>> ax = xrecal.plot.rank_histogram(histogram)
+    >>> ax.get_xlabel()
+    'rank of the observation among the members'
     """
     names = ["n_in_bin", "n_cases", "p_value"]
     data = in_memory(histogram, names, figure="rank_histogram", maker="diagnostics.rank_histogram")

@@ -65,6 +65,15 @@ def skill_by_lead(
     One location: areas are the central 90 % of a normal distribution with the standard error of the
     skill; points are filled where the difference is significant at 5 %, lead by lead. Many
     locations: the median, and the range of 90 % of them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> leads = {"lead": ("lead", [1, 2, 3], {"units": "days"})}
+    >>> scores = xr.DataArray(rng.uniform(size=(2, 30, 3)), leads, ("kind", "init", "lead"))
+    >>> ax = xrecal.plot.skill_by_lead(xrecal.skill(scores[0], scores[1], "init"))
+    >>> ax.get_xlabel()
+    'lead (days)'
     """
     names = ["skill", "skill_error", "p_value"]
     data = in_memory(skill, names, figure="skill_by_lead", maker="xrecal.skill")

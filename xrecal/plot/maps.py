@@ -61,6 +61,16 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     ----------
     .. [1] Wilks (2016), "The stippling shows statistically significant grid points".
        https://doi.org/10.1175/BAMS-D-15-00267.1
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> cells = {"lat": [40.0, 50.0], "lon": [0.0, 10.0, 20.0]}
+    >>> values = rng.uniform(size=(2, 30, 2, 3))
+    >>> scores = xr.DataArray(values, cells, ("kind", "time", "lat", "lon"))
+    >>> ax = xrecal.plot.skill_map(xrecal.skill(scores[0], scores[1], "time"))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('lon', 'lat')
     """
     values = _variable(skill, "skill", "skill_map", "xrecal.skill")
     p_values = skill["p_value"] if isinstance(skill, xr.Dataset) and "p_value" in skill else None
@@ -100,6 +110,14 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     Dots by :func:`xrecal.diagnostics.adjusted_p_values`: of the locations that have one, 5 % are
     calibrated in expectation. Tests by resampling need twenty resamples a location or more to
     reject any of few.
+
+    Examples
+    --------
+    >>> cells = {"lat": [40.0, 50.0], "lon": [0.0, 10.0, 20.0]}
+    >>> p_values = xr.DataArray([[0.01, 0.2, 0.3], [0.02, 0.9, 0.5]], cells, ("lat", "lon"))
+    >>> ax = xrecal.plot.p_value_map(p_values)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('lon', 'lat')
     """
     values = _variable(p_values, "p_value", "p_value_map", "diagnostics.skce_test")
     field = _field(values, "p_value_map")

@@ -103,6 +103,12 @@ def report(
     Many locations: each panel shows their range, except for the reliability diagrams, which pool
     the cases of all of them. Unlike other figures this one makes its evidence itself; Dask arrays
     are computed, in one run.
+
+    Examples
+    --------
+    >>> figure = xrecal.plot.report(hindcast, observations, "init", n_resamples=100)
+    >>> len(figure.axes)
+    6
     """
     if path is not None and Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(

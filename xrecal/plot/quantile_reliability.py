@@ -49,6 +49,13 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     .. [1] Gneiting & Resin (2023), Regression diagnostics meets forecast evaluation: conditional
        calibration, reliability diagrams, and coefficient of determination.
        https://doi.org/10.1214/23-EJS2180
+
+    Examples
+    --------
+    >>> parts = hindcast.recal.quantile_reliability(observations, 0.9, ["init", "location"])
+    >>> ax = xrecal.plot.quantile_reliability(parts)
+    >>> len(ax.get_ylabel()) > 0
+    True
     """
     figure = "quantile_reliability"
     names = ["forecast_quantile", "conditional_quantile", "below", "n_cases"]

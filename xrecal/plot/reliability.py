@@ -79,6 +79,13 @@ def reliability(
        classifiers. https://doi.org/10.1073/pnas.2016191118
     .. [2] Bröcker & Smith (2007), Increasing the reliability of reliability diagrams.
        https://doi.org/10.1175/WAF993.1
+
+    Examples
+    --------
+    >>> parts = hindcast.recal.reliability(observations, 5.0, ["init", "location"])
+    >>> ax = xrecal.plot.reliability(parts)
+    >>> ax.get_ylabel()
+    'observed frequency'
     """
     names = ["probability", "conditional_probability", "n_cases", "brier_score"]
     parts = ["miscalibration", "discrimination", "uncertainty"]

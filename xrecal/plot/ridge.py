@@ -52,6 +52,13 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     -----
     Many locations: the loss relative to the smallest of each location, its median and the range of
     90 % of them; the ticks on the axis are their ridges.
+
+    Examples
+    --------
+    >>> curve = hindcast.recal.ridge_curve(observations).isel(location=0)
+    >>> ax = xrecal.plot.ridge_curve(curve)
+    >>> ax.get_xlabel()
+    'ridge'
     """
     names = ["loss", "chosen_ridge"]
     data = in_memory(curve, names, figure="ridge_curve", maker="diagnostics.ridge_curve")

@@ -56,6 +56,13 @@ def spread_skill(
     drawn where there is one location, holds a point of a calibrated forecast with a probability of
     90 %, if errors are normal and independent, by the chi-square distribution of their squares. Of
     many locations small points are the groups of each, and the line is the median over them.
+
+    Examples
+    --------
+    >>> spread = hindcast.recal.spread_skill(observations, ["init", "location"])
+    >>> ax = xrecal.plot.spread_skill(spread)
+    >>> ax.get_ylabel()
+    'error of the mean (RMSE)'
     """
     names = ["spread_of_bin", "rmse_of_bin", "n_in_bin", "bias", "ratio"]
     data = in_memory(spread_skill, names, figure="spread_skill", maker="diagnostics.spread_skill")

@@ -1,0 +1,34 @@
+"""Names that the examples in docstrings share, besides those they make themselves."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+
+@pytest.fixture(scope="session")
+def example_names() -> dict[str, Any]:
+    """Small data as in the docstring of xrecal, and the modules that examples use."""
+    import xrecal
+
+    data = xrecal.datasets.lorenz96(n_inits=60, n_members=8, n_locations=4, lead_days=[5])
+    data = data.isel(lead=0, drop=True)
+    hindcast, forecast = data.forecast[:50], data.forecast[50:]
+    return {
+        "np": np,
+        "xr": xr,
+        "xrecal": xrecal,
+        "hindcast": hindcast,
+        "forecast": forecast,
+        "observations": data.observation,
+        "model": hindcast.recal.fit(data.observation),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _example_names(request: pytest.FixtureRequest) -> None:
+    """The names in examples; nothing, and no work, in other tests."""
+    if isinstance(request.node, pytest.DoctestItem):
+        names = request.getfixturevalue("doctest_namespace")
+        names.update(request.getfixturevalue("example_names"))
