@@ -110,7 +110,9 @@ def test_every_value_is_where_its_labels_say(opened):
 @pytest.mark.usefixtures("opened")
 def test_example_of_the_docstring(capsys):
     text = tutorial.open_tutorial.__doc__.replace("# doctest: +SKIP", "")
-    example = doctest.DocTestParser().get_doctest(text, {"xrecal": xrecal}, "open_tutorial", None, 0)
+    example = doctest.DocTestParser().get_doctest(
+        text, {"xrecal": xrecal}, "open_tutorial", None, 0
+    )
     assert doctest.DocTestRunner().run(example) == (0, 2), capsys.readouterr().out
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import xarray as xr
+
+Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
 
 def match_labels(
@@ -58,6 +60,52 @@ def match_labels(
     ):  # which Dask cuts as it fills the gaps
         found = found.chunk({dim: -1})
     return found, matched
+
+
+def at_scalars(
+    other: Labels,
+    forecasts: xr.DataArray | xr.Dataset,
+    *,
+    names: tuple[str, str],
+    but: Hashable = None,
+) -> Labels:
+    """What belongs to forecasts that were selected at single labels, such as ``.sel(lead=5)``.
+
+    Parameters
+    ----------
+    other : DataArray or Dataset
+        Perhaps along dimensions that are scalar coordinates of the forecasts.
+    forecasts : DataArray or Dataset
+        Forecasts, perhaps at a single lead, place or date.
+    names : tuple of str
+        What the user calls the forecasts and `other`, for messages.
+    but : hashable, optional
+        Dimension of `other` that stays.
+
+    Returns
+    -------
+    DataArray or Dataset
+        `other` at these labels. A date that it lacks is NaN.
+
+    Raises
+    ------
+    ValueError
+        If it lacks another label, or has one twice.
+    """
+    for d in other.dims:
+        scalar = d != but and d in other.indexes and d in forecasts.coords
+        if not scalar or forecasts[d].ndim:
+            continue
+        label, index = forecasts[d].to_numpy()[()], other.indexes[d]
+        require_unique(index, d, names[1])
+        dates = index.dtype.kind == "M" or isinstance(index, xr.CFTimeIndex)
+        if label not in index and not dates:
+            raise ValueError(
+                f"{names[0]} is at {d}={label}, which {names[1]} lack; they have {_first(index)}"
+                + (", ..." if index.size > 3 else "")
+            )
+        other = cast("Labels", other.reindex({d: [label]}).isel({d: 0}))
+    return other
 
 
 def require_unique(index: Any, dim: Hashable, owner: str) -> None:

@@ -11,7 +11,7 @@ import xarray as xr
 
 from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim
 from .forms import Form, Labelled, read_forms, require_float
-from .labels import match_labels, require_equal_labels
+from .labels import at_scalars, match_labels, require_equal_labels
 from .leads import MatchedLeads, matched_leads
 from .units import check_units
 from .valid_time import known_valid_times, lead_to_look_up, single_start, time_dim
@@ -128,9 +128,10 @@ def pair_cases(
 
     Along the dimension of the cases observations are matched by label: further ones are ignored,
     missing ones become NaN. Along locations labels must be equal; observations may lack a
-    location dimension. For forecasts over starts and leads observations may be over valid time,
-    and are then looked up at that of each forecast; a dimension of the name of the starts holds
-    valid times too, as observations have no starts.
+    location dimension. Forecasts at a single label of a dimension, which is then a scalar
+    coordinate, take the observations there. For forecasts over starts and leads observations may
+    be over valid time, and are then looked up at that of each forecast; a dimension of the name
+    of the starts holds valid times too, as observations have no starts.
 
     Parameters
     ----------
@@ -195,14 +196,17 @@ def _at_cases(
     name: str,
 ) -> tuple[xr.DataArray, int, MatchedLeads | None]:
     """Observations at the cases of the forecasts, and how many have one, also at each lead."""
+    names = (name, "observations")
     lead = lead_to_look_up(forecasts, dim, name=name)
     if lead is not None and lead not in observations.dims:
         start = single_start(forecasts) if dim is None else dim
         time = time_dim(observations, forecasts, start)
         if time is not None:
+            observations = at_scalars(observations, forecasts, names=names, but=time)
             found, leads = look_up(forecasts, observations, start, lead, time, name=name)
             _check_dims(form, found, dim, name=name)
             return found, max(leads.n_matched), leads
+    observations = at_scalars(observations, forecasts, names=names)
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None
