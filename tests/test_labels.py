@@ -44,7 +44,7 @@ def test_nothing_is_computed():
 
 def test_dimensions_that_stay():
     one = FORECASTS.isel(lat=0, station=0)
-    assert at_scalars(OBSERVATIONS, one, names=NAMES, but="lat").dims == ("time", "lat")
+    assert at_scalars(OBSERVATIONS, one, names=NAMES, dims=["station"]).dims == ("time", "lat")
     assert at_scalars(OBSERVATIONS, FORECASTS, names=NAMES).dims == OBSERVATIONS.dims
     bare = FORECASTS.isel(lat=0, station=0, drop=True)
     assert at_scalars(OBSERVATIONS, bare, names=NAMES).dims == OBSERVATIONS.dims
@@ -85,3 +85,51 @@ def test_distributions():
     xr.testing.assert_identical(
         one.recal.crps(observed), normal.recal.crps(observed).sel(station="b")
     )
+
+
+@pytest.mark.parametrize(
+    "observed", [OBSERVATIONS.sel(station="b"), OBSERVATIONS.sel(station="b").sel(lat=10.0)]
+)
+def test_places_of_other_names_are_warned_of(observed):
+    with pytest.warns(UserWarning, match=r"observations are at station=b, and forecast at a: do "):
+        FORECASTS.sel(station="a").recal.crps(observed)
+    with pytest.warns(UserWarning, match=r"at station=b, and forecast at a, b, c: do they belong"):
+        FORECASTS.recal.crps(observed)
+
+
+def test_coordinates_of_a_station_beside_a_point_of_the_grid_are_fine():
+    point = FORECASTS.sel(lat=10.0, station="a")
+    point.recal.crps(OBSERVATIONS.sel(lat=20.0, station="a"))
+
+
+DAYS = xr.date_range("2000-01-01", periods=30)
+MONTHS = xr.date_range("2000-01-01", periods=30, freq="MS")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "message"),
+    [
+        (
+            DAYS,
+            DAYS + np.timedelta64(6, "h"),
+            r"the day alone, .* \+ np.timedelta64\(6, 'h'\)\)",
+        ),
+        (MONTHS + np.timedelta64(14, "D"), MONTHS, r"day of the month alone, .*\(-336, 'h'\)\)"),
+        (MONTHS[1:] - np.timedelta64(1, "D"), MONTHS, "of the month alone: give both the same"),
+    ],
+)
+def test_dates_that_nearly_agree(theirs, mine, message):
+    forecasts = random("time", "member", time=mine)
+    observed = random("time", time=theirs, sizes={"time": len(theirs)})
+    with pytest.raises(ValueError, match=message) as error:
+        forecasts.recal.crps(observed)
+    typed = str(error.value).partition("use observations.assign_coords(time=")[2]
+    if typed:
+        times = eval(typed.removesuffix(")"), {"observations": observed, "np": np})
+        forecasts.recal.crps(observed.assign_coords(time=times))
+
+
+def test_other_dates_are_only_told():
+    forecasts = random("time", "member", time=DAYS + np.timedelta64(400, "D"))
+    with pytest.raises(ValueError, match=r"\(first: 2000-01-01 00:00:00, .*00:00:00\)$"):
+        forecasts.recal.crps(random("time", time=DAYS))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from .labels import require_unique, users_stacklevel
+from .labels import if_days_agree, require_unique, users_stacklevel
 from .leads import MatchedLeads, matched_leads
 from .parallel import run_blockwise
 from .typing import FloatArray, IntArray
@@ -114,6 +114,7 @@ def _require_matches(
         raise ValueError(
             f"no valid time of {name} (first: {_first(wanted.ravel())}) has an observation along "
             f"{time!r} (first: {_first(known)})"
+            + if_days_agree(wanted.ravel(), known.to_numpy(), time)
         )
     if matched < wanted.size / 2:
         warnings.warn(
