@@ -22,6 +22,7 @@ ON_DEVICE = {
     "ckme_weights": "batched.weights",
     "crps": "batched.scores",
     "features": "batched.covariates",
+    "mean_of_cases": "batched.scores",
     "fit_ckme": "batched.ckme",
     "median_bandwidth": "batched.kernel",
     "project_energy": "batched.simplex",
@@ -34,7 +35,7 @@ ON_DEVICE = {
     "weighted_quantile": "batched.weighted",
     "weighted_std": "batched.weighted",
 }
-"""Public functions that take arrays on a device, and the module that has them under that name."""
+"""Functions that take arrays on a device, and the module that has them under that name."""
 
 DISTANCES = {DEVICE: "_distance_cuda"}
 """Modules with loops over pairs of ensembles, for libraries that need their own; others compare
@@ -70,6 +71,16 @@ def to_host(array: Any) -> Any:
     if is_on_device(array):
         return import_module(DEVICE).asnumpy(array)
     return np.asarray(array)
+
+
+def as_array(values: Any) -> Any:
+    """An array of whatever is given; one on a device stays there."""
+    return values if is_on_device(values) else np.asarray(values)
+
+
+def contiguous(values: Any) -> Any:
+    """An array whose rows follow each other in memory, where it is."""
+    return namespace(values).ascontiguousarray(values)
 
 
 def by_library(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,9 +8,10 @@ from typing import NamedTuple, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
+import xrecal.arrays as arrays
 from xrecal.typing import FloatArray
 
-from . import censored, normal, normal_thresholds, quantile_scores, scores, weighted
+from . import censored, normal, normal_thresholds
 from .cases import location_blocks
 from .forms import Forecasts, without_invalid
 
@@ -59,39 +60,39 @@ class Empirical(NamedTuple):
 
     def mean(self) -> FloatArray:
         """Mean; see :func:`~xrecal.arrays.weighted_mean`."""
-        return weighted.weighted_mean(self.members, self.weights)
+        return arrays.weighted_mean(self.members, self.weights)
 
     def std(self) -> FloatArray:
         """Standard deviation; see :func:`~xrecal.arrays.weighted_std`."""
-        return weighted.weighted_std(self.members, self.weights)
+        return arrays.weighted_std(self.members, self.weights)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
-        return weighted.weighted_quantile(self.members, q, self.weights)
+        return arrays.weighted_quantile(self.members, q, self.weights)
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
         """P(Y > t); see :func:`~xrecal.arrays.weighted_exceedance`."""
-        return weighted.weighted_exceedance(self.members, thresholds, self.weights)
+        return arrays.weighted_exceedance(self.members, thresholds, self.weights)
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.crps`."""
-        return scores.crps(observations, self.members, self.weights)
+        return arrays.crps(observations, self.members, self.weights)
 
     def fair_crps(self, observations: FloatArray) -> FloatArray:
         """Fair CRPS; see :func:`~xrecal.arrays.fair_crps`."""
         if self.weights is not None:
             _not_plain("weights")
-        return scores.fair_crps(observations, self.members)
+        return arrays.fair_crps(observations, self.members)
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
         """CRPS between thresholds; see :func:`~xrecal.arrays.threshold_weighted_crps`."""
-        return scores.threshold_weighted_crps(observations, *self, lower=lower, upper=upper)
+        return arrays.threshold_weighted_crps(observations, *self, lower=lower, upper=upper)
 
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
         """CRPS with weighted quantiles; see :func:`~xrecal.arrays.quantile_weighted_crps`."""
-        return quantile_scores.quantile_weighted_crps(observations, *self, weighting=weighting)
+        return arrays.quantile_weighted_crps(observations, *self, weighting=weighting)
 
     def n_members(self) -> FloatArray:
         """Number of members that are not missing."""

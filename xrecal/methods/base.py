@@ -73,10 +73,14 @@ class Covariates:
 
     def features(self, names: Sequence[str]) -> Features:
         """Those with these names, as the array layer takes them."""
-        from xrecal.arrays.covariates import features
+        from xrecal import arrays
 
         chosen = [self.names.index(name) for name in names]
-        return features(self.values[..., chosen], tuple(self.periods[i] for i in chosen))
+        values = self.values[..., :0]
+        if chosen:
+            values = np.stack([self.values[..., i] for i in chosen], axis=-1)
+        found: Features = arrays.features(values, tuple(self.periods[i] for i in chosen))
+        return found
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,11 @@ class Method(Protocol):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Recalibrated forecasts (L, T)."""
+
+
+def method_on_device(method: Method) -> bool:
+    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
+    return bool(getattr(method, "on_device", False))
 
 
 N_QUANTILES = 200

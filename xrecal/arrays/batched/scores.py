@@ -10,7 +10,7 @@ from .losses import crps_loss
 from .namespace import doubled
 from .weighted import ascending, by_support
 
-__all__ = ["crps"]
+__all__ = ["crps", "mean_of_cases"]
 
 
 def crps(observations: Any, members: Any, weights: Any | None = None) -> Any:
@@ -38,3 +38,12 @@ def crps(observations: Any, members: Any, weights: Any | None = None) -> Any:
     share = mass / xp.where(total > 0.0, total, 1.0)
     found = crps_loss(share, points, doubled(xp, observations))
     return xp.where(known, found, float("nan"))
+
+
+def mean_of_cases(scores: Any) -> Any:
+    """Mean (...) of the cases of scores (..., n) that are not NaN; NaN without any."""
+    xp = namespace(scores)
+    known = ~xp.isnan(scores)
+    count = xp.sum(doubled(xp, known), axis=-1)
+    total = xp.sum(xp.where(known, scores, 0.0), axis=-1)
+    return total / xp.where(count > 0.0, count, float("nan"))

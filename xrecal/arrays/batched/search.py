@@ -131,11 +131,11 @@ class Search:
         start = np.where(nothing, START, best.of_winner(best.exponent))
         best.tried_exponent[:, g] = start[:, np.newaxis]
         self._attempt(g, everywhere, start, best)
-        goes_on: npt.NDArray[np.bool_] = np.ones(self.b, np.bool_)
+        goes_on = np.ones(self.b, np.bool_)
         if self.low_rank:
-            goes_on = self._promising(best.tried_loss, FAR)[:, g].any(axis=1)
+            goes_on = np.asarray(self._promising(best.tried_loss, FAR)[:, g].any(axis=1))
         for sign in (1, -1):  # first up, as small ridges need many landmarks
-            going: npt.NDArray[np.bool_] = goes_on.copy()
+            going = goes_on.copy()
             for step in range(1, GRID.size):
                 exponent = start + sign * step * GRID_STEP
                 going &= (GRID[0] - 0.1 < exponent) & (exponent < GRID[-1] + 0.1)

@@ -171,7 +171,7 @@ class _Ensembles:
     ) -> tuple[Ensembles, Any, tuple[Any, Any]]:
         """Some of the new forecasts in order, their covariates and moments."""
         xp = namespace(forecasts.loc)
-        some = slice(first, first + ROWS)
+        some = slice(first, min(first + ROWS, forecasts.loc.shape[1]))
         loc, of = (
             take(xp, part[:, some, :], self.group.places, 0)
             for part in (forecasts.loc, features.values)
@@ -215,7 +215,7 @@ class _Ensembles:
         wide = xp.where(xp.isnan(found[..., :1]), float("nan"), wide)
         wide = of_type(xp, wide, out.dtype)
         if self.group.places.size == out.shape[0]:
-            out[:, first : first + ROWS, :] = wide
+            out[:, first : first + wide.shape[1], :] = wide
         else:
             rows = np.arange(first, first + wide.shape[1])
             which = np.repeat(self.group.places, rows.size), np.tile(rows, wide.shape[0])
