@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
 from .arrays.dispatch import is_on_device, namespace
+
+if TYPE_CHECKING:
+    from .methods import Method
 
 
 def sample(array: xr.DataArray) -> Any:
@@ -37,6 +40,11 @@ def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
     return array.copy(data=array.data.map_blocks(xp.asarray))
 
 
+def method_on_device(method: Method) -> bool:
+    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
+    return bool(getattr(method, "on_device", False))
+
+
 def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray], what: str) -> None:
     """Raise TypeError for device arrays that a task cannot take, or only with copies.
 
@@ -52,9 +60,13 @@ def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray],
             "data.as_numpy() of a DataArray or Dataset, model.as_numpy() of a model"
         )
     if not all(there):
-        host = [repr(arg.name) for arg, here in zip(args, there, strict=True) if not here]
+        host = [arg for arg, here in zip(args, there, strict=True) if not here]
+        told = ", ".join(
+            f"one over {list(arg.dims)}" if arg.name is None else repr(arg.name)
+            for arg in host[:3]
+        )
         raise TypeError(
-            f"{what} got arrays of CuPy and of NumPy, of NumPy {', '.join(host[:3])}; bring all "
+            f"{what} got arrays of CuPy and of NumPy, of NumPy {told}; bring all "
             "to one side first: data.as_numpy() or model.as_numpy(), or to the device "
             "data.copy(data=cupy.asarray(data.data)), with Dask "
             "data.copy(data=data.data.map_blocks(cupy.asarray))"

@@ -11,10 +11,11 @@ import xarray as xr
 
 from .arrays.dispatch import as_array
 from .covariates import period_of
+from .devices import method_on_device
 from .dims import CaseAxis
 from .ensembles import task_parts
 from .forms import VECTOR
-from .methods import Method, VectorCKME, method_on_device
+from .methods import Method, VectorCKME
 from .methods.base import Cases, Parameter
 from .pairing import Pairs
 from .parallel import work_on

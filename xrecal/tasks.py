@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrays.dispatch import namespace
+from .devices import method_on_device
 from .dims import CaseAxis
 from .forms import VECTOR
-from .methods import Method, method_on_device
+from .methods import Method
 from .methods.base import Cases, Covariates, NewCases
 from .reductions import Reduction, name_of, reduction_on_device
 from .typing import FloatArray

@@ -19,8 +19,8 @@ NAMES = _words(
     abs all any arange argmax argsort astype broadcast_arrays broadcast_to clip concat
     concatenate copy cos count_nonzero cumsum diff empty empty_like exp expand_dims eye flip
     floor full full_like isfinite isinf isnan log10 logical_and logical_not logical_or
-    matmul max maximum mean min minimum moveaxis nan_to_num nanmean nansum ndim ones
-    ones_like pad prod ravel reshape searchsorted shape sign sin sort sqrt squeeze stack std
+    matmul max maximum mean min minimum moveaxis nan_to_num nanmax nanmean nanmin nanstd nanvar nansum ndim ones
+    ones_like pad prod ravel reshape round searchsorted shape sign sin sort sqrt squeeze stack std
     sum swapaxes take take_along_axis tensordot tile transpose tril var where zeros
     zeros_like
     """
@@ -87,16 +87,8 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):  # noqa: N801
     def item(self, *args: int) -> Any:
         return self.host.item(*args)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags"):
-            return getattr(self.host, name)
-        if name == "T":
-            return ndarray(self.host.T)
-        if name in METHODS:
-            return lambda *args, **kwargs: apply(getattr(self.host, name), *args, **kwargs)
-        raise AttributeError(name)
 
-
+ATTRIBUTES = _words("T dtype flags imag itemsize nbytes ndim real shape size strides")
 METHODS = _words(
     """
     all any argmax argsort astype clip copy cumsum max mean min prod ravel reshape squeeze
@@ -139,6 +131,19 @@ def wrapped(function: Any) -> Any:
         return apply(function, *args, **kwargs)
 
     return call
+
+
+def method(name: str) -> Any:
+    def call(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+        return apply(getattr(self.host, name), *args, **kwargs)
+
+    return call
+
+
+for _name in METHODS:
+    setattr(ndarray, _name, method(_name))
+for _name in ATTRIBUTES:
+    setattr(ndarray, _name, property(lambda self, name=_name: outer(getattr(self.host, name))))
 
 
 def asarray(value: Any, dtype: Any = None, **_: Any) -> ndarray:

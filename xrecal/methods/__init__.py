@@ -1,6 +1,6 @@
 """Ways to recalibrate: settings, and how each fits and predicts on arrays."""
 
-from .base import Method, method_on_device
+from .base import Method
 from .ckme import CKME
 from .climatology import Climatology
 from .conformal import ConformalPrediction
@@ -22,5 +22,4 @@ __all__ = [
     "PITRecalibration",
     "Raw",
     "VectorCKME",
-    "method_on_device",
 ]

@@ -178,11 +178,6 @@ class Method(Protocol):
         """Recalibrated forecasts (L, T)."""
 
 
-def method_on_device(method: Method) -> bool:
-    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
-    return bool(getattr(method, "on_device", False))
-
-
 N_QUANTILES = 200
 """Members of equal mass that stand for a distribution without members of its own."""
 
