@@ -62,8 +62,7 @@ def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray],
     if not all(there):
         host = [arg for arg, here in zip(args, there, strict=True) if not here]
         told = ", ".join(
-            f"one over {list(arg.dims)}" if arg.name is None else repr(arg.name)
-            for arg in host[:3]
+            f"one over {list(arg.dims)}" if arg.name is None else repr(arg.name) for arg in host[:3]
         )
         raise TypeError(
             f"{what} got arrays of CuPy and of NumPy, of NumPy {told}; bring all "

@@ -36,6 +36,8 @@ class PooledTask:
         served: bool = False,
     ) -> None:
         self.task, self.pool, self.n_core, self.served = task, pool, n_core, served
+        self.told = " from pooled cases"
+        """What it adds, for messages."""
 
     def __call__(self, *args: npt.NDArray[Any]) -> Arrays:
         """Run the task on one chunk."""

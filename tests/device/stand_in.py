@@ -19,8 +19,9 @@ NAMES = _words(
     abs all any arange argmax argsort astype broadcast_arrays broadcast_to clip concat
     concatenate copy cos count_nonzero cumsum diff empty empty_like exp expand_dims eye flip
     floor full full_like isfinite isinf isnan log10 logical_and logical_not logical_or
-    matmul max maximum mean min minimum moveaxis nan_to_num nanmax nanmean nanmin nanstd nanvar nansum ndim ones
-    ones_like pad prod ravel reshape round searchsorted shape sign sin sort sqrt squeeze stack std
+    matmul max maximum mean min minimum moveaxis nan_to_num nanmax nanmean nanmin nanstd nansum
+    nanvar ndim ones ones_like pad prod ravel reshape round searchsorted shape sign sin sort sqrt
+    squeeze stack std
     sum swapaxes take take_along_axis tensordot tile transpose tril var where zeros
     zeros_like
     """

@@ -76,9 +76,8 @@ class Covariates:
         from xrecal import arrays
 
         chosen = [self.names.index(name) for name in names]
-        values = self.values[..., :0]
-        if chosen:
-            values = np.stack([self.values[..., i] for i in chosen], axis=-1)
+        columns = [self.values[..., i] for i in chosen]
+        values = np.stack(columns, axis=-1) if columns else self.values[..., :0]
         found: Features = arrays.features(values, tuple(self.periods[i] for i in chosen))
         return found
 
