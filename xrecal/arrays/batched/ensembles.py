@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from xrecal.arrays.dispatch import distances_for, namespace
 from xrecal.arrays.distance import EPSILON, ROUNDING
 
-from .namespace import doubled, take, take_along
+from .namespace import doubled, take, take_along, truths
 
 __all__ = ["Ensembles", "across", "among", "arrange", "take_rows"]
 
@@ -29,6 +29,8 @@ def arrange(values: Any, weights: Any | None) -> Ensembles:
     """Sort the members (L, n, m) of each ensemble; NaN and those without weight do not count."""
     xp = namespace(values)
     values = doubled(xp, values)
+    if 0 in values.shape:
+        return _nothing(xp, values)
     missing = xp.isnan(values)
     if weights is not None:
         weights = doubled(xp, weights)
@@ -54,6 +56,12 @@ def arrange(values: Any, weights: Any | None) -> Ensembles:
         axis=-1,
     )
     return Ensembles(points, mass / xp.where(total > 0.0, total, 1.0), known, sums)
+
+
+def _nothing(xp: Any, values: Any) -> Ensembles:
+    """Without locations, ensembles or members there is nothing to sort."""
+    sums = xp.zeros((values.shape[0], 4), dtype=xp.float64)
+    return Ensembles(values, values, ~truths(xp, tuple(values.shape[:2])), sums)
 
 
 def take_rows(ensembles: Ensembles, at: Any) -> Ensembles:

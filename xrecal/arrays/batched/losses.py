@@ -35,7 +35,7 @@ def laplace_loss(weights: Any, points: Any, y: Any, theta: Any) -> Any:
     scale = theta[..., None]
     shape = weights.shape
     fade = xp.exp((points[..., :-1] - points[..., 1:]) / scale)
-    fade = xp.broadcast_to(concat(xp, [xp.zeros_like(points[..., :1]), fade]), shape)
+    fade = xp.broadcast_to(concat(xp, [xp.zeros_like(fade[..., :1]), fade]), shape)
     left = fade * concat(xp, [xp.zeros_like(weights[..., :1]), weights[..., :-1]])
     reach = 1
     while reach < shape[-1]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.weighted import LEVEL_ROUNDING, check_levels
 
@@ -100,7 +98,8 @@ def by_support(members: Any, weights: Any | None) -> tuple[Any, Any]:
         fits = given == (*weights.shape[:-2], weights.shape[-1])
         members = members[..., None, :]
     else:
-        fits = np.broadcast_shapes(given, tuple(weights.shape)) == given
+        sizes = zip(reversed(given), reversed(weights.shape), strict=False)
+        fits = weights.ndim <= members.ndim and all(own in (1, size) for size, own in sizes)
         weights = xp.broadcast_to(weights, given) if fits else weights
     if not fits:
         raise ValueError(
