@@ -105,7 +105,7 @@ class _TakeTask:
 
     def __call__(self, observations: FloatArray) -> FloatArray:
         place = namespace(observations).asarray(self.place)
-        found = observations.take(np.maximum(place, 0), axis=-1)
+        found: FloatArray = observations.take(np.maximum(place, 0), axis=-1)
         found[..., place < 0] = np.nan
         return found
 

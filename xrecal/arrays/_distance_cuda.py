@@ -123,12 +123,12 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
     if out.size == 0:
         return out
     x, x_mass, y, y_mass = (
-        xp.ascontiguousarray(part).reshape(-1)
+        _view(xp.ascontiguousarray(part).reshape(-1))
         for part in (ones.points, ones.mass, others.points, others.mass)
     )
     kernel, tile, shared = launch_of(m, p)
     grid = (-(-q // tile), -(-n // tile), min(n_locations, MOST_LAYERS))
-    kernel[grid, (tile, tile), _stream(out), shared](x, x_mass, m, y, y_mass, p, same, out)
+    kernel[grid, (tile, tile), _stream(out), shared](x, x_mass, m, y, y_mass, p, same, _view(out))
     return out
 
 
@@ -143,8 +143,13 @@ def launch_of(m: int, p: int) -> tuple[Any, int, int]:
     return _direct, TILE, 0
 
 
+def _view(array: Any) -> Any:
+    """The same memory as Numba takes it, without waiting for what the stream has still to do."""
+    return cuda.as_cuda_array(array, sync=False) if is_on_device(array) else array
+
+
 def _stream(array: Any) -> Any:
-    """The stream that the array's library works on, so that neither waits for the other."""
+    """The stream that the array's library works on: what it is given is done by then."""
     if not is_on_device(array):
         return 0
     return cuda.external_stream(namespace(array).cuda.get_current_stream().ptr)

@@ -3,6 +3,7 @@ import pytest
 
 from xrecal.arrays import Features, Forecasts, Settings, ckme
 from xrecal.arrays.batched import cases as batched_cases
+from xrecal.arrays.batched import namespace
 from xrecal.arrays.batched.ckme import fit_ckme
 from xrecal.arrays.status import IDENTICAL, INVALID, TOO_FEW
 
@@ -81,6 +82,17 @@ def test_blocks_of_locations_change_nothing(library, rng, monkeypatch):
     monkeypatch.setattr(batched_cases, "WORKSPACE", 1)
     for one, other in zip(fit_ckme(library.tuple(cases), library(observed)), whole, strict=True):
         np.testing.assert_allclose(library.host(one), library.host(other), rtol=1e-10)
+
+
+def test_large_matrices_are_solved_one_by_one(library, rng, monkeypatch):
+    cases, observed = forecasts_and_observations(rng)
+    for solver in ("exact", "lowrank"):
+        settings = Settings(solver=solver)
+        whole = fit_ckme(library.tuple(cases), library(observed), settings)
+        with monkeypatch.context() as patch:
+            patch.setattr(namespace, "STACKED", 3)
+            alone = fit_ckme(library.tuple(cases), library(observed), settings)
+        require_equal(library, alone, whole._make(map(library.host, whole)))
 
 
 def test_many_cases_are_thinned_out_as_on_the_host(rng):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import Features, Forecasts, Settings, ckme, weights
+from xrecal.arrays.batched import namespace
 from xrecal.arrays.batched import weights as batched
 
 from .cases import forecasts_and_observations, season
@@ -73,6 +74,14 @@ def test_rows_at_a_time_change_nothing(library, rng, monkeypatch):
     observed[0, 3:9] = np.nan
     fitted = ckme.fit_ckme(cases, observed, Settings(supports=("mean",), ridge=1e-2))
     compare(library, Forecasts(cases.loc[:, :9]), cases, observed, fitted, own_members=True)
+
+
+@pytest.mark.parametrize("solver", ["exact", "lowrank"])
+def test_large_matrices_are_solved_one_by_one(library, rng, monkeypatch, solver):
+    monkeypatch.setattr(namespace, "STACKED", 3)
+    cases, observed = forecasts_and_observations(rng)
+    fitted = ckme.fit_ckme(cases, observed, Settings(ridge=1e-2, solver=solver))
+    compare(library, Forecasts(cases.loc[:, :9]), cases, observed, fitted)
 
 
 def test_landmarks_that_came_by_an_update(library, rng):

@@ -16,7 +16,7 @@ from xrecal.arrays.tuning import Folds, heaviest
 from xrecal.typing import FloatArray, IntArray
 
 from .location import Locations
-from .namespace import concat, cumsum, indices, put, take, transposed
+from .namespace import concat, cumsum, indices, linear, put, take, transposed
 from .pivots import Pivots, take_pivots
 from .solvers import Prepared, identity, split_of
 
@@ -69,7 +69,7 @@ class LowRank:
         at = xp.broadcast_to(chosen[:, None, :], (len(landmarks), room, room))
         among = xp.take_along_axis(columns, at, axis=-1) * there[:, None, :]
         among = among + (1.0 - there)[:, :, None] * xp.eye(room, dtype=xp.float64)
-        rows = xp.linalg.solve(xp.linalg.cholesky(among), columns)
+        rows = linear(xp, "solve", linear(xp, "cholesky", among), columns)
         self._rows = rows
         left = self._left - xp.sum(rows * rows, axis=1)
         self._left = xp.where(left > 0.0, left, 0.0)
@@ -181,7 +181,7 @@ class LowRank:
         at = xp.broadcast_to(at[:, None, :], (ridge.size, room, room))
         root = xp.take_along_axis(rows, at, axis=-1) * there[:, None, :]
         root = root + (1.0 - there)[:, :, None] * xp.eye(room, dtype=xp.float64)
-        first = xp.linalg.solve(root, xp.linalg.inv(among))
+        first = linear(xp, "solve", root, linear(xp, "inv", among))
         return chosen, first * there[:, :, None], rows
 
 
@@ -206,7 +206,7 @@ class _LowRankAt:
             part = take(xp, rows, out, 2)
             among = self._square - xp.matmul(part, transposed(xp, part))
         among = among + identity(xp, rows.shape[1], shift)
-        solved = xp.linalg.solve(among, take(xp, rows, held, 2))
+        solved = linear(xp, "solve", among, take(xp, rows, held, 2))
         return xp.matmul(transposed(xp, solved), known)
 
 

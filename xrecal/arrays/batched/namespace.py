@@ -14,6 +14,7 @@ __all__ = [
     "cumsum",
     "doubled",
     "indices",
+    "linear",
     "of_type",
     "put",
     "running_max",
@@ -23,6 +24,10 @@ __all__ = [
     "truths",
     "whole",
 ]
+
+
+STACKED = 512
+"""Rows of matrices up to which they are handed to the library together."""
 
 
 def concat(xp: Any, arrays: Sequence[Any], axis: int = -1) -> Any:
@@ -92,6 +97,23 @@ def running_max(xp: Any, values: Any) -> Any:
         values = concat(xp, [values[..., :reach], ahead])
         reach *= 2
     return values
+
+
+def linear(xp: Any, name: str, *matrices: Any) -> Any:
+    """A function of linear algebra on stacked matrices (L, n, n), and others (L, n, k).
+
+    Those of more than ``STACKED`` rows come one after another: libraries solve many small ones
+    together, but large ones better alone.
+    """
+    function = getattr(xp.linalg, name)
+    if matrices[0].shape[-1] <= STACKED:
+        return function(*matrices)
+    found = [
+        function(*(matrix[i, ...] for matrix in matrices)) for i in range(matrices[0].shape[0])
+    ]
+    if name == "eigh":
+        return tuple(xp.stack(part) for part in zip(*found, strict=True))
+    return xp.stack(found)
 
 
 def put(xp: Any, array: Any, at: tuple[IntArray, ...], values: Any) -> None:

@@ -13,7 +13,7 @@ from xrecal.arrays.tuning import Folds, heaviest
 from xrecal.typing import FloatArray, IntArray
 
 from .location import Locations
-from .namespace import take, transposed
+from .namespace import linear, take, transposed
 
 __all__ = ["Exact", "Prepared", "Solver", "identity", "split_of"]
 
@@ -82,7 +82,7 @@ class Exact:
     def eigen(self) -> tuple[Any, Any]:
         """Eigenvalues (b, n) and vectors (b, n, n), made when they are first asked for."""
         if self._eigen is None:
-            values, vectors = namespace(self.gram).linalg.eigh(self.gram)
+            values, vectors = linear(namespace(self.gram), "eigh", self.gram)
             self._eigen = values, vectors
         return self._eigen
 
@@ -106,7 +106,7 @@ class _ExactAt:
         xp = namespace(self._solver.gram)
         rows = take(xp, take(xp, self._solver.gram, self._at, 0), train, 1)
         block = take(xp, rows, train, 2) + identity(xp, train.size, shift)
-        return transposed(xp, xp.linalg.solve(block, take(xp, rows, held, 2)))
+        return transposed(xp, linear(xp, "solve", block, take(xp, rows, held, 2)))
 
     def _left_out(self, held: IntArray, out: IntArray, train: IntArray, shift: FloatArray) -> Any:
         """``-C_gg^-1 C_gt`` of the cases g left out, with ``C = (K + shift I)^-1``."""
@@ -116,5 +116,5 @@ class _ExactAt:
         inverse = 1.0 / (xp.clip(values, 0.0, None) + xp.asarray(shift)[:, None])
         shrunk = take(xp, vectors, out, 1) * inverse[:, None, :]
         rows = xp.matmul(shrunk, transposed(xp, vectors))
-        among = xp.linalg.inv(-take(xp, rows, out, 2))
+        among = linear(xp, "inv", -take(xp, rows, out, 2))
         return xp.matmul(among[:, : held.size, :], take(xp, rows, train, 2))

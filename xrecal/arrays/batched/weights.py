@@ -23,7 +23,7 @@ from .covariates import feature_distances, no_features
 from .ensembles import Ensembles, across, arrange, take_rows
 from .location import locate, scaled
 from .lowrank import LowRank
-from .namespace import indices, of_type, put, take, take_along
+from .namespace import indices, linear, of_type, put, take, take_along
 from .simplex import PROJECTIONS
 from .solvers import Exact, identity
 
@@ -122,7 +122,8 @@ class _Ensembles:
         ridge = to_host(fitted.ridge).astype(np.float64)
         if not self.low_rank:
             gram = Exact(where, *kernel).gram
-            self.operators = (xp.linalg.inv(gram + identity(xp, where.n, ridge * where.n)),)
+            gram = gram + identity(xp, where.n, ridge * where.n)
+            self.operators = (linear(xp, "inv", gram),)
             return
         place = np.full(int(self.group.slots.max()) + 1, -1)
         place[self.group.slots] = np.arange(where.n)
