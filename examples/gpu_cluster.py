@@ -45,7 +45,7 @@ def main() -> xr.DataArray | None:
     past, new = data.isel(init=slice(None, 250)), data.isel(init=slice(250, None))
     with LocalCUDACluster() as cluster, Client(cluster):
         hindcast, forecast, seen, verified = (
-            to_device(array.chunk({"location": 10}))
+            to_device(array.chunk({"location": 4}))
             for array in (past.forecast, new.forecast, past.observation, new.observation)
         )
         model = hindcast.recal.fit(seen).persist()

@@ -51,6 +51,7 @@ def main() -> dict[str, float]:
         (missing != (np.arange(18) == 5)[:, None] | (np.arange(18) == 5)).sum()
     )
     found["empty"] = float(across(gaps, arrange(y[:, :0], None)).size)
+    found["no members"] = float(across(gaps, arrange(y[..., :0], None)).size - 2 * 18 * 3)
     return found
 
 

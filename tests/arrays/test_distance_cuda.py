@@ -32,7 +32,7 @@ def test_kernels_find_the_distances(errors, what):
     assert 0.0 <= errors[what] < 1e-14
 
 
-@pytest.mark.parametrize("what", ["equal ensembles", "missing", "empty"])
+@pytest.mark.parametrize("what", ["equal ensembles", "missing", "empty", "no members"])
 def test_special_cases_are_exact(errors, what):
     assert errors[what] == 0.0
 

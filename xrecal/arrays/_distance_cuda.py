@@ -25,24 +25,29 @@ MOST_LAYERS = 65535
 
 
 @cuda.jit(device=True)
-def _apart(x, x_mass, a, m, y, y_mass, b, p):  # type: ignore[no-untyped-def]
-    """``2 int (F - G)^2`` of m ascending points from place a of x, and p from place b of y.
+def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # type: ignore[no-untyped-def]
+    """``2 int (F - G)^2`` of m ascending points and p others, which begin at places of arrays.
 
     One merge: between two neighbouring points of either, F - G is the difference of the masses
     that were passed.
     """
     i, j, below, total, at = 0, 0, 0.0, 0.0, 0.0
-    while i < m or j < p:
-        mine = j >= p or (i < m and x[a + i] <= y[b + j])
-        z = x[a + i] if mine else y[b + j]
+    u, v = x[at_x], y[at_y]
+    for _ in range(m + p):
+        mine = j >= p or (i < m and u <= v)
+        z = u if mine else v
         total += below * below * (z - at)
         at = z
         if mine:
-            below += x_mass[a + i]
+            below += x_mass[at_x_mass + i]
             i += 1
+            if i < m:
+                u = x[at_x + i]
         else:
-            below -= y_mass[b + j]
+            below -= y_mass[at_y_mass + j]
             j += 1
+            if j < p:
+                v = y[at_y + j]
     return 2.0 * total
 
 
@@ -81,8 +86,8 @@ def _tiled(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-de
         if i < n and j < q and not (same and j >= i):
             mine, theirs = cuda.threadIdx.y * x_row, cuda.threadIdx.x * y_row
             found = _apart(
-                shared[:y_at], shared[x_mass_at:y_at], mine, m,
-                shared[y_at:], shared[y_mass_at:], theirs, p,
+                shared, mine, shared, x_mass_at + mine, m,
+                shared, y_at + theirs, shared, y_mass_at + theirs, p,
             )  # fmt: skip
             out[cell, i, j] = found
             if same:
@@ -97,9 +102,8 @@ def _direct(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-d
     n, q = out.shape[1], out.shape[2]
     if i < n and j < q and not (same and j >= i):
         for cell in range(cuda.blockIdx.z, out.shape[0], cuda.gridDim.z):
-            found = _apart(
-                x, x_mass, (cell * n + i) * m, m, y, y_mass, (cell * q + j) * p, p
-            )  # fmt: skip
+            mine, theirs = (cell * n + i) * m, (cell * q + j) * p
+            found = _apart(x, mine, x_mass, mine, m, y, theirs, y_mass, theirs, p)
             out[cell, i, j] = found
             if same:
                 out[cell, j, i] = found
@@ -120,7 +124,7 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
     n_locations, n, m = ones.points.shape
     q, p = others.points.shape[1:]
     out = xp.zeros((n_locations, n, q), dtype=xp.float64)
-    if out.size == 0:
+    if 0 in (out.size, m, p):
         return out
     x, x_mass, y, y_mass = (
         _view(xp.ascontiguousarray(part).reshape(-1))
