@@ -172,7 +172,8 @@ def make() -> types.ModuleType:
     found.ascontiguousarray = found.asanyarray = asarray
     found.asnumpy = lambda value: value.get() if isinstance(value, ndarray) else np.asarray(value)
     found.newaxis, found.nan, found.inf, found.pi = None, np.nan, np.inf, np.pi
-    found.isscalar, found.result_type = np.isscalar, np.result_type
+    found.isscalar = np.isscalar
+    found.result_type = lambda *args: np.result_type(*(getattr(a, "dtype", a) for a in args))
     found.__version__ = "14.0.0"
     ndarray.__module__, ndarray.__qualname__ = "cupy", "ndarray"
     return found

@@ -117,6 +117,14 @@ def test_nothing_is_computed_until_asked(cupy, data):
         assert isinstance(getattr(result.data, "_meta", result.data), cupy.ndarray)
 
 
+def test_plans_never_read_values(cupy, data):
+    here, new, seen = (to_device(cupy, part, CHUNKS[1]) for part in data)
+    with forbid_compute():
+        plan = xrecal.plan(here, seen, probe=False)
+        assert plan == xrecal.plan(*(data[i].chunk(CHUNKS[1]) for i in (0, 2)), probe=False)
+        here.recal.fit(seen).plan(new, probe=False)
+
+
 def test_inputs_are_not_changed(cupy, data):
     here = [to_device(cupy, part) for part in data]
     here[0].recal.fit(here[2]).crps(here[1], here[2])

@@ -69,6 +69,7 @@ def test_products_of_the_host(here, name, call):
         lambda new, seen: new.recal.members(5),
         lambda new, seen: new.recal.brier_score(seen, 1.0),
         lambda new, seen: new.recal.summary(seen),
+        lambda new, seen: new.recal.reliability(seen, 1.0),
         lambda new, seen: new.recal.categories([1.0, 2.0]),
     ],
 )
