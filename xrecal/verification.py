@@ -106,8 +106,8 @@ class _TakeTask:
     def __call__(self, observations: FloatArray) -> FloatArray:
         place = namespace(observations).asarray(self.place)
         found: FloatArray = observations.take(np.maximum(place, 0), axis=-1)
-        found[..., place < 0] = np.nan
-        return found
+        missing = place < 0
+        return np.where(missing, np.nan, found) if missing.any() else found
 
 
 def _require_matches(

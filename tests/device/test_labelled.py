@@ -107,6 +107,35 @@ def test_observations_over_valid_time(cupy, rng, chunks):
     require_same(cupy, found, hindcast.recal.fit(observations).crps(forecast, observations))
 
 
+@pytest.mark.parametrize("pool", ["location", {"location": 1}], ids=str)
+@pytest.mark.parametrize("lazy", [False, True], ids=["plain", "dask"])
+def test_pooled_cases(cupy, data, pool, lazy):
+    height = xr.DataArray([0.0, 100.0], {"location": data[0].location}, ["location"])
+    hindcast, forecast = (part.assign_coords(height=height) for part in data[:2])
+    chunks = {"location": -1, "init": -1} if lazy else None
+    here, new, seen = (to_device(cupy, part, chunks) for part in (hindcast, forecast, data[2]))
+    names = "height" if pool == "location" else None
+    method = xrecal.CKME(ridge=0.1, condition_on=names)
+    found = here.recal.fit(seen, method, pool=pool).crps(new, seen)
+    require_same(
+        cupy, found, hindcast.recal.fit(data[2], method, pool=pool).crps(forecast, data[2])
+    )
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=["plain", "dask"])
+@pytest.mark.parametrize("solver", ["exact", "lowrank"])
+def test_more_cases_join(cupy, data, chunks, solver):
+    hindcast, forecast, observations = data
+    method = xrecal.CKME(solver=solver, support="errors", ridge=0.01)
+    fewer = hindcast[40:].isel(member=slice(3))
+    model = hindcast[:40].recal.fit(observations, method).update(fewer, observations)
+    parts = (hindcast[:40], fewer, forecast, observations)
+    here, added, new, seen = (to_device(cupy, part, chunks) for part in parts)
+    moved = here.recal.fit(seen, method).update(added, seen)
+    require_same(cupy, moved.state, model.state)
+    require_same(cupy, moved.crps(new, seen), model.crps(forecast, observations))
+
+
 def test_nothing_is_computed_until_asked(cupy, data):
     here, new, seen = (to_device(cupy, part, CHUNKS[1]) for part in data)
     with forbid_compute():
