@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types docs bench bench-grid bench-threads skill pool-constants calibration-tests evidence clean
+.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill pool-constants calibration-tests evidence clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -30,6 +30,10 @@ test: .venv/.dev ## the test suite
 test-slow: .venv/.dev
 	$(BIN)/python -m pytest -m slow
 
+test-gpu: .venv/.dev ## on a machine with a CUDA device; each says why it is skipped where there is none
+	$(BIN)/pip install --quiet --editable '.[gpu]'
+	$(BIN)/python -m pytest -m gpu
+
 lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,6 +47,10 @@ docs: .venv/.dev ## HTML in docs/_build/html: pages are run, warnings and dead l
 
 bench: .venv/.bench ## the performance budgets, costs and peers, into benchmarks/results/bench.csv
 	$(BIN)/python -m benchmarks.speed
+
+bench-gpu: .venv/.dev ## on a machine with a CUDA device, into benchmarks/results/gpu.csv
+	$(BIN)/pip install --quiet --editable '.[gpu]'
+	$(BIN)/python -m benchmarks.gpu
 
 bench-grid: .venv/.dev ## a large grid on two small workers, undisturbed and killed: an hour and 3 GB of disk
 	$(BIN)/python -m benchmarks.grid

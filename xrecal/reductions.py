@@ -16,6 +16,18 @@ Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
 """Distributions (L, T) and, where given, arrays (L, T, ...), to arrays (L, T, ...)."""
 
 
+def name_of(reduction: Reduction) -> str:
+    """What a reduction makes, for messages."""
+    function = getattr(reduction, "func", reduction)
+    name = getattr(function, "__name__", type(function).__name__)
+    return str(name).removesuffix("_of").replace("_", " ")
+
+
+def reduction_on_device(reduction: Reduction) -> bool:
+    """Whether a reduction takes CuPy arrays."""
+    return getattr(reduction, "func", reduction) in ON_DEVICE
+
+
 def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
     """Weights (L, T, n) of a weighted ensemble."""
     assert distribution.weights is not None
@@ -229,3 +241,9 @@ def rank_of(
 
     uniform = uniform_at(seed, sum(places, np.zeros_like(cases)), cases)
     return (observation_ranks(observations, distribution.members, uniform)[0],)
+
+
+ON_DEVICE = frozenset(
+    [cdf_of, crps_of, exceedance_of, mean_of, members_and_weights, quantiles_of, std_of, weights_of]
+)
+"""Reductions of weighted ensembles that take CuPy arrays."""
