@@ -17,7 +17,7 @@ ALPHA = 0.05  # of the intervals
 EXACT_UP_TO, EXACT_LAPLACE_UP_TO = 1500, 2500
 """Calibration cases that are solved for exactly; more through landmarks."""
 
-PIT_LEVELS = 1000
+PIT_LEVELS = 500
 """Members of a recalibrated distribution function, where there are more calibration cases."""
 
 PRINTED = xrecal.CKME(loss="laplace", folds="random", solver="exact")
@@ -114,7 +114,7 @@ def _has_shared_members(found: xr.Dataset) -> bool:
 
 
 def _pit(forecasted: Forecasted, y: np.ndarray) -> Recalibrated:
-    """Quantiles at 1000 levels of past PIT, instead of at as many as there are cases."""
+    """Quantiles at 500 levels of past PIT, instead of at as many as there are cases."""
     start = time.perf_counter()
     uniform = np.random.default_rng(0).uniform(size=(1, y.size))
     pit = arrays.pit_values(as_arrays(forecasted.calibration), y[np.newaxis], uniform)

@@ -24,6 +24,8 @@ COLUMNS = (
 )
 MEMBERS_TESTED = 300
 """Quantiles that stand for forecasts with members of their own in the SKCE test."""
+CASES_TESTED = 1500
+"""First cases of the test, whose order is random, that the SKCE test and dCor take at most."""
 FILE = "scores.csv"
 
 
@@ -38,18 +40,19 @@ def evidence(found: Recalibrated, y: np.ndarray, *, interval_only: bool = False)
     }
     if interval_only:
         return scores
-    tested = forecast
+    some = {"case": slice(CASES_TESTED)}
+    tested = forecast.isel(some)
     if not found.shared:
         levels = (np.arange(MEMBERS_TESTED) + 0.5) / MEMBERS_TESTED
-        tested = only(forecast.recal.quantile(levels)).rename("y")
-    skce = tested.recal.skce_test(targets, "case")
+        tested = only(tested.recal.quantile(levels)).rename("y")
+    skce = tested.recal.skce_test(targets.isel(some), "case")
     pit = only(forecast.recal.pit(targets))
     return scores | {
         "crps": float(only(forecast.recal.crps(targets)).mean()),
         "skce": float(skce["skce"]),
         "skce_p": float(skce["p_value"]),
         "pit_p": float(forecast.recal.pit_test(targets, "case")["p_value"]),
-        "dcor": dependence(ends.values, pit.values),
+        "dcor": dependence(ends.values[:CASES_TESTED], pit.values[:CASES_TESTED]),
     }
 
 
@@ -75,7 +78,8 @@ def row_of(
     if method == "conformal":  # the interval belongs to the base model's distribution
         base = only(labelled(forecasted.test).recal.pit(observed(split.test.y))).values
         ends = only(found.forecast.recal.quantile([ALPHA / 2, 1 - ALPHA / 2]))
-        scores["dcor"] = dependence(ends.transpose("case", "quantile").values, base)
+        ends = ends.transpose("case", "quantile").values
+        scores["dcor"] = dependence(ends[:CASES_TESTED], base[:CASES_TESTED])
     sizes = zip(("n_train", "n_calibration", "n_test"), split, strict=True)
     return {
         **dict(zip(KEYS, (set_name, model, number, method), strict=True)),

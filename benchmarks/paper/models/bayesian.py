@@ -11,6 +11,7 @@ from ..data import Part
 from ..forecasts import Forecasts
 from .networks import (
     HIDDEN,
+    PATIENCE,
     Scaling,
     apply_layers,
     components,
@@ -19,7 +20,10 @@ from .networks import (
     train,
 )
 
-N_DRAWS = 10
+N_DRAWS, FEW_DRAWS, MANY_ROWS = 10, 5, 2000
+"""Draws of the weights; fewer where there are many rows, as distances cost their square."""
+FEW_PATIENCE = 30  # epochs, where there are many rows
+
 START_SCALE = -4.0  # softplus of it: about 0.02
 PRIOR_SCALE = 1.0
 TEMPERATURE = 0.1
@@ -48,18 +52,21 @@ def _divergence(parameters):
 
 
 def bayesian(train_rows: Part, features: list[np.ndarray], seed: int) -> list[Forecasts]:
-    """Equal mixtures of the normals that ten draws of the weights give."""
+    """Equal mixtures of the normals that some draws of the weights give."""
     scaling = Scaling.of(train_rows)
     means = dense_layers(jax.random.key(2000 + seed), (train_rows.x.shape[1], *HIDDEN, 3))
     start = {"mean": means, "raw": jax.tree.map(lambda m: jnp.full_like(m, START_SCALE), means)}
-    best, _ = train(train_rows, scaling, start, _loss_of(train_rows.y.size), _held_out, seed)
-    layers = [_drawn(best, key) for key in jax.random.split(jax.random.key(3000 + seed), N_DRAWS)]
+    n = train_rows.y.size
+    n_draws, patience = (N_DRAWS, PATIENCE) if n <= MANY_ROWS else (FEW_DRAWS, FEW_PATIENCE)
+    best, _ = train(train_rows, scaling, start, _loss_of(n), _held_out, seed, patience)
+    keys = jax.random.split(jax.random.key(3000 + seed), n_draws)
+    layers = [_drawn(best, key) for key in keys]
     found = []
     for x in features:
         scaled = jnp.asarray(scaling.features(x))
         drawn = [components(apply_layers(layer, scaled))[:2] for layer in layers]
         loc, scale = (np.concatenate(parts, axis=1, dtype=np.float64) for parts in zip(*drawn))
-        weights = np.full(loc.shape, 1 / N_DRAWS)
+        weights = np.full(loc.shape, 1 / n_draws)
         found.append(Forecasts(scaling.y_mean + scaling.y_std * loc, scaling.y_std * scale, weights))
     return found
 

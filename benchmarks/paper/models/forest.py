@@ -10,7 +10,9 @@ import numpy as np
 from ..data import Part
 from ..forecasts import Forecasts
 
-N_TREES = 500
+N_TREES, FEW_TREES, MANY_ROWS = 500, 200, 2000
+"""Trees; fewer where there are many rows."""
+
 MIN_LEAF = 5
 SHARE = 0.5  # of the rows, for each tree; half of them to grow it, half to fill it
 MAX_SUPPORT = 500
@@ -26,7 +28,7 @@ def forest(train: Part, features: list[np.ndarray], seed: int) -> list[Forecasts
     support, place = merged(train.y)
     sums = [np.zeros((len(x), support.size)) for x in features]
     found = [np.zeros(len(x)) for x in features]
-    for _ in range(N_TREES):
+    for _ in range(N_TREES if n <= MANY_ROWS else FEW_TREES):
         rows = rng.permutation(n)[: int(SHARE * n)]
         grow, fill = np.array_split(rows, 2)
         tree = DecisionTreeRegressor(

@@ -91,7 +91,13 @@ def _epoch(parameters, state, x, y, key, *, loss, optimizer, batch):
 
 
 def train(
-    rows: Part, scaling: Scaling, start: Any, loss: Loss, held_out: Loss, seed: int
+    rows: Part,
+    scaling: Scaling,
+    start: Any,
+    loss: Loss,
+    held_out: Loss,
+    seed: int,
+    patience: int = PATIENCE,
 ) -> tuple[Any, int]:
     """Parameters with the smallest loss of the held-out fifth, and the number of epochs."""
     cut = int((1 - SHARE_HELD_OUT) * rows.y.size)
@@ -110,7 +116,7 @@ def train(
         found = float(judge(parameters, x[cut:], y[cut:], judge_key))
         if found < best_loss:
             best, best_loss, best_epoch = parameters, found, epoch
-        elif epoch - best_epoch >= PATIENCE or not np.isfinite(found):
+        elif epoch - best_epoch >= patience or not np.isfinite(found):
             break
     return best, best_epoch
 

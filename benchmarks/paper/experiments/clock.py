@@ -1,0 +1,55 @@
+"""Seconds of a fit and of the distributions of all test cases: CKME against PIT recalibration."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..data import load_split, set_names
+from ..forecasts import CACHE
+from ..models import forecast
+from ..recalibration import recalibrate, settings
+from ..tables import RESULTS, add_row, keys_of
+
+FILE = "clock.csv"
+COLUMNS = (
+    *("set", "model", "method", "n_calibration", "n_test", "solver"),
+    *("seconds_fit", "seconds_apply"),
+)
+METHODS = ("ckme", "default", "pit")
+
+
+def run(
+    sets: Iterable[str] | None = None,
+    models: Iterable[str] = ("GDN", "MDN", "DRF"),
+    folder: Path = RESULTS,
+    cache: Path = CACHE,
+) -> None:
+    """Add the rows that are not there yet, each from one call after one that compiles."""
+    path = folder / FILE
+    done = keys_of(path, ("set", "model", "method"))
+    for name in set_names() if sets is None else sets:
+        split = load_split(name, 0)
+        for model in models:
+            base = forecast(name, model, 0, split, calibrated=False, cache=cache)
+            few = type(base)(*(type(part)(*_head(part)) for part in base))
+            for method in METHODS:
+                if (name, model, method) in done:
+                    continue
+                y = split.calibration.y
+                recalibrate(method, few, y[: few.calibration.n])
+                found = recalibrate(method, base, y)
+                row = {"set": name, "model": model, "method": method}
+                row |= {"n_calibration": y.size, "n_test": split.test.y.size}
+                row |= {"solver": getattr(settings(method, y.size), "solver", "")}
+                row |= {"seconds_fit": found.seconds_fit, "seconds_apply": found.seconds_apply}
+                add_row(path, row, COLUMNS)
+                print(f"{name} {model} {method}: {found.seconds_fit:.3g} s", flush=True)
+
+
+def _head(part):
+    """The first cases of a forecast."""
+    shared = part.scale is None
+    return (
+        part.loc if shared else part.loc[:40],
+        None if shared else part.scale[:40],
+        part.weights[:40],
+    )
