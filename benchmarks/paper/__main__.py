@@ -15,15 +15,24 @@ EXPERIMENTS = ("scores", "features", "ablations", "edk", "clock")
 
 def arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
-    parser.add_argument("what", nargs="*", default=["all"], help=f"all, smoke, report, {', '.join(EXPERIMENTS)}")
+    parser.add_argument(
+        "what", nargs="*", default=["all"], help=f"all, smoke, report, {', '.join(EXPERIMENTS)}"
+    )
     parser.add_argument("--sets", nargs="+", help="default: all that are there")
     parser.add_argument("--models", nargs="+", default=["GDN", "MDN", "BNN", "DRF"])
-    parser.add_argument("--methods", nargs="+", default=list(GROUPS), help=f"{', '.join(GROUPS)}, or labels of methods")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=list(GROUPS),
+        help=f"{', '.join(GROUPS)}, or labels of methods",
+    )
     parser.add_argument("--splits", type=int, help="at most so many")
     found = parser.parse_args(given)
     unknown = set(found.what) - {"all", "smoke", "report", *EXPERIMENTS}
     if unknown:
-        parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
+        parser.error(
+            f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}"
+        )
     wrong = set(found.methods) - set(GROUPS) - set(METHODS)
     if wrong:
         parser.error(f"no method {', '.join(sorted(wrong))}; there are {', '.join(METHODS)}")
@@ -51,7 +60,10 @@ def main(given: list[str] | None = None) -> None:
     if "features" in what:
         features.run(sets, asked.splits)
     if any(name in what for name in EXPERIMENTS):
-        manifest.write(" ".join(["python -m benchmarks.paper", *(given or sys.argv[1:])]), time.perf_counter() - start)
+        manifest.write(
+            " ".join(["python -m benchmarks.paper", *(given or sys.argv[1:])]),
+            time.perf_counter() - start,
+        )
     from . import report
 
     report.write()

@@ -62,14 +62,16 @@ class Split(NamedTuple):
     @property
     def both(self) -> Part:
         """Training and calibration together."""
-        return Part(*(np.concatenate(pair) for pair in zip(self.train, self.calibration)))
+        return Part(
+            *(np.concatenate(pair) for pair in zip(self.train, self.calibration, strict=False))
+        )
 
 
 def set_names(folder: Path = FOLDER) -> list[str]:
     """Sets that are there, in the order of the paper; others after them."""
     files = [NAMES.get(path.stem, path.stem) for path in sorted(folder.glob("*.npz"))]
     found = [*files, *(["bike"] if (folder / BIKE).exists() else []), "sinus", "sinus_printed"]
-    return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER)))
+    return sorted(found, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
 @cache

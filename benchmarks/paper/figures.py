@@ -21,6 +21,7 @@ LABELS = {
     "conformal": "conformal",
 }
 DPI = 80
+Bars = list[list[float]]
 
 
 def bars(
@@ -38,19 +39,22 @@ def bars(
     figure, axes = plt.subplots(len(models), 1, figsize=(8, 1.9 * len(models)), squeeze=False)
     for ax, model in zip(axes[:, 0], models, strict=True):
         sets = [name for other, name in found if other == model]
-        _panel(ax, [[values.get((n, model, m), np.nan) for n in sets] for m in methods],
-               [[(spread or {}).get((n, model, m), 0.0) for n in sets] for m in methods], methods)  # fmt: skip
+        heights = [[values.get((n, model, m), np.nan) for n in sets] for m in methods]
+        errors = [[(spread or {}).get((n, model, m), 0.0) for n in sets] for m in methods]
+        _panel(ax, heights, errors, methods)
         ax.set_xticks(range(len(sets)), [f"{n} ({sizes[n]})" for n in sets], fontsize="x-small")
         ax.set_ylabel(f"{model}\n{label}", fontsize="small")
         ax.tick_params(labelsize="x-small")
         if line is not None:
             ax.axhline(line, color="0.4", lw=0.8)
-    axes[0, 0].legend(ncols=len(methods), fontsize="x-small", loc="lower left", bbox_to_anchor=(0, 1))
+    axes[0, 0].legend(
+        ncols=len(methods), fontsize="x-small", loc="lower left", bbox_to_anchor=(0, 1)
+    )
     figure.tight_layout()
     _save(figure, path)
 
 
-def _panel(ax: Axes, heights: list[list[float]], errors: list[list[float]], methods: tuple[str, ...]) -> None:
+def _panel(ax: Axes, heights: Bars, errors: Bars, methods: tuple[str, ...]) -> None:
     width = 0.8 / len(methods)
     for i, method in enumerate(methods):
         at = np.arange(len(heights[i])) + (i - (len(methods) - 1) / 2) * width

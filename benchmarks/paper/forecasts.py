@@ -44,7 +44,9 @@ def labelled(forecasts: Forecasts) -> xr.Dataset:
         return xrecal.gaussian(loc, xr.DataArray(scale, dims="case"))
     dims = ("case", "component")
     loc = xr.DataArray(forecasts.loc, dims=dims, name="y")
-    return xrecal.gaussian(loc, xr.DataArray(forecasts.scale, dims=dims), xr.DataArray(weights, dims=dims))
+    return xrecal.gaussian(
+        loc, xr.DataArray(forecasts.scale, dims=dims), xr.DataArray(weights, dims=dims)
+    )
 
 
 def observed(y: np.ndarray) -> xr.DataArray:

@@ -1,5 +1,6 @@
 """What differs from the paper's experiments, and what was left out."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from .experiments import scores
@@ -43,20 +44,24 @@ def limits(
 
 
 def _lacking(rows: list[dict[str, str]], many: int, few: int) -> Iterable[str]:
-    """Methods that have fewer splits than the base model of the same set, and sets with few."""
-    splits: dict[tuple[str, str, str], int] = {}
-    for row in rows:
-        key = row["set"], row["model"], row["method"]
-        splits[key] = splits.get(key, 0) + 1
-    short: dict[str, list[str]] = {}
-    for name in dict.fromkeys(row["set"] for row in rows):
-        for model in (m for m in MODELS if (name, m, "none") in splits):
-            n = splits[name, model, "none"]
-            if n < few:
-                short.setdefault("all methods", []).append(f"{model} {name} ({n} splits)")
-            for method in (*CORE, *LAPLACE, *EXTENSIONS):
-                have = splits.get((name, model, method), 0)
-                if have < n:
-                    short.setdefault(f"`{method}`", []).append(f"{model} {name} ({have} of {n})")
-    for method, places in short.items():
-        yield f"Cut, {method}: {', '.join(places)}."
+    """Sets with few splits, and methods that have fewer splits than the base models."""
+    splits = Counter((row["set"], row["model"], row["method"]) for row in rows)
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    models = {name: [m for m in MODELS if splits[name, m, "none"]] for name in sets}
+    short = [
+        f"{m} {name} ({splits[name, m, 'none']})"
+        for name in sets
+        for m in models[name]
+        if splits[name, m, "none"] < few
+    ]
+    if short:
+        yield f"Fewer than {few} splits: {', '.join(short)}."
+    for method in (*CORE, *LAPLACE, *EXTENSIONS):
+        places = []
+        for name in sets:
+            wanted = sum(splits[name, m, "none"] for m in models[name])
+            have = sum(splits[name, m, method] for m in models[name])
+            if have < wanted:
+                places.append(f"{name} ({have} of {wanted})")
+        if places:
+            yield f"`{method}` has not all splits of all models: {', '.join(places)}."

@@ -100,7 +100,9 @@ def recalibrate(name: str, forecasted: Forecasted, y: np.ndarray) -> Recalibrate
 def _chosen(method: object, state: xr.Dataset) -> dict[str, object]:
     """Ridge, bandwidth, support and solver of a fit."""
     found: dict[str, object] = {
-        name: float(state[name]) for name in ("ridge", "bandwidth") if name in state and not state[name].ndim
+        name: float(state[name])
+        for name in ("ridge", "bandwidth")
+        if name in state and not state[name].ndim
     }
     if "support" in state and not state["support"].ndim:
         codes = list(np.atleast_1d(state["support"].attrs["flag_values"]))

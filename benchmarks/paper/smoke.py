@@ -53,9 +53,16 @@ def judge(rows: list[dict[str, str]]) -> None:
     by_method = {row["method"]: row for row in rows if row["set"] == "sinus"}
     gain = found["sinus", "oracle", "ckme"].mean
     checks = {
-        f"sinus: CKME's CRPS over that of a normal with the right moments {gain:.3f} (< 0.95)": gain < 0.95,
-        f"sinus: SKCE rejects the normal, p = {by_method['none']['skce_p']} (< 0.05)": float(by_method["none"]["skce_p"]) < 0.05,
-        f"sinus: SKCE accepts CKME, p = {by_method['ckme']['skce_p']} (>= 0.05)": float(by_method["ckme"]["skce_p"]) >= 0.05,
+        f"sinus: CKME's CRPS over that of a normal with the right moments {gain:.3f} (< 0.95)": gain
+        < 0.95,
+        f"sinus: SKCE rejects the normal, p = {by_method['none']['skce_p']} (< 0.05)": float(
+            by_method["none"]["skce_p"]
+        )
+        < 0.05,
+        f"sinus: SKCE accepts CKME, p = {by_method['ckme']['skce_p']} (>= 0.05)": float(
+            by_method["ckme"]["skce_p"]
+        )
+        >= 0.05,
     }
     if ("yacht", "DRF", "ckme") in found:
         loss = found["yacht", "DRF", "ckme"].mean

@@ -88,8 +88,12 @@ def test_sizes(rows: Iterable[Mapping[str, str]]) -> dict[str, int]:
     return {row["set"]: int(row["n_test"]) for row in rows}
 
 
-def markdown(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A table; numbers stand to the right."""
+def markdown(header: Iterable[str], lines: Iterable[Iterable[str]], *, numbers: bool = True) -> str:
+    """A table; all but the first column to the right if they are numbers."""
     header = list(header)
-    text = [header, [":--", *["--:"] * (len(header) - 1)], *(list(line) for line in lines)]
+    text = [
+        header,
+        [":--", *["--:" if numbers else ":--"] * (len(header) - 1)],
+        *(list(line) for line in lines),
+    ]
     return "\n".join("| " + " | ".join(line) + " |" for line in text)

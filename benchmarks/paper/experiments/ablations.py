@@ -9,15 +9,15 @@ import numpy as np
 import xarray as xr
 
 import xrecal
+from benchmarks.paper.data import load_split, n_splits
+from benchmarks.paper.forecasts import CACHE, Forecasts, labelled, observed
+from benchmarks.paper.models import forecast
+from benchmarks.paper.recalibration import PRINTED, Recalibrated
+from benchmarks.paper.tables import RESULTS, add_row, keys_of
 from benchmarks.speed import dense
 from xrecal import arrays
 
-from ..data import load_split, n_splits
-from ..forecasts import CACHE, Forecasts, labelled, observed
-from ..models import forecast
-from ..recalibration import PRINTED, Recalibrated
-from ..tables import RESULTS, add_row, keys_of
-from .scores import evidence, only
+from .scores import evidence
 
 PREIMAGE, BANDWIDTH = "preimage.csv", "bandwidth.csv"
 PREIMAGE_COLUMNS = (
@@ -130,7 +130,11 @@ def run_bandwidth(
         split = load_split(name, number)
         base = forecast(name, model, number, split, calibrated=False, cache=cache)
         cases, y, test = labelled(base.calibration), split.calibration.y, labelled(base.test)
-        median = float(cases.recal.fit(observed(y), replace(PRINTED, ridge=0.01), dim="case").state["bandwidth"])
+        median = float(
+            cases.recal.fit(observed(y), replace(PRINTED, ridge=0.01), dim="case").state[
+                "bandwidth"
+            ]
+        )
         for factor in FACTORS:
             method = replace(PRINTED, bandwidth=factor * median)
             model_found = cases.recal.fit(observed(y), method, dim="case")

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..data import load_split, set_names
-from ..forecasts import CACHE
-from ..models import forecast
-from ..recalibration import recalibrate, settings
-from ..tables import RESULTS, add_row, keys_of
+from benchmarks.paper.data import load_split, set_names
+from benchmarks.paper.forecasts import CACHE
+from benchmarks.paper.models import forecast
+from benchmarks.paper.recalibration import recalibrate, settings
+from benchmarks.paper.tables import RESULTS, add_row, keys_of
 
 FILE = "clock.csv"
 COLUMNS = (

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.paper.tables import RESULTS, add_row, keys_of
 from xrecal.arrays import squared_energy_distance
-
-from ..tables import RESULTS, add_row, keys_of
 
 FILE = "edk.csv"
 COLUMNS = ("kernel", "m", "n", "seconds", "trials")

@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 
 import xrecal
+from benchmarks.paper.data import Part, load_split, n_splits, set_names
+from benchmarks.paper.recalibration import Recalibrated
+from benchmarks.paper.tables import RESULTS, add_row, keys_of
 from benchmarks.speed import dense
 
-from ..data import Part, load_split, n_splits, set_names
-from ..recalibration import Recalibrated
-from ..tables import RESULTS, add_row, keys_of
 from .scores import evidence
 
 FILE = "features.csv"
@@ -73,7 +73,9 @@ def predict(rows: Part, x_new: np.ndarray, seed: int) -> tuple[Recalibrated, dic
     return Recalibrated(found, {}, 0.0, 0.0, shared=True), chosen
 
 
-def run(sets: Iterable[str] | None = None, splits: int | None = None, folder: Path = RESULTS) -> None:
+def run(
+    sets: Iterable[str] | None = None, splits: int | None = None, folder: Path = RESULTS
+) -> None:
     """Add the rows that are not there yet."""
     path = folder / FILE
     done = keys_of(path, ("set", "split"))

@@ -8,12 +8,11 @@ import numpy as np
 import xarray as xr
 
 import xrecal
-
-from ..data import Split, load_split, n_splits, set_names
-from ..forecasts import CACHE, labelled, observed
-from ..models import forecast
-from ..recalibration import ALPHA, CORE, Recalibrated, recalibrate
-from ..tables import RESULTS, add_row, keys_of
+from benchmarks.paper.data import Split, load_split, n_splits, set_names
+from benchmarks.paper.forecasts import CACHE, labelled, observed
+from benchmarks.paper.models import forecast
+from benchmarks.paper.recalibration import ALPHA, CORE, Recalibrated, recalibrate
+from benchmarks.paper.tables import RESULTS, add_row, keys_of
 
 KEYS = ("set", "model", "split", "method")
 COLUMNS = (
@@ -29,7 +28,9 @@ CASES_TESTED = 1500
 FILE = "scores.csv"
 
 
-def evidence(found: Recalibrated, y: np.ndarray, *, interval_only: bool = False) -> dict[str, float]:
+def evidence(
+    found: Recalibrated, y: np.ndarray, *, interval_only: bool = False
+) -> dict[str, float]:
     """Score, p-values and intervals of a forecast with observations y."""
     targets, forecast = observed(y), found.forecast
     ends = only(forecast.recal.quantile([ALPHA / 2, 1 - ALPHA / 2])).transpose("case", "quantile")

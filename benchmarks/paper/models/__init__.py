@@ -5,8 +5,8 @@ from importlib import import_module
 
 import numpy as np
 
-from ..data import Part, Split
-from ..forecasts import CACHE, Forecasted, Forecasts, kept
+from benchmarks.paper.data import Part, Split
+from benchmarks.paper.forecasts import CACHE, Forecasted, Forecasts, kept
 
 MODELS = {
     "GDN": ("density", "gaussian"),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..data import Part
-from ..forecasts import Forecasts
+from benchmarks.paper.data import Part
+from benchmarks.paper.forecasts import Forecasts
 
 
 def analytic(train: Part, features: list[np.ndarray], seed: int) -> list[Forecasts]:

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Part
-from ..forecasts import Forecasts
+from benchmarks.paper.data import Part
+from benchmarks.paper.forecasts import Forecasts
+
 from .networks import (
     HIDDEN,
     PATIENCE,
@@ -65,9 +66,13 @@ def bayesian(train_rows: Part, features: list[np.ndarray], seed: int) -> list[Fo
     for x in features:
         scaled = jnp.asarray(scaling.features(x))
         drawn = [components(apply_layers(layer, scaled))[:2] for layer in layers]
-        loc, scale = (np.concatenate(parts, axis=1, dtype=np.float64) for parts in zip(*drawn))
+        loc, scale = (
+            np.concatenate(parts, axis=1, dtype=np.float64) for parts in zip(*drawn, strict=False)
+        )
         weights = np.full(loc.shape, 1 / n_draws)
-        found.append(Forecasts(scaling.y_mean + scaling.y_std * loc, scaling.y_std * scale, weights))
+        found.append(
+            Forecasts(scaling.y_mean + scaling.y_std * loc, scaling.y_std * scale, weights)
+        )
     return found
 
 

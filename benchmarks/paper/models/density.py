@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Part
-from ..forecasts import Forecasts
+from benchmarks.paper.data import Part
+from benchmarks.paper.forecasts import Forecasts
+
 from .networks import (
     HIDDEN,
     Scaling,
@@ -37,7 +38,9 @@ def density_network(
         loc, scale, log_weights = (np.asarray(a, np.float64) for a in components(output))
         weights = np.exp(log_weights)
         weights /= weights.sum(axis=1, keepdims=True)
-        found.append(Forecasts(scaling.y_mean + scaling.y_std * loc, scaling.y_std * scale, weights))
+        found.append(
+            Forecasts(scaling.y_mean + scaling.y_std * loc, scaling.y_std * scale, weights)
+        )
     return found
 
 

@@ -7,8 +7,8 @@ Fourier approximation of a kernel; these here by the variance of the target, as 
 
 import numpy as np
 
-from ..data import Part
-from ..forecasts import Forecasts
+from benchmarks.paper.data import Part
+from benchmarks.paper.forecasts import Forecasts
 
 N_TREES, FEW_TREES, MANY_ROWS = 500, 200, 2000
 """Trees; fewer where there are many rows."""

@@ -1,5 +1,6 @@
 """Training of small networks in JAX: standardised data, Adam, early stopping."""
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..data import Part
+from benchmarks.paper.data import Part
 
 HIDDEN = (50, 50)
 LEARNING_RATE = 1e-3
@@ -44,7 +45,7 @@ class Scaling(NamedTuple):
 def dense_layers(key: jax.Array, sizes: tuple[int, ...]) -> list[dict[str, jax.Array]]:
     """Weights and biases, uniform within one over the root of the number of inputs."""
     layers = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in itertools.pairwise(sizes):
         key, first, second = jax.random.split(key, 3)
         bound = 1 / np.sqrt(n_in)
         w = jax.random.uniform(first, (n_in, n_out), minval=-bound, maxval=bound)
