@@ -53,6 +53,7 @@ def main(given: list[str] | None = None) -> None:
     if "ablations" in what:
         ablations.run_preimage()
         ablations.run_bandwidth()
+        ablations.run_ridge()
     if "edk" in what:
         edk.run()
     if "clock" in what:

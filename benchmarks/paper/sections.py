@@ -149,6 +149,23 @@ def bandwidth_table(rows: Rows) -> str:
     return markdown(("set", "model", *(f"× {f}" for f in factors)), lines)
 
 
+def ridge_table(rows: Rows, scores: Rows) -> str:
+    """CRPS relative to the base model, and p-values, with ridges that are given."""
+    base = {
+        (r["set"], r["model"], r["split"]): float(r["crps"])
+        for r in scores
+        if r["method"] == "none"
+    }
+    lines = []
+    for r in rows:
+        reference = base.get((r["set"], r["model"], r["split"]), np.nan)
+        ratio = f"{float(r['crps']) / reference:.3f}"
+        tests = (f"{float(r[c]):.3f}" for c in ("skce_p", "pit_p"))
+        lines.append([r["set"], r["model"], r["split"], r["kernel"], r["ridge"], ratio, *tests])
+    header = ("set", "model", "split", "kernel", "ridge", "CRPS ratio", "SKCE p", "PIT p")
+    return markdown(header, lines)
+
+
 def features_table(rows: Rows, scores: Rows) -> str:
     """The kernel on features against base models that were recalibrated, CRPS relative to it."""
     alone = {(r["set"], r["split"]): r for r in rows}

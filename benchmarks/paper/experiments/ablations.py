@@ -1,4 +1,4 @@
-"""From signed weights to probabilities in four ways, and bandwidths other than the median."""
+"""Projections of signed weights, bandwidths other than the median, and ridges below the grid."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -19,13 +19,17 @@ from xrecal import arrays
 
 from .scores import evidence
 
-PREIMAGE, BANDWIDTH = "preimage.csv", "bandwidth.csv"
+PREIMAGE, BANDWIDTH, RIDGE = "preimage.csv", "bandwidth.csv", "ridge.csv"
 PREIMAGE_COLUMNS = (
     *("set", "model", "split", "projection", "n_calibration", "crps", "skce_p", "pit_p"),
     *("effective", "seconds"),
 )
 BANDWIDTH_COLUMNS = ("set", "model", "split", "factor", "crps", "skce_p", "ridge")
+RIDGE_COLUMNS = ("set", "model", "split", "kernel", "ridge", "crps", "skce_p", "pit_p")
 FACTORS = (0.02, 0.1, 1.0, 4.0, 16.0)
+RIDGES = (1e-6, 1e-8, 1e-10)
+PRECISE = (("naval", "sinus", "kin8nm"), ("GDN", "DRF"))
+"""Sets and models with many cases, some of them very precise."""
 TRIED = (("yacht", "housing", "energy"), ("GDN", "DRF"))
 
 
@@ -144,6 +148,32 @@ def run_bandwidth(
             row |= {"crps": scores["crps"], "skce_p": scores["skce_p"]}
             add_row(path, row | {"ridge": float(model_found.state["ridge"])}, BANDWIDTH_COLUMNS)
         print(f"{name} {model} {number}: bandwidths", flush=True)
+
+
+def run_ridge(
+    sets: Iterable[str] = PRECISE[0],
+    models: Iterable[str] = PRECISE[1],
+    splits: int = 1,
+    folder: Path = RESULTS,
+    cache: Path = CACHE,
+) -> None:
+    """Add the rows of given ridges, down to far below those that are searched, exactly solved."""
+    path = folder / RIDGE
+    done = keys_of(path, ("set", "model", "split"))
+    for name, model, number in _runs(sets, models, splits, done):
+        split = load_split(name, number)
+        base = forecast(name, model, number, split, calibrated=False, cache=cache)
+        cases, test = labelled(base.calibration), labelled(base.test)
+        targets = observed(split.calibration.y)
+        for kernel in ("gaussian", "laplace"):
+            for ridge in RIDGES:
+                method = replace(PRINTED, kernel=kernel, ridge=ridge)
+                found = cases.recal.fit(targets, method, dim="case").apply(test)
+                scores = evidence(Recalibrated(found, {}, 0.0, 0.0, shared=True), split.test.y)
+                row = {"set": name, "model": model, "split": number, "kernel": kernel}
+                kept = {key: scores[key] for key in ("crps", "skce_p", "pit_p")}
+                add_row(path, {**row, "ridge": ridge, **kept}, RIDGE_COLUMNS)
+        print(f"{name} {model} {number}: ridges", flush=True)
 
 
 def _runs(
