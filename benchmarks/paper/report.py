@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import figures, manifest, sections
-from .comparison import OPPOSITE, cause, cells, counts
+from .comparison import OPPOSITE, SAME, Cell, cause, cells, counts
 from .data import FEW_SPLITS, SMALL, SPLITS
 from .experiments import ablations, clock, edk, features, scores
 from .headlines import headlines
@@ -85,20 +85,26 @@ def agreement(ours: Mapping[Key, Ratio], paper: Mapping[Key, Ratio]) -> str:
     table = markdown(
         ("ours", *kinds), ([f"`{m}`", *(str(n) for n in row.values())] for m, row in told.items())
     )
-    opposite = [cell for cell in found if cell.verdict == OPPOSITE]
-    lines = [
-        f"- {c.model} {c.set_name} `{c.method}`: {c.ours.mean:.3f}, paper {c.paper.mean:.3f}: "
-        f"likely because {cause(c)}."
-        for c in opposite
-    ]
     return (
         "### Agreement\n\nEqual: within two standard errors of the difference, or 0.02. Same side: "
         "both above or both below 1, or one of them within 0.02 of it. `ckme_laplace` is held "
         "against the paper's CKME too.\n\n"
         + table
-        + "\n\nOn the other side of 1 than the paper's:\n\n"
-        + ("\n".join(lines) if lines else "- none")
+        + "\n\nOn the other side of 1 than the paper's, and the likely cause:\n\n"
+        + _listed(found, OPPOSITE)
+        + "\n\nOn the same side of 1, but not equal, and the likely cause:\n\n"
+        + _listed(found, SAME)
     )
+
+
+def _listed(found: list[Cell], verdict: str) -> str:
+    lines = [
+        f"- {c.model} {c.set_name} `{c.method}`: {c.ours.mean:.3f}, paper {c.paper.mean:.3f}; "
+        f"{cause(c)}."
+        for c in found
+        if c.verdict == verdict
+    ]
+    return "\n".join(lines or ["- none"])
 
 
 def _ablations(folder: Path, rows: list[dict[str, str]], drawn: Mapping[str, str]) -> list[str]:

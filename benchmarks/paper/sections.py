@@ -223,7 +223,7 @@ def clock_table(rows: Rows) -> str:
 def _ratio(ratio: Ratio | None, *, sd: bool = True) -> str:
     if ratio is None:
         return "-"
-    return f"{ratio.mean:.3f} ± {ratio.sd:.3f}" if sd else f"{ratio.mean:.3f}"
+    return f"{ratio.mean:.3f} ± {ratio.sd:.3f}" if sd and ratio.splits > 1 else f"{ratio.mean:.3f}"
 
 
 def _number(value: float | None, digits: int, kind: str = "f") -> str:
