@@ -72,7 +72,7 @@ TRAINING = (
     "our networks are trained and stopped otherwise, on which both scores of the ratio depend"
 )
 UNEVEN = "how far the base model's PIT is from flat differs with its training"
-RIDGES = "our search for the ridge ends at 3e-7, and less would be better here (see below)"
+RIDGES = "our search for the ridge ends at 3e-7; less, or exp(-D/s), does better here (see below)"
 SMOOTHER = "our forest is smoother than theirs, so more can be corrected"
 SHARPER = "our forest is closer to the targets than theirs, so less can be corrected"
 COARSE = (

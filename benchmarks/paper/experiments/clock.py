@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.paper.data import load_split, set_names
-from benchmarks.paper.forecasts import CACHE
+from benchmarks.paper.forecasts import CACHE, Forecasted, Forecasts
 from benchmarks.paper.models import forecast
 from benchmarks.paper.recalibration import recalibrate, settings
 from benchmarks.paper.tables import RESULTS, add_row, keys_of
@@ -15,6 +15,7 @@ COLUMNS = (
     *("seconds_fit", "seconds_apply"),
 )
 METHODS = ("ckme", "default", "pit")
+FEW = 40
 
 
 def run(
@@ -30,7 +31,7 @@ def run(
         split = load_split(name, 0)
         for model in models:
             base = forecast(name, model, 0, split, calibrated=False, cache=cache)
-            few = type(base)(*(type(part)(*_head(part)) for part in base))
+            few = Forecasted(*(_head(part) for part in base))
             for method in METHODS:
                 if (name, model, method) in done:
                     continue
@@ -45,11 +46,9 @@ def run(
                 print(f"{name} {model} {method}: {found.seconds_fit:.3g} s", flush=True)
 
 
-def _head(part):
-    """The first cases of a forecast."""
-    shared = part.scale is None
-    return (
-        part.loc if shared else part.loc[:40],
-        None if shared else part.scale[:40],
-        part.weights[:40],
-    )
+def _head(forecasts: Forecasts) -> Forecasts:
+    """The first cases, enough to compile for."""
+    loc, scale, weights = forecasts
+    if scale is None:
+        return Forecasts(loc, None, weights[:FEW])
+    return Forecasts(loc[:FEW], scale[:FEW], weights[:FEW])
