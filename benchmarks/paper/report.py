@@ -46,7 +46,9 @@ def write(folder: Path = RESULTS, path: Path = REPORT) -> str:
         + sections.conformal_table(rows),
         "## Extensions against the paper's own configuration\n\nCRPS relative to `ckme` on the "
         "same splits, mean over them; below 1 the extension is better.\n\n"
-        + sections.extensions_table(rows),
+        + sections.extensions_table(rows)
+        + "\n\n"
+        + sections.worse(rows),
         *_ablations(folder, rows, drawn),
         closing(rows),
         _manifest(folder),

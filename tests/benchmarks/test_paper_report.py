@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from benchmarks.paper import report, summary
+from benchmarks.paper import report, sections, summary
 from benchmarks.paper.comparison import EQUAL, OPPOSITE, SAME, Cell, cause, cells, counts
 from benchmarks.paper.experiments import ablations, edk, features, scores
 from benchmarks.paper.headlines import headlines
@@ -139,6 +139,15 @@ def test_report(rows, tmp_path):
         assert 1000 < (tmp_path / name).stat().st_size < 200_000
     with pytest.raises(SystemExit, match=r"run python -m benchmarks\.paper first"):
         report.write(tmp_path / "empty", tmp_path / "none.md")
+
+
+def test_extensions(rows):
+    told = sections.extensions_table(rows).splitlines()
+    assert told[3].endswith("| 0.667 |")  # the mean of 1 / 1 and 1 / 3
+    assert told[-1].endswith("| 2/2 |")
+    assert sections.worse(rows) == "`auto` is nowhere worse than `ckme` by more than 2%."
+    slow = [{**r, "crps": "9"} if r["method"] == "auto" else r for r in rows]
+    assert "GDN naval 6.00" in sections.worse(slow)
 
 
 def test_projections(rng):
