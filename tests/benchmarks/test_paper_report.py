@@ -150,6 +150,24 @@ def test_extensions(rows):
     assert "GDN naval 6.00" in sections.worse(slow)
 
 
+def test_times():
+    rows = [
+        {"kernel": kernel, "m": m, "seconds": seconds}
+        for kernel, m, seconds in [("ours", "10", "0.1"), ("ours", "20", "0.2"), ("all", "10", "5")]
+    ]
+    told = sections.edk_table(rows)
+    assert "| 20 | 0.2 | - |" in told
+    assert told.endswith("At 10 members the energy distance takes 1/50 of the time.")
+    rows = [
+        {"set": "yacht", "model": "GDN", "method": m, "n_calibration": "56", "n_test": "31"}
+        | {"seconds_fit": fit, "seconds_apply": "1"}
+        for m, fit in (("default", "2"), ("pit", "3"))
+    ]
+    told = sections.clock_table(rows)
+    assert "| GDN | yacht | 56 | 31 | 2 + 1 | 3 + 1 |" in told
+    assert "`default` takes less time than PIT recalibration in 1 of 1" in told
+
+
 def test_projections(rng):
     y = rng.normal(size=12)
     signed = rng.normal(size=(5, 12)) / 4
