@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill pool-constants calibration-tests evidence clean
+.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill pool-constants calibration-tests evidence paper paper-smoke clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -19,6 +19,10 @@ BIN := .venv/bin
 
 .venv/.bench: .venv/.dev
 	$(BIN)/pip install --quiet --editable '.[bench]'
+	touch $@
+
+.venv/.paper: .venv/.dev
+	$(BIN)/pip install --quiet --editable '.[paper]'
 	touch $@
 
 demo: .venv/.demo ## recalibrate the Lorenz 96 hindcast: table, figure, netCDF file in demo/
@@ -70,6 +74,12 @@ calibration-tests: .venv/.dev ## size and power of the tests of calibration: ten
 
 evidence: .venv/.dev ## calibration of real forecasts before and after, into benchmarks/results/evidence.csv
 	$(BIN)/python -m benchmarks.evidence
+
+paper: .venv/.paper ## the experiments of the paper behind CKME: hours; goes on where it stopped
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.paper
+
+paper-smoke: .venv/.dev ## the same on a few cases, without networks: two minutes
+	$(BIN)/python -m benchmarks.paper smoke
 
 clean:
 	rm -rf .venv demo build dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Experiments: each has a file of rows and knows which of them are there already."""

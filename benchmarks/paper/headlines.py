@@ -1,0 +1,135 @@
+"""What the paper claims, and whether our results bear it out."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from .summary import Key, Ratio, acceptance, means, ratios
+
+LARGE = ("kin8nm", "naval", "bike", "sinus", "protein")
+SMALL = ("yacht", "housing")
+GAINS = ("naval", "sinus", "protein")
+NETWORKS = ("GDN", "MDN", "BNN")
+
+
+def headlines(rows: list[dict[str, str]]) -> list[str]:
+    """One line for each claim, with its figures."""
+    found = ratios(rows)
+    return [
+        *_acceptance(rows, "skce_p"),
+        _gains(found),
+        *_small_samples(found),
+        *_pit(rows),
+        *_both_parts(found),
+        *_conformal(rows),
+    ]
+
+
+def _acceptance(rows: list[dict[str, str]], column: str) -> Iterable[str]:
+    shares = acceptance(rows, column)
+    for method, label in (("ckme", "CKME as printed"), ("auto", "CKME with support='auto'")):
+        both = [
+            (shares[name, model, method][0], shares[name, model, "none"][0])
+            for name, model, other in shares
+            if other == method and name in LARGE and (name, model, "none") in shares
+        ]
+        if not both:
+            continue
+        above, below = sum(a > b for a, b in both), sum(a < b for a, b in both)
+        same = len(both) - above - below
+        mine, base = np.mean(both, axis=0)
+        yield (
+            f"**SKCE acceptance above the base model's on sets with large tests**, {label}: "
+            f"{_verdict(mine > base and above > below)}. Higher in {above}, equal in "
+            f"{same} and lower in {below} of {len(both)} pairs of set and model; "
+            f"on average {mine:.0%} against {base:.0%} of the splits."
+        )
+
+
+def _gains(found: Mapping[Key, Ratio]) -> str:
+    parts = {n: found[n, "GDN", "ckme"] for n in GAINS if (n, "GDN", "ckme") in found}
+    told = ", ".join(f"{n} {r.mean:.3f}" for n, r in parts.items())
+    holds = bool(parts) and len(parts) == len(GAINS) and all(r.mean < 1 for r in parts.values())
+    return (
+        f"**CRPS ratio below 1 for GDN on naval, sinus and protein**: {_verdict(holds)} ({told})."
+    )
+
+
+def _small_samples(found: Mapping[Key, Ratio]) -> Iterable[str]:
+    keys = [(n, m) for n in SMALL for m in NETWORKS if (n, m, "ckme") in found]
+    if not keys:
+        return
+    plain = {key: found[(*key, "ckme")].mean for key in keys}
+    told = ", ".join(f"{m} {n} {value:.2f}" for (n, m), value in plain.items())
+    yield (
+        "**CKME loses on yacht and housing for networks, where cases are few**: "
+        f"{_verdict(all(value > 1 for value in plain.values()))} ({told})."
+    )
+    for method in ("auto", "pool"):
+        better = {k: found[(*k, method)].mean for k in keys if (*k, method) in found}
+        if not better:
+            continue
+        told = ", ".join(f"{m} {n} {value:.2f}" for (n, m), value in better.items())
+        yield (
+            f"There `{method}` turns the loss into a gain: "
+            f"{_verdict(all(value < 1 for value in better.values()))}; below CKME in "
+            f"{sum(value < plain[k] for k, value in better.items())} of {len(better)} ({told})."
+        )
+
+
+def _pit(rows: list[dict[str, str]]) -> Iterable[str]:
+    shares: dict[str, list[float]] = {"pit": [], "ckme": [], "auto": [], "none": []}
+    for (name, _, method), (share, _) in acceptance(rows, "pit_p").items():
+        if name in LARGE and method in shares:
+            shares[method].append(share)
+    if not all(shares.values()):
+        return
+    mean = {method: float(np.mean(values)) for method, values in shares.items()}
+    told = ", ".join(f"{method} {share:.0%}" for method, share in mean.items())
+    yield (
+        "**PIT recalibration is the best at PIT calibration** (sets with large tests): "
+        f"{_verdict(mean['pit'] >= max(mean['ckme'], mean['none']))}; **CKME is about as good as "
+        f"the base models**: {_verdict(mean['ckme'] >= mean['none'] - 0.05)} ({told})."
+    )
+
+
+def _both_parts(found: Mapping[Key, Ratio]) -> Iterable[str]:
+    both = [
+        (found[n, m, "ckme"].mean, found[n, m, "none_tc"].mean)
+        for n, m, method in found
+        if method == "ckme" and (n, m, "none_tc") in found and n != "sinus_printed"
+    ]
+    if not both:
+        return
+    mine, theirs = np.median(both, axis=0)
+    yield (
+        "**Training on the calibration cases too gives scores comparable with CKME's**: CKME is "
+        f"lower in {sum(a < b for a, b in both)} of {len(both)} pairs of set and model, medians "
+        f"{mine:.3f} and {theirs:.3f}."
+    )
+
+
+def _conformal(rows: list[dict[str, str]]) -> Iterable[str]:
+    coverage, dcor, width = (means(rows, c) for c in ("coverage", "dcor", "width"))
+    keys = [(n, m) for n, m, method in coverage if method == "conformal" and (n, m, "ckme") in dcor]
+    large = [key for key in keys if key[0] in LARGE]
+    if not keys:
+        return
+    covered = {
+        method: np.mean([coverage[(*k, method)] for k in keys]) for method in ("conformal", "ckme")
+    }
+    relative = np.median([width[(*k, "ckme")] / width[(*k, "conformal")] for k in keys])
+    yield (
+        "**Coverage and width of CKME's intervals are comparable with conformal ones**: nominal "
+        f"95 %, CKME {covered['ckme']:.1%}, conformal {covered['conformal']:.1%}; median of the "
+        f"relative width {relative:.2f}."
+    )
+    lower = sum(dcor[(*k, "ckme")] < dcor[(*k, "conformal")] for k in large)
+    yield (
+        "**Intervals and PIT depend on each other less after CKME, on large sets**: "
+        f"{_verdict(lower > len(large) / 2)}, dCor lower in {lower} of {len(large)}."
+    )
+
+
+def _verdict(holds: bool) -> str:
+    return "holds" if holds else "does not hold"

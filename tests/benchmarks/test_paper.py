@@ -1,0 +1,270 @@
+"""The harness of the paper's experiments: sets, splits, forms of forecasts, rows that stay."""
+
+import csv
+import gzip
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xrecal
+from benchmarks.paper import data, forecasts, manifest, tables
+from benchmarks.paper.__main__ import arguments
+from benchmarks.paper.data import Part, Split
+from benchmarks.paper.experiments import scores
+from benchmarks.paper.forecasts import Forecasted, Forecasts, labelled, observed
+from benchmarks.paper.models import find_model, forecast
+from benchmarks.paper.recalibration import METHODS, recalibrate, settings
+from xrecal.arrays import crps, normal_crps
+
+FILES = sorted(Path(data.__file__).parent.rglob("*.py"))
+
+
+def write_set(folder, name="bostonHousing", n=50, splits=3):
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(n, 4))
+    orders = np.stack([rng.permutation(n) for _ in range(splits)])
+    np.savez(
+        folder / f"{name}.npz", data=table, index_features=np.array([0, 2, 3]),
+        index_target=np.array(1), index_train=orders[:, : n - 5], index_test=orders[:, n - 5 :],
+    )  # fmt: skip
+    return table, orders
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The synthetic set with few rows."""
+    whole = data.load_split("sinus", 0)
+    few = Split(*(Part(p.x[:n], p.y[:n]) for p, n in zip(whole, (10, 60, 40), strict=True)))
+    monkeypatch.setattr(scores, "load_split", lambda name, number: few)
+    return few
+
+
+def test_split_of_a_file(tmp_path):
+    table, orders = write_set(tmp_path)
+    split = data.load_split("housing", 1, tmp_path)
+    rows = orders[1]
+    np.testing.assert_array_equal(split.train.x, table[rows[:36]][:, [0, 2, 3]])
+    np.testing.assert_array_equal(split.calibration.y, table[rows[36:45], 1])
+    np.testing.assert_array_equal(split.test.y, table[rows[45:], 1])
+    np.testing.assert_array_equal(split.both.y, table[rows[:45], 1])
+    assert data.n_splits("housing", tmp_path) == 3
+
+
+def test_any_file_of_the_layout_is_taken(tmp_path):
+    write_set(tmp_path, "new-set")
+    write_set(tmp_path, "yacht")
+    assert data.set_names(tmp_path) == ["yacht", "sinus", "sinus_printed", "new-set"]
+    assert data.load_table("new-set", tmp_path).features.shape == (50, 3)
+
+
+def test_large_sets_have_fewer_splits(tmp_path):
+    write_set(tmp_path, "kin8nm", n=2001, splits=20)
+    assert data.n_splits("kin8nm", tmp_path) == 5
+
+
+def test_bike(tmp_path):
+    names = ["instant", "dteday", "season", "temp", "casual", "registered", "cnt"]
+    with gzip.open(tmp_path / data.BIKE, "wt") as file:
+        file.write(",".join(names) + "\n")
+        for i in range(40):
+            file.write(f"{i},2011-01-01,{i % 4},{i / 10},1,{i - 1},{i}\n")
+    table = data.load_table("bike", tmp_path)
+    np.testing.assert_array_equal(table.targets, np.arange(40))
+    np.testing.assert_array_equal(table.features[:, 0], np.arange(40) % 4)
+    assert table.features.shape == (40, 2)  # neither the target nor its parts
+    assert table.test.shape == (20, 4)
+    every = np.sort(np.concatenate([table.train, table.test], axis=1))
+    np.testing.assert_array_equal(every, np.tile(np.arange(40), (20, 1)))
+
+
+def test_sinus_has_two_modes():
+    table = data.load_table("sinus")
+    x, apart = table.features[:, 0], np.abs(table.targets - table.features[:, 0])
+    far = np.abs(x) > 0.3
+    assert np.abs(apart - np.abs(np.sin(3 * x)))[far].mean() < 0.09
+    printed = data.load_table("sinus_printed")
+    variance = np.mean((printed.targets - printed.features[:, 0]) ** 2)
+    assert variance == pytest.approx(0.01 + np.mean(np.sin(0.15 * x) ** 2), rel=0.05)
+
+
+def test_errors_of_data(tmp_path):
+    np.savez(tmp_path / "bad.npz", data=np.ones((3, 2)))
+    with pytest.raises(ValueError, match="lacks index_features, index_target"):
+        data.load_table("bad", tmp_path)
+    with pytest.raises(SystemExit, match="no set 'absent'"):
+        data.load_table("absent", tmp_path)
+    with pytest.raises(ValueError, match="sinus has splits 0 to 19, got 20"):
+        data.load_split("sinus", 20)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_normal_forecasts(rng, k):
+    loc, scale, weights = (
+        rng.normal(size=(9, k)),
+        rng.uniform(1, 2, (9, k)),
+        rng.dirichlet(np.ones(k), 9),
+    )
+    y = rng.normal(size=9)
+    found = scores.only(labelled(Forecasts(loc, scale, weights)).recal.crps(observed(y)))
+    np.testing.assert_allclose(found, normal_crps(y, loc, scale, weights), rtol=1e-12)
+
+
+def test_weighted_forecasts(rng):
+    support, weights, y = rng.normal(size=6), rng.dirichlet(np.ones(6), 4), rng.normal(size=4)
+    found = scores.only(labelled(Forecasts(support, None, weights)).recal.crps(observed(y)))
+    np.testing.assert_allclose(found, crps(y, np.tile(support, (4, 1)), weights), atol=1e-12)
+
+
+def test_forecasts_are_kept(rng, tmp_path):
+    made = Forecasted(
+        *(Forecasts(rng.normal(size=5), None, rng.dirichlet(np.ones(5), n)) for n in (3, 2))
+    )
+    path = tmp_path / "deep" / "one.npz"
+    forecasts.kept(path, lambda: made)
+    again = forecasts.kept(path, lambda: pytest.fail("trained twice"))
+    for mine, theirs in zip(made, again, strict=True):
+        np.testing.assert_allclose(theirs.weights, mine.weights, rtol=1e-6)
+        assert theirs.scale is None
+        assert theirs.loc.dtype == np.float64
+    assert [p.name for p in path.parent.iterdir()] == ["one.npz"]
+
+
+def test_both_parts_train_another_model(small, tmp_path):
+    pytest.importorskip("sklearn")
+    alone, both = (
+        forecast("sinus", "DRF", 0, small, calibrated=flag, cache=tmp_path)
+        for flag in (False, True)
+    )
+    assert alone.test.loc.size == 10
+    assert both.test.loc.size == 70
+    with pytest.raises(ValueError, match="no model 'GBM'; there are GDN, MDN"):
+        find_model("GBM")
+
+
+def test_forest_weights(rng):
+    pytest.importorskip("sklearn")
+    x = rng.uniform(size=(300, 2))
+    y = np.where(x[:, 0] > 0.5, 10.0, 0.0) + rng.normal(size=300)
+    low, high = find_model("DRF")(Part(x, y), [np.array([[0.1, 0.5]]), np.array([[0.9, 0.5]])], 0)
+    for found in (low, high):
+        np.testing.assert_allclose(found.weights.sum(axis=1), 1)
+        assert (found.weights >= 0).all()
+    assert low.weights[0] @ low.loc < 1.5
+    assert high.weights[0] @ high.loc > 8.5
+
+
+def test_merged_targets(rng):
+    from benchmarks.paper.models.forest import MAX_SUPPORT, merged
+
+    y = rng.normal(size=3000)
+    points, place = merged(y)
+    assert points.size <= MAX_SUPPORT
+    assert points.mean() == pytest.approx(y.mean(), abs=0.01)
+    assert np.abs(points[place] - y).mean() < 0.02
+    tied = np.repeat(np.arange(60.0), 20)
+    points, place = merged(tied)
+    np.testing.assert_array_equal(points[place], tied)
+    points, place = merged(np.concatenate([np.zeros(900), rng.normal(size=900)]))
+    assert np.unique(place[:900]).size == 1  # ties stay together
+
+
+def test_runs_go_on_where_they_stopped(small, tmp_path):
+    run = {
+        "sets": ["sinus"],
+        "models": ["oracle"],
+        "splits": 1,
+        "folder": tmp_path,
+        "cache": tmp_path,
+    }
+    assert scores.run(methods=["none"], **run) == 1
+    assert scores.run(methods=["none", "conformal", "ckme"], **run) == 2
+    assert scores.run(methods=["none", "conformal", "ckme"], **run) == 0
+    rows = tables.read_rows(tmp_path / scores.FILE)
+    assert [row["method"] for row in rows] == ["none", "conformal", "ckme"]
+    assert rows[1]["crps"] == ""  # an interval has none
+    assert float(rows[2]["ridge"]) > 0
+    assert {row["n_test"] for row in rows} == {"40"}
+
+
+def test_row_of_the_base_model(small, tmp_path):
+    row = scores.row_of("sinus", "oracle", 0, "none", small, tmp_path)
+    x, y = small.test.x, small.test.y
+    loc, scale = x.astype(np.float32), np.hypot(0.1, np.sin(3 * x)).astype(np.float32)
+    assert row["crps"] == pytest.approx(normal_crps(y, loc, scale).mean(), rel=1e-5)
+    z = np.abs(y - loc[:, 0]) / scale[:, 0]
+    assert row["coverage"] == pytest.approx((z <= 1.959964).mean())
+    assert row["width"] == pytest.approx(2 * 1.959964 * scale.mean(), rel=1e-5)
+    assert 0 < row["skce_p"] <= 1
+    assert set(row) <= set(scores.COLUMNS)
+
+
+def test_pit_at_fewer_levels(rng):
+    n = 2000
+    cases, test = (
+        Forecasts(rng.normal(size=(k, 1)), np.ones((k, 1)), np.ones((k, 1))) for k in (n, 50)
+    )
+    y, y_test = (f.loc[:, 0] + 2 * rng.normal(size=f.n) for f in (cases, test))
+    found = recalibrate("pit", Forecasted(cases, test), y)
+    model = labelled(cases).recal.fit(observed(y), xrecal.PITRecalibration(), dim="case")
+    theirs = scores.only(model.crps(labelled(test), observed(y_test))).mean()
+    mine = scores.only(found.forecast.recal.crps(observed(y_test))).mean()
+    assert float(mine) == pytest.approx(float(theirs), rel=0.003)
+    assert found.forecast.sizes["member"] == 500
+
+
+def test_landmarks_beyond_a_number_of_cases():
+    assert settings("ckme", 1500).solver == "exact"
+    assert settings("ckme", 1501).solver == "lowrank"
+    assert settings("ckme_laplace", 1501).solver == "exact"
+    assert settings("pit", 10**6) is METHODS["pit"]
+
+
+def test_rows(tmp_path):
+    path = tmp_path / "a" / "rows.csv"
+    assert tables.read_rows(path) == []
+    tables.add_row(path, {"set": "x", "crps": 1 / 3}, ("set", "crps", "other"))
+    tables.add_row(path, {"set": "y"}, ("set", "crps", "other"))
+    assert path.read_text() == "set,crps,other\nx,0.333333,\ny,,\n"
+    assert tables.keys_of(path, ["set"]) == {("x",), ("y",)}
+    with pytest.raises(ValueError, match=r"rows.csv has no columns \['sat'\]"):
+        tables.add_row(path, {"sat": 1}, ("set",))
+
+
+def test_manifest(tmp_path):
+    manifest.write("python -m benchmarks.paper edk", 12.4, tmp_path)
+    manifest.write("python -m benchmarks.paper clock", 3.0, tmp_path)
+    found = manifest.read(tmp_path)
+    assert [run["seconds"] for run in found["runs"]] == [12, 3]
+    assert found["packages"]["numpy"] == np.__version__
+    text = (tmp_path / manifest.FILE).read_text()
+    assert platform.node() not in text
+
+
+def test_arguments(capsys):
+    assert arguments([]).what == ["all"]
+    for wrong in (["everything"], ["scores", "--methods", "magic"]):
+        with pytest.raises(SystemExit):
+            arguments(wrong)
+    assert "no method magic; there are none, none_tc, ckme" in capsys.readouterr().err
+
+
+def test_smoke_needs_no_framework():
+    code = "import sys, benchmarks.paper.smoke; print({'jax', 'optax', 'torch'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_are_short(path):
+    assert len(path.read_text().splitlines()) <= 300
+
+
+def test_stored_rows_have_the_columns():
+    for path, columns in {tables.RESULTS / scores.FILE: scores.COLUMNS}.items():
+        if path.exists():
+            with path.open() as file:
+                assert tuple(next(csv.reader(file))) == columns
