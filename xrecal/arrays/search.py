@@ -30,6 +30,19 @@ NEAR, FAR = 0.01, 0.03
 or with another ridge."""
 
 
+def falls_fast(
+    losses: FloatArray, now: FloatArray, exponent: FloatArray | float, smallest: FloatArray
+) -> NDArray[np.bool_]:
+    """Whether a loss (..., S), with a grid step less of ridge now, may be the smallest in the end.
+
+    If it goes on to fall by the same share with each step down to the smallest ridge.
+    """
+    steps = (np.asarray(exponent)[..., np.newaxis] - GRID[0]) / GRID_STEP
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        ahead = now * (now / losses) ** steps
+    return np.asarray(((now < (1 - FAR) * losses) & (ahead < smallest)).any(axis=-1))
+
+
 class Search:
     """Cross-validation at one location, within given folds and bounds of the variable."""
 
@@ -99,12 +112,9 @@ class Search:
             falls = self._falls(losses, before, exponent, best)
 
     def _falls(self, losses: FloatArray, now: FloatArray, exponent: float, best: Best) -> bool:
-        """Whether a loss (S,) falls so fast with the ridge that it may be the smallest one yet."""
-        steps = (exponent - GRID[0]) / GRID_STEP
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            ahead = now * (now / losses) ** steps
-        smallest = best.loss if self.candidates.each else best.loss.min()
-        return bool(((now < (1 - FAR) * losses) & (ahead < smallest)).any())
+        """Whether a support may yet become the best one, or the best of its own."""
+        smallest = best.loss if self.candidates.each else best.loss.min(keepdims=True)
+        return bool(falls_fast(losses, now, exponent, smallest))
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
         """Which losses (G, S) are at most so much larger than the smallest one that counts."""

@@ -14,7 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.search import COMPARED, FAR, GRID, GRID_STEP, NEAR, START, TRIED
+from xrecal.arrays.search import (
+    COMPARED,
+    FAR,
+    GRID,
+    GRID_STEP,
+    NEAR,
+    START,
+    TRIED,
+    falls_fast,
+)
 from xrecal.arrays.solvers import CLOSE, ROUGH
 from xrecal.arrays.tuning import Folds, thin_out
 from xrecal.typing import FloatArray, IntArray
@@ -130,23 +139,31 @@ class Search:
         nothing = np.isinf(best.loss).all(axis=1)
         start = np.where(nothing, START, best.of_winner(best.exponent))
         best.tried_exponent[:, g] = start[:, np.newaxis]
-        self._attempt(g, everywhere, start, best)
+        before = self._attempt(g, everywhere, start, best)
+        above = np.full_like(before, np.nan)
         goes_on = np.ones(self.b, np.bool_)
         if self.low_rank:
             goes_on = np.asarray(self._promising(best.tried_loss, FAR)[:, g].any(axis=1))
         for sign in (1, -1):  # first up, as small ridges need many landmarks
             going = goes_on.copy()
+            falls = (sign < 0) & falls_fast(above, before, start, best.loss.min(1, keepdims=True))
             for step in range(1, GRID.size):
                 exponent = start + sign * step * GRID_STEP
                 going &= (GRID[0] - 0.1 < exponent) & (exponent < GRID[-1] + 0.1)
-                going &= self._close(g, sign * exponent, sign, best)
+                going &= self._close(g, sign * exponent, sign, best) | falls
                 if sign < 0:
                     at = np.flatnonzero(going)
                     going[at] = self.solver(g).reaches(at, 10.0 ** exponent[at], ROUGH)
                 if not going.any():
                     break
                 at = np.flatnonzero(going)
-                self._attempt(g, at, exponent[at], best)
+                now, losses = before.copy(), before
+                now[at] = self._attempt(g, at, exponent[at], best)
+                if sign > 0:
+                    above = now if step == 1 else above
+                    continue
+                before = now
+                falls = falls_fast(losses, now, exponent, best.loss.min(1, keepdims=True))
 
     def _close(self, g: int, beyond: FloatArray, sign: int, best: Best) -> npt.NDArray[np.bool_]:
         """Whether ridges (b,) are close enough to the best one of a support that may be best."""
@@ -160,8 +177,8 @@ class Search:
         smallest = loss.min(axis=(1, 2), keepdims=True)
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
-    def _attempt(self, g: int, at: IntArray, exponent: FloatArray, best: Best) -> None:
-        """Try one ridge at each of some locations with one kernel, for all supports."""
+    def _attempt(self, g: int, at: IntArray, exponent: FloatArray, best: Best) -> FloatArray:
+        """Losses (c, S) of one ridge at each of some locations with one kernel; keeps the best."""
         supports = np.arange(self.judge.supports.size)
         losses = self._losses(g, at, exponent, ROUGH, self.folds, supports)
         best.tried_down_to[at, g] = np.minimum(best.tried_down_to[at, g], exponent)
@@ -176,6 +193,7 @@ class Search:
         best.kernel[at] = np.where(first, g, best.kernel[at])
         best.exponent[at] = np.where(first, wide, best.exponent[at])
         best.loss[at] = np.where(first, losses, best.loss[at])
+        return losses
 
     def _choose_again(self, best: Best, steps: tuple[float, ...]) -> None:
         """Try with more cases what is nearly best, and ridges so many steps away, in place."""
