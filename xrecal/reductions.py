@@ -68,8 +68,8 @@ def pit_of(
     ``places`` (L, T) sum up to the number of the location. Augmented: in plain ensembles that the
     observation has joined.
     """
+    from .arrays import uniform_at
     from .arrays.distributions import Empirical
-    from .arrays.draws import uniform_at
 
     if augmented:
         assert isinstance(distribution, Empirical)
@@ -107,7 +107,7 @@ def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArr
 
 def categories_of(distribution: Distribution, edges: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k + 1) of the categories between edges (L, T, k)."""
-    from .arrays.categories import category_probabilities
+    from .arrays import category_probabilities
 
     return (category_probabilities(distribution.exceedance(edges), edges),)
 
@@ -119,7 +119,7 @@ def members_of(
 
     ``places`` (L, T) sum up to the number of the location.
     """
-    from .arrays.members import shuffled_members
+    from .arrays import shuffled_members
 
     members = distribution.quantile(levels)
     return (shuffled_members(members, seed, sum(places, np.zeros_like(cases)), cases),)
@@ -244,6 +244,18 @@ def rank_of(
 
 
 ON_DEVICE = frozenset(
-    [cdf_of, crps_of, exceedance_of, mean_of, members_and_weights, quantiles_of, std_of, weights_of]
+    [
+        categories_of,
+        cdf_of,
+        crps_of,
+        exceedance_of,
+        mean_of,
+        members_and_weights,
+        members_of,
+        pit_of,
+        quantiles_of,
+        std_of,
+        weights_of,
+    ]
 )
 """Reductions of weighted ensembles that take CuPy arrays."""

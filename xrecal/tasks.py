@@ -161,6 +161,16 @@ class TotalTask(PredictTask):
     the locations have length one. Weights exist for a block of locations at a time.
     """
 
+    @property
+    def on_device(self) -> bool:
+        """Whole numbers are made on the host alone."""
+        return False
+
+    @property
+    def told(self) -> str:
+        """What it makes, for messages."""
+        return f", total weights after {type(self.method).__name__},"
+
     def gather(
         self, blocks: Iterator[list[FloatArray]], places: tuple[int, ...], axes: tuple[int, ...]
     ) -> FloatArray:

@@ -54,6 +54,8 @@ def test_fits_and_products_are_those_of_the_host(cupy, data, method, chunks):
     require_same(cupy, moved.std(new), model.std(forecast))
     require_same(cupy, moved.exceedance(new, [0.0, 5.0]), model.exceedance(forecast, [0.0, 5.0]))
     require_same(cupy, moved.cdf(new, 5.0), model.cdf(forecast, 5.0))
+    require_same(cupy, moved.pit(new, seen), model.pit(forecast, observations))
+    require_same(cupy, moved.members(new, 7, seed=3), model.members(forecast, 7, seed=3))
 
 
 @pytest.mark.parametrize("chunks", CHUNKS, ids=["plain", "dask"])
@@ -69,6 +71,9 @@ def test_statistics_and_scores_of_forecasts(cupy, data, chunks):
         require_same(cupy, here.recal.quantile([0.2, 0.7]), host.recal.quantile([0.2, 0.7]))
         require_same(cupy, here.recal.exceedance(4.0), host.recal.exceedance(4.0))
         require_same(cupy, here.recal.cdf([4.0, 5.0]), host.recal.cdf([4.0, 5.0]))
+        require_same(cupy, here.recal.categories([3, 5]), host.recal.categories([3, 5]))
+        require_same(cupy, here.recal.members(4, seed=1), host.recal.members(4, seed=1))
+        require_same(cupy, here.recal.pit(seen), host.recal.pit(observations))
         require_same(cupy, here.recal.crps(seen), host.recal.crps(observations))
         for dim in ("init", ["init", "location"]):
             require_same(cupy, here.recal.crps(seen, dim), host.recal.crps(observations, dim))

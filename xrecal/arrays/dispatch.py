@@ -19,23 +19,29 @@ DEVICE = "cupy"
 """The library of arrays on a GPU."""
 
 ON_DEVICE = {
+    "category_probabilities": "categories",
     "ckme_weights": "batched.weights",
     "crps": "batched.scores",
     "features": "batched.covariates",
     "mean_of_cases": "batched.scores",
     "fit_ckme": "batched.ckme",
     "median_bandwidth": "batched.kernel",
+    "pit_values": "batched.pit",
     "project_energy": "batched.simplex",
     "project_simplex": "batched.simplex",
+    "shuffled_members": "batched.members",
     "similarity": "batched.kernel",
     "squared_energy_distance": "batched.distance",
+    "uniform_at": "draws",
     "weighted_cdf": "batched.weighted",
     "weighted_exceedance": "batched.weighted",
     "weighted_mean": "batched.weighted",
     "weighted_quantile": "batched.weighted",
     "weighted_std": "batched.weighted",
 }
-"""Functions that take arrays on a device, and the module that has them under that name."""
+"""Functions that take arrays on a device, and the module that has them under that name.
+
+A few small ones are the functions for NumPy themselves."""
 
 DISTANCES = {DEVICE: "_distance_cuda"}
 """Modules with loops over pairs of ensembles, for libraries that need their own; others compare

@@ -253,8 +253,6 @@ def _no_members(found: str) -> NoReturn:
 
 def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
     """Probability integral transform (...) of forecasts (..., m)."""
-    from .pit import pit_values
-
     shape = np.shape(observations)
 
     def rows(part: FloatArray | None) -> FloatArray | None:
@@ -266,7 +264,8 @@ def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) ->
     assert loc is not None
     flat = Forecasts(loc, rows(forecasts.scale), rows(forecasts.weights))
     y, u = (np.reshape(array, (-1, 1)) for array in (observations, uniform))
-    return pit_values(flat, y, u).reshape(shape)
+    found: FloatArray = arrays.pit_values(flat, y, u).reshape(shape)
+    return found
 
 
 def distribution_of(forecasts: Forecasts) -> Distribution:
