@@ -29,7 +29,7 @@ demo: .venv/.demo ## recalibrate the Lorenz 96 hindcast: table, figure, netCDF f
 	$(BIN)/python examples/lorenz96.py --output demo
 
 test: .venv/.dev ## the test suite
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
 test-slow: .venv/.dev
 	$(BIN)/python -m pytest -m slow

@@ -1,5 +1,7 @@
 """Labelled calls on CuPy arrays, plain and in Dask chunks, against those on NumPy arrays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -155,7 +157,8 @@ def test_plans_never_read_values(cupy, data):
     here, new, seen = (to_device(cupy, part, CHUNKS[1]) for part in data)
     with forbid_compute():
         plan = xrecal.plan(here, seen, probe=False)
-        assert plan == xrecal.plan(*(data[i].chunk(CHUNKS[1]) for i in (0, 2)), probe=False)
+        host = xrecal.plan(*(data[i].chunk(CHUNKS[1]) for i in (0, 2)), probe=False)
+        assert replace(plan, resources=host.resources) == host  # which vary from call to call
         here.recal.fit(seen).plan(new, probe=False)
 
 
