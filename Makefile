@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint types docs bench bench-grid bench-threads skill pool-constants calibration-tests evidence paper paper-smoke clean
+.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill pool-constants calibration-tests evidence paper paper-smoke clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -29,10 +29,14 @@ demo: .venv/.demo ## recalibrate the Lorenz 96 hindcast: table, figure, netCDF f
 	$(BIN)/python examples/lorenz96.py --output demo
 
 test: .venv/.dev ## the test suite
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
 test-slow: .venv/.dev
 	$(BIN)/python -m pytest -m slow
+
+test-gpu: .venv/.dev ## on a machine with a CUDA device; each says why it is skipped where there is none
+	$(BIN)/pip install --quiet --editable '.[gpu]'
+	$(BIN)/python -m pytest -m gpu
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -41,11 +45,16 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-docs: .venv/.dev ## HTML in docs/_build/html, warnings are errors
-	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+docs: .venv/.dev ## HTML in docs/_build/html: pages are run, warnings and dead links are errors
+	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 
 bench: .venv/.bench ## the performance budgets, costs and peers, into benchmarks/results/bench.csv
 	$(BIN)/python -m benchmarks.speed
+
+bench-gpu: .venv/.dev ## on a machine with a CUDA device, into benchmarks/results/gpu.csv
+	$(BIN)/pip install --quiet --editable '.[gpu]'
+	$(BIN)/python -m benchmarks.gpu
 
 bench-grid: .venv/.dev ## a large grid on two small workers, undisturbed and killed: an hour and 3 GB of disk
 	$(BIN)/python -m benchmarks.grid
@@ -73,4 +82,4 @@ paper-smoke: .venv/.dev ## the same on a few cases, without networks: two minute
 	$(BIN)/python -m benchmarks.paper smoke
 
 clean:
-	rm -rf .venv demo build dist docs/_build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv demo build dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache

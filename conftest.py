@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+# Docstrings of doors show the examples of the functions behind them, which run there.
+collect_ignore_glob = ["xrecal/accessor*.py"]
+
 
 @pytest.fixture(scope="session")
 def example_names() -> dict[str, Any]:

@@ -1,24 +1,52 @@
-"""Sphinx settings. Nothing is fetched at build time."""
+"""Sphinx settings. Nothing is fetched, neither when pages are built nor when they are read."""
 
+import sys
 from importlib.metadata import version as installed
+from pathlib import Path
+
+import sphinx_autosummary_accessors
+
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS / "extensions"), str(DOCS.parent / "examples")]
 
 project = "xrecal"
 author = "The xrecal developers"
+copyright = author
 release = installed("xrecal")
 version = release.split("+")[0]
 
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "execution",
+    "mathml",
+    "myst_nb",
     "numpydoc",
-    "myst_parser",
+    "sphinx_autosummary_accessors",
+    "sphinx_copybutton",
 ]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-myst_enable_extensions = ["dollarmath"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# References: every name that is meant as a link must be one.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(numpy|scipy)\..*")]  # their inventories are not fetched
 autodoc_typehints = "none"  # shapes and units stand in the docstrings
 numpydoc_show_class_members = False
+templates_path = ["templates", sphinx_autosummary_accessors.templates_path]
+
+# Pages with code are run as they are built; results are kept until the page or the package changes.
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 180  # seconds a cell
+nb_merge_streams = True
+nb_output_stderr = "warn"
+nb_render_image_options = {"alt": "Figure drawn by the code above"}
+
 html_theme = "furo"
 html_title = "xrecal"
-exclude_patterns = ["_build"]
-nitpicky = False
+html_static_path = ["static"]
+html_css_files = ["xrecal.css"]
+html_show_sourcelink = False

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import xarray as xr
 
-FOLDER = Path(os.environ.get("XRECAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = Path(
+    os.environ.get("XRECAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 
 
 def open_data(name: str) -> xr.Dataset:

@@ -7,7 +7,7 @@ import pytest
 
 import benchmarks
 
-OTHERS = ("paper", "speed")  # tested in tests/benchmarks
+OTHERS = ("gpu", "paper", "speed")  # tested in tests/benchmarks
 SLOW = ("grid", "pool_threads")  # they start processes, or compile a pool
 
 

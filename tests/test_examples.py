@@ -126,3 +126,13 @@ def test_lorenz96(example, tmp_path, monkeypatch, capsys):
     scores = stored.recal.crps(small.observation, dim="init")
     raw = small.forecast.isel(init=slice(300, None)).recal.crps(small.observation, dim="init")
     assert float(scores.mean()) < float(raw.mean())
+
+
+@pytest.mark.parametrize("example", ["gpu_cluster"], indirect=True)
+def test_gpu_cluster(example, capsys):
+    found, printed = example.main(), capsys.readouterr().out
+    if example.what_is_missing() is None:
+        assert found.sizes["lead"] == printed.count("on the devices")
+    else:
+        assert found is None
+        assert printed.startswith("not run: ")

@@ -231,7 +231,8 @@ def test_observations_may_lack_locations_and_their_labels():
     pairs = pair(forecasts, obs("time", "lat"))  # broadcast over lon, unlabelled along lat
     assert pairs.observations.dims == ("time", "lat")
     station = forecasts.assign_coords(station=("lat", list("abc")))
-    pairs = pair(station, obs("time").assign_coords(station="z", created=("time", DATES)))
+    with pytest.warns(UserWarning, match="observations are at station=z, and hindcast at a, b, c:"):
+        pairs = pair(station, obs("time").assign_coords(station="z", created=("time", DATES)))
     assert list(pairs.observations.coords) == ["time"]
 
 

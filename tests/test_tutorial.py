@@ -1,3 +1,4 @@
+import doctest
 import functools
 import hashlib
 import http.server
@@ -11,6 +12,7 @@ import properscoring
 import pytest
 import xarray as xr
 
+import xrecal
 from xrecal import datasets, tutorial
 
 STARTS = [14245.0, 14250.0, 14256.0]  # days since 1960-01-01: 1999-01-01, 01-06 and 01-12
@@ -103,6 +105,15 @@ def test_every_value_is_where_its_labels_say(opened):
             else:
                 assert seen == observed.rmm1.values[first[valid]]
     assert np.isnan(opened.observation).sum() == 2
+
+
+@pytest.mark.usefixtures("opened")
+def test_example_of_the_docstring(capsys):
+    text = tutorial.open_tutorial.__doc__.replace("# doctest: +SKIP", "")
+    example = doctest.DocTestParser().get_doctest(
+        text, {"xrecal": xrecal}, "open_tutorial", None, 0
+    )
+    assert doctest.DocTestRunner().run(example) == (0, 2), capsys.readouterr().out
 
 
 def test_observations_given_twice_count_once(opened):

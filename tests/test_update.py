@@ -52,6 +52,7 @@ def test_an_updated_model_is_one_fitted_on_all_cases(method):
     whole = fit(slice(None), method)
     assert_same_state(model.state, whole.state)
     new = random("time", "lat", "lon", "member", seed=7, sizes=SIZES, time=TIME)
+    new.attrs["units"] = "K"
     np.testing.assert_array_equal(model.quantile(new, Q), whole.quantile(new, Q))
     np.testing.assert_array_equal(model.crps(new, OBSERVED), whole.crps(new, OBSERVED))
     fitted = model.variables["t2m"]
@@ -85,6 +86,7 @@ def test_what_was_chosen_stays():
     given = xrecal.CKME(ridge=float(chosen["ridge"]), bandwidth=float(chosen["bandwidth"]))
     alone = FORECASTS.isel(at).recal.fit(OBSERVED.isel(at), given)
     new = random("time", "lat", "lon", "member", seed=7, sizes=SIZES, time=TIME)
+    new.attrs["units"] = "K"
     found = plain.update(*part(LAST)).quantile(new, Q).isel(at)
     np.testing.assert_allclose(found, alone.quantile(new.isel(at), Q), rtol=1e-12)
 
@@ -282,6 +284,7 @@ def test_landmarks_are_the_same_cases_after_earlier_ones_have_been_added():
 @pytest.mark.parametrize("ridge", [0.003, 0.1])
 def test_forecasts_after_an_update_are_as_good_as_those_of_an_exact_solution(ridge):
     new = random("time", "lat", "lon", "member", seed=7, sizes=SIZES, time=TIME)
+    new.attrs["units"] = "K"
     found = {
         solver: fit(LAST, xrecal.CKME(ridge=ridge, bandwidth=1.5, solver=solver), min_samples=5)
         .update(*part(FIRST))

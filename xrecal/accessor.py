@@ -14,6 +14,7 @@ from .accessor_fields import Fields
 from .accessor_plot import Figures
 from .covariates import Given
 from .cross_validation import By, OutputOf, Span
+from .doors import show_what_is_behind
 from .forms import Labelled
 from .jointly import Period
 from .methods import Method
@@ -30,6 +31,10 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
 
     def __init__(self, obj: T) -> None:
         self._obj: T = obj
+
+    def __repr__(self) -> str:
+        names = [name for name in dir(type(self)) if not name.startswith("_")]
+        return f"<what can be done with these forecasts: {', '.join(names)}>"
 
     def fit(
         self,
@@ -98,7 +103,25 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
         )
 
     def apply(self, model: Recalibrator, *, covariates: Given = None) -> xr.Dataset:
-        """Recalibrate these forecasts; see :meth:`xrecal.Recalibrator.apply`."""
+        """Recalibrate these forecasts; see :meth:`xrecal.Recalibrator.apply`.
+
+        Parameters
+        ----------
+        model : Recalibrator
+            From ``hindcast.recal.fit(observations)``.
+        covariates : mapping of str to DataArray, optional
+            What the model is conditioned on, for these forecasts.
+
+        Returns
+        -------
+        Dataset
+            Distributions: weighted ensembles, or the parameters of normal ones.
+
+        Examples
+        --------
+        >>> list(forecast.recal.apply(model))
+        ['forecast', 'forecast_weight']
+        """
         if not isinstance(model, Recalibrator):
             raise TypeError(
                 "apply takes a fitted model, from hindcast.recal.fit(observations), "
@@ -139,9 +162,12 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
 
 @xr.register_dataarray_accessor("recal")
 class DataArrayRecal(_Recal[xr.DataArray]):
-    """``DataArray.recal``."""
+    """``DataArray.recal``: recalibrate, describe, score and draw these forecasts."""
 
 
 @xr.register_dataset_accessor("recal")
 class DatasetRecal(_Recal[xr.Dataset]):
-    """``Dataset.recal``."""
+    """``Dataset.recal``: recalibrate, describe, score and draw these forecasts."""
+
+
+show_what_is_behind(_Recal)

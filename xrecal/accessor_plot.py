@@ -93,14 +93,19 @@ class Plots(EvidencePlots):
         The central 90 and 50 % and the median; quantiles are drawn as they are.
         """
         from .plot import fan
-        from .plot.matching import at_case, fan_quantiles, matched_observations, with_known_members
+        from .plot.matching import (
+            fan_quantiles,
+            matched_observations,
+            raw_beside,
+            with_known_members,
+        )
 
         forecast = with_known_members(self._obj, member_dim)
         return fan(
             fan_quantiles(forecast),
             ax=ax,
             observations=matched_observations(forecast, observations),
-            raw=None if raw is None else at_case(forecast, raw),
+            raw=raw_beside(raw, forecast),
         )
 
     def cdf(
@@ -114,14 +119,14 @@ class Plots(EvidencePlots):
     ) -> Axes:
         """The distribution of one forecast; see :func:`xrecal.plot.cdf`."""
         from .plot import cdf
-        from .plot.matching import at_case, matched_observations, with_known_members
+        from .plot.matching import matched_observations, raw_beside, with_known_members
 
         forecast = with_known_members(self._obj, member_dim)
         return cdf(
             forecast,
             ax=ax,
             observations=matched_observations(forecast, observations),
-            raw=None if raw is None else at_case(forecast, raw),
+            raw=raw_beside(raw, forecast),
             label=label,
         )
 
@@ -135,14 +140,14 @@ class Plots(EvidencePlots):
     ) -> Axes:
         """The density of one forecast; see :func:`xrecal.plot.density`."""
         from .plot import density
-        from .plot.matching import at_case, matched_observations, with_known_members
+        from .plot.matching import matched_observations, raw_beside, with_known_members
 
         forecast = with_known_members(self._obj, member_dim)
         return density(
             forecast,
             ax=ax,
             observations=matched_observations(forecast, observations),
-            raw=None if raw is None else at_case(forecast, raw),
+            raw=raw_beside(raw, forecast),
         )
 
     def skill_by_lead(

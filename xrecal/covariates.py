@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from .devices import like
 from .dims import case_axis, date_axis
 from .forms import Form
 from .labels import require_equal_labels
@@ -67,6 +68,7 @@ def read_covariates(
     found = {}
     for wanted in names:
         value = given.get(wanted)
+        labels = value is None
         if value is None:
             value = season_of(form, dim) if wanted == SEASON else _coordinate(form, wanted)
         if value is None:
@@ -77,7 +79,8 @@ def read_covariates(
             )
         if fitting and dim not in value.dims and set(value.dims) & set(pooled):
             value = _for_each_case(value, form, dim)
-        found[wanted] = _checked(wanted, value, form, dim, name=name, fitting=fitting)
+        value = _checked(wanted, value, form, dim, name=name, fitting=fitting)
+        found[wanted] = like(value, form.loc) if labels else value
     return found
 
 

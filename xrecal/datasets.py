@@ -86,6 +86,11 @@ def lorenz96(
        Seminar on Predictability, ECMWF, Reading, volume 1, 1-18.
     .. [2] Wilks, D. S. (2005): Effects of stochastic parametrizations in the Lorenz '96 system.
        Quarterly Journal of the Royal Meteorological Society 131, 389-407. doi:10.1256/qj.04.03
+
+    Examples
+    --------
+    >>> dict(xrecal.datasets.lorenz96(3, 5, 4, lead_days=[1, 5]).sizes)
+    {'init': 3, 'lead': 2, 'member': 5, 'location': 4}
     """
     _check_integer("n_inits", n_inits, 1)
     _check_integer("n_members", n_members, 1)
@@ -161,22 +166,24 @@ def sinus(n_cases: int = 20_000, seed: int = 0) -> xr.Dataset:
     ----------
     .. [1] Jung, Á., Kelen, D. M., Benczúr, A. A. (2026): Nonparametric Distribution Regression
        Re-calibration. International Conference on Machine Learning. Appendix "Synthetic Data Set".
+
+    Examples
+    --------
+    >>> xrecal.datasets.sinus(n_cases=4).forecast_loc.round(2).values
+    array([ 0.27, -0.46, -0.92, -0.97])
     """
     _check_integer("n_cases", n_cases, 1)
     _check_integer("seed", seed, 0)
     rng = np.random.default_rng(seed)
     feature = rng.uniform(-1.0, 1.0, n_cases)
-    shift = np.sin(3.0 * feature / 20.0)
-    sign = rng.choice([-1.0, 1.0], n_cases)
-    observation = feature + sign * shift + _SINUS_SD * rng.standard_normal(n_cases)
+    shift = rng.choice([-1.0, 1.0], n_cases) * np.sin(3.0 * feature / 20.0)
+    observation = feature + shift + _SINUS_SD * rng.standard_normal(n_cases)
+    scale = np.hypot(_SINUS_SD, shift)
     columns = {
         "feature": (feature, "feature x"),
         "observation": (observation, "observation"),
         "forecast_loc": (feature.copy(), "mean of the Gaussian forecast"),
-        "forecast_scale": (
-            np.hypot(_SINUS_SD, shift),
-            "standard deviation of the Gaussian forecast",
-        ),
+        "forecast_scale": (scale, "standard deviation of the Gaussian forecast"),
     }
     return xr.Dataset(
         {

@@ -38,7 +38,15 @@ CALIBRATION = Role(
 LEAD = Role(
     "lead",
     "dim",
-    ("lead", "lead_time", "step", "prediction_timedelta", "forecast_period"),
+    (
+        "lead",
+        "lead_time",
+        "step",
+        "prediction_timedelta",
+        "forecast_period",
+        "forecastMonth",
+        "leadtime_month",
+    ),
     ("forecast_period",),
 )
 """Lead times: locations, whose observations are at other times."""

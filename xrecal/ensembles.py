@@ -43,7 +43,15 @@ def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
 def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     """Standard deviation of each forecast distribution (not corrected for ensemble size).
 
-    Parameters and result as for :func:`mean`.
+    Parameters
+    ----------
+    forecast, member_dim
+        As for :func:`mean`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As for :func:`mean`.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from .circles import PERIOD, read_period
+from .devices import like
 from .dims import LEVEL, MEMBER, candidates, find_dim
 from .units import check_units
 
@@ -182,7 +183,8 @@ def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray
     edges = np.concatenate([[0.0], (levels[order][1:] + levels[order][:-1]) / 2, [1.0]])
     masses = np.empty_like(levels)
     masses[order] = np.diff(edges)
-    return xr.DataArray(masses.astype(array.dtype), dims=[dim], coords={dim: array.coords[dim]})
+    found = xr.DataArray(masses.astype(array.dtype), dims=[dim], coords={dim: array.coords[dim]})
+    return like(found, array)
 
 
 def _read_dataset(

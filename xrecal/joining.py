@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from .arrays.dispatch import namespace
 from .parallel import run_blockwise
 from .recalibrator import CASE, CASE_MEMBER, FittedVariable
 from .typing import IntArray
@@ -44,7 +46,7 @@ def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
     n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
     moved = {
         name: xr.apply_ufunc(
-            lambda slot: np.where(slot < 0, slot, place[slot]).astype(slot.dtype),
+            partial(_moved, place=place),
             fitted.state[name],
             dask="parallelized",
             output_dtypes=[parameter.dtype],
@@ -54,6 +56,13 @@ def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
         if parameter.of_slots
     }
     return fitted.state.assign(moved)
+
+
+def _moved(slot: IntArray, place: IntArray) -> IntArray:
+    """Positions of cases (..., r), -1 for none, as they are after joining."""
+    known = namespace(slot).asarray(place)
+    found: IntArray = np.where(slot < 0, slot, known[slot]).astype(slot.dtype)
+    return found
 
 
 def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataArray:
@@ -82,6 +91,8 @@ def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataAr
 class _JoinTask:
     """Two arrays with ``n_core`` last axes in, one with the cases of both out."""
 
+    on_device = True
+
     def __init__(self, order: IntArray, n_core: int) -> None:
         self.order, self.n_core = order, n_core
 
@@ -96,4 +107,6 @@ class _JoinTask:
                 array = np.pad(array, room, constant_values=np.nan)
             both.append(np.broadcast_to(array, (*lead, *array.shape[array.ndim - k :])))
         joined = np.concatenate(both, axis=-k).astype(kept.dtype, copy=False)
-        return np.take(joined, self.order, axis=-k)
+        order = namespace(joined).asarray(self.order)
+        found: npt.NDArray[Any] = np.take(joined, order, axis=-k)
+        return found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Iterable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import xarray as xr
+
+Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
 
 def match_labels(
@@ -44,6 +46,7 @@ def match_labels(
         raise ValueError(
             f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
             f"observations (first: {_first(known)}{types[1]})"
+            + if_days_agree(wanted.to_numpy(), known.to_numpy(), dim)
         )
     if matched < size / 2:
         warnings.warn(
@@ -58,6 +61,99 @@ def match_labels(
     ):  # which Dask cuts as it fills the gaps
         found = found.chunk({dim: -1})
     return found, matched
+
+
+def if_days_agree(wanted: Any, known: Any, dim: Hashable) -> str:
+    """What to type where dates (n,), (p,) agree but for a time of the day or a day of the month."""
+    if wanted.dtype.kind != "M" or known.dtype.kind != "M":
+        return ""
+    for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
+        days = (dates.astype(f"datetime64[{unit}]") for dates in (wanted, known))
+        _, i, k = np.intersect1d(*days, return_indices=True)
+        apart = np.unique(wanted[i] - known[k])
+        if apart.size == 1:
+            hours = apart[0] / np.timedelta64(1, "h")
+            return (
+                f"; they differ by {what} alone, so if they mean the same use observations."
+                f"assign_coords({dim}=observations.{dim} + np.timedelta64({hours:.0f}, 'h'))"
+            )
+        if apart.size:
+            return f"; they differ by {what} alone: give both the same, if they mean the same"
+    return ""
+
+
+def at_scalars(
+    other: Labels,
+    forecasts: xr.DataArray | xr.Dataset,
+    *,
+    names: tuple[str, str],
+    dims: Iterable[Hashable] | None = None,
+) -> Labels:
+    """What belongs to forecasts that were selected at single labels, such as ``.sel(lead=5)``.
+
+    Parameters
+    ----------
+    other : DataArray or Dataset
+        Perhaps along dimensions that are scalar coordinates of the forecasts.
+    forecasts : DataArray or Dataset
+        Forecasts, perhaps at a single lead, place or date.
+    names : tuple of str
+        What the user calls the forecasts and `other`, for messages.
+    dims : iterable of hashable, optional
+        Dimensions of `other` that may be selected along; all if not given.
+
+    Returns
+    -------
+    DataArray or Dataset
+        `other` at these labels. A date that it lacks is NaN.
+
+    Raises
+    ------
+    ValueError
+        If it lacks another label, or has one twice.
+    """
+    for d in other.dims if dims is None else [d for d in dims if d in other.dims]:
+        if d not in other.indexes or d not in forecasts.coords or forecasts[d].ndim:
+            continue
+        label, index = _label_at(forecasts, other, d), other.indexes[d]
+        require_unique(index, d, names[1])
+        dates = index.dtype.kind == "M" or isinstance(index, xr.CFTimeIndex)
+        if label not in index and not dates:
+            raise ValueError(
+                f"{names[0]} is at {d}={label}, which {names[1]} lack; they have {_first(index)}"
+                + (", ..." if index.size > 3 else "")
+            )
+        other = cast("Labels", other.reindex({d: [label]}).isel({d: 0}))
+    return other
+
+
+def warn_of_other_labels(
+    forecasts: xr.DataArray, observations: xr.DataArray, *, names: tuple[str, str]
+) -> None:
+    """Warn of names of places, as text or whole numbers, that differ where both are at one place.
+
+    Coordinates that are real numbers may differ: a station is beside the point of a grid.
+    """
+    for name, label in observations.coords.items():
+        if label.ndim or label.dtype.kind not in "iuUSTO" or name not in forecasts.coords:
+            continue
+        theirs, mine = label.to_numpy()[()], np.ravel(forecasts[name].to_numpy())
+        if isinstance(theirs, str | int | np.integer) and (mine != theirs).any():
+            warnings.warn(
+                f"{names[1]} are at {name}={theirs}, and {names[0]} at {_first(mine)}"
+                f"{', ...' if mine.size > 3 else ''}: do they belong together? If so, use "
+                f"{names[1]}.drop_vars({name!r})",
+                stacklevel=users_stacklevel(),
+            )
+
+
+def _label_at(
+    forecasts: xr.DataArray | xr.Dataset, other: xr.DataArray | xr.Dataset, dim: Hashable
+) -> Any:
+    """Scalar label of forecasts along ``dim``; along the time of observations the valid time."""
+    dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
+    name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim
+    return forecasts[name].to_numpy()[()]
 
 
 def require_unique(index: Any, dim: Hashable, owner: str) -> None:
@@ -91,9 +187,12 @@ def require_equal_labels(
 ) -> None:
     """Raise ValueError unless both have the same size and, if both have them, labels along dim."""
     if a.sizes[dim] != b.sizes[dim]:
+        told = ""
+        if dim in a.indexes and dim in b.indexes and a.indexes[dim].isin(b.indexes[dim]).all():
+            told = f", {names[1]}.sel({{{dim!r}: {names[0]}[{dim!r}]}})"
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
-            f"{b.sizes[dim]} labels; select the same ones"
+            f"{b.sizes[dim]} labels; select the same ones{told}"
         )
     if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
         return

@@ -34,6 +34,9 @@ UNITS = {
 }
 """Spellings of the units of leads; months, seasons and years are those of the calendar."""
 
+COUNTED_FROM_ONE = ("forecastMonth", "leadtime_month")
+"""Leads of the Climate Data Store: 1 is the month of the start, whatever the units say."""
+
 
 def lead_dim(obj: xr.DataArray, *, name: str) -> Hashable | None:
     """Dimension of the leads; None if there is none.
@@ -141,6 +144,8 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
             f"lead times along {lead!r} of {name} must be numbers or timedelta64, got "
             f"{type(index[0]).__name__}"
         )
+    if lead in COUNTED_FROM_ONE and values.dtype.kind in "iu":
+        return Leads("month", values.astype(np.int64) - 1, "month")
     given = obj[lead].attrs.get("units")
     if given is None:
         return Leads("number", values, "")

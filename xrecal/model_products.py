@@ -20,7 +20,7 @@ class Products:
     """Part of a recalibrator: values of the variable that it makes of forecasts."""
 
     def mean(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-        """Mean of the recalibrated forecasts, in the unit of the variable; as :meth:`quantile`.
+        """Mean of the recalibrated forecasts, in the unit of the variable; as ``quantile``.
 
         Examples
         --------
@@ -32,7 +32,7 @@ class Products:
         return mean(cast("Recalibrator", self), forecast, covariates)
 
     def std(self, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-        """Standard deviation of the recalibrated forecasts; as :meth:`quantile`.
+        """Standard deviation of the recalibrated forecasts; as ``quantile``.
 
         Examples
         --------

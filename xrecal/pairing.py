@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim
+from .dims import CALIBRATION, LEAD, LEVEL, MEMBER, candidates, find_dim
 from .forms import Form, Labelled, read_forms, require_float
-from .labels import match_labels, require_equal_labels
+from .labels import at_scalars, match_labels, require_equal_labels, warn_of_other_labels
 from .leads import MatchedLeads, matched_leads
 from .units import check_units
-from .valid_time import known_valid_times, lead_to_look_up, single_start, time_dim
+from .valid_time import (
+    VALID_TIME,
+    along_lead,
+    happens_later,
+    known_valid_times,
+    lead_to_look_up,
+    single_start,
+    time_dim,
+)
 from .verification import look_up
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ class Pairs:
     n_matched: int
     """Forecasts along ``dim`` that have an observation; at the lead where most have."""
     note: str | None
-    """Remark on the units."""
+    """Remark on the units, and on where observations were found."""
     pool: Pool | None = None
     """Positions whose cases are learned from together."""
     leads: MatchedLeads | None = None
@@ -128,9 +136,11 @@ def pair_cases(
 
     Along the dimension of the cases observations are matched by label: further ones are ignored,
     missing ones become NaN. Along locations labels must be equal; observations may lack a
-    location dimension. For forecasts over starts and leads observations may be over valid time,
-    and are then looked up at that of each forecast; a dimension of the name of the starts holds
-    valid times too, as observations have no starts.
+    location dimension. Forecasts at a single label of a dimension, which is then a scalar
+    coordinate, take the observations there. For forecasts over starts and leads observations may
+    be over valid time, and are then looked up at that of each forecast; a dimension of the name
+    of the starts holds valid times too, as observations have no starts. So are those of forecasts
+    whose coordinate ``valid_time`` along the cases differs from their labels.
 
     Parameters
     ----------
@@ -164,7 +174,11 @@ def pair_cases(
             f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
         )
     _refuse_members(form, observations, name=name)
-    observations, matched, leads = _at_cases(form, forecasts, observations, dim, name=name)
+    warn_of_other_labels(forecasts, observations, names=(name, "observations"))
+    observations, matched, leads, found_at = _at_cases(
+        form, forecasts, observations, dim, name=name
+    )
+    note = "; ".join(remark for remark in (note, found_at) if remark) or None
     for location in form.dims:
         if location != dim and location in observations.dims:
             require_equal_labels(forecasts, observations, location, names=(name, "observations"))
@@ -193,25 +207,36 @@ def _at_cases(
     dim: Hashable | None,
     *,
     name: str,
-) -> tuple[xr.DataArray, int, MatchedLeads | None]:
-    """Observations at the cases of the forecasts, and how many have one, also at each lead."""
+) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
+    """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
+    names = (name, "observations")
     lead = lead_to_look_up(forecasts, dim, name=name)
     if lead is not None and lead not in observations.dims:
         start = single_start(forecasts) if dim is None else dim
         time = time_dim(observations, forecasts, start)
         if time is not None:
+            others = [d for d in observations.dims if d != time]
+            observations = at_scalars(observations, forecasts, names=names, dims=others)
             found, leads = look_up(forecasts, observations, start, lead, time, name=name)
             _check_dims(form, found, dim, name=name)
-            return found, max(leads.n_matched), leads
+            return found, max(leads.n_matched), leads, None
+    observations = at_scalars(observations, forecasts, names=names)
+    time = None if lead is not None else happens_later(forecasts, observations, dim)
+    if dim is not None and time is not None:
+        single = along_lead(forecasts, dim, "lead")
+        found, leads = look_up(single, observations, dim, "lead", time, name=name)
+        found = found.isel(lead=0, drop=True)
+        _check_dims(form, found, dim, name=name)
+        return found, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
-        return observations, 0, None
+        return observations, 0, None, None
     observations, matched = match_labels(forecasts, observations, dim, name=name)
     if lead is None:
-        return observations, matched, None
+        return observations, matched, None, None
     each = np.full(forecasts.sizes[lead], matched)
     dated = known_valid_times(forecasts, dim) is not None
-    return observations, matched, matched_leads(forecasts, lead, each, dated=dated)
+    return observations, matched, matched_leads(forecasts, lead, each, dated=dated), None
 
 
 def _check_dims(
@@ -229,6 +254,12 @@ def _check_dims(
             "with dates as its coordinate"
         )
     extra = [d for d in observations.dims if d not in form.dims]
+    single = [c for c in LEAD.names if c in form.loc.coords and form.loc[c].ndim == 0]
+    if single:
+        hint = (
+            f". {name} is of a single {single[0]}: {name}.expand_dims({single[0]!r}) is verified "
+            "at its valid time"
+        )
     if extra:
         raise ValueError(
             f"observations have dimensions {extra} that {name} lacks, which has "

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from .arrays.dispatch import is_on_device, namespace
 from .blas import one_blas_thread
+from .devices import require_one_side
 
 
 class TaskError(RuntimeError):
@@ -48,6 +50,7 @@ def run_blockwise(
     looped over inside it, in compiled code. Labels must be equal, nothing is joined. A task of
     Dask that fails raises :class:`TaskError`, which says where ``what`` failed.
     """
+    require_one_side(function, args, what)
     new = {d for dims in out for d in dims}
     options: dict[str, Any] = {
         "input_core_dims": core,
@@ -107,6 +110,7 @@ def total_blockwise(
     any order, with axes of length one for ``over``. ``out`` of length ``size`` is its last axis.
     Otherwise as :func:`run_blockwise`.
     """
+    require_one_side(function, args, what)
     args = xr.align(*args, join="exact", copy=False)
     sizes = {
         d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
@@ -157,8 +161,8 @@ class _Nothing:
         lead = np.broadcast_shapes(
             *(a.shape[: a.ndim - n] for a, n in zip(args, self.n_core, strict=True))
         )
-        make: Callable[..., Any] = np.empty
-        if not all(isinstance(a, np.ndarray) for a in args):
+        make: Callable[..., Any] = namespace(args[0]).empty if is_on_device(args[0]) else np.empty
+        if any(hasattr(a, "dask") for a in args):
             import dask.array
 
             make = partial(dask.array.empty, chunks=-1)

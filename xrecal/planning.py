@@ -11,9 +11,10 @@ import xarray as xr
 
 from .covariates import Given, period_of
 from .forms import Form, Labelled, read_forms
-from .matching import match_variables, shared_dims
+from .matching import match_variables
 from .methods import Method
 from .pairing import Observations, pair_variables
+from .places import shared_dims
 from .plan_work import Work, task_plan
 from .plans import Plan
 from .pooling import PoolOver

@@ -198,7 +198,7 @@ def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
     if not set(pool.dims) & set(value.dims):
         return value.isel({DATE: pool.repeat(np.arange(n))}).rename({DATE: CASE})
     (found,) = run_blockwise(
-        PooledTask(_unchanged, pool, (1,)),
+        PooledTask(_Unchanged(), pool, (1,)),
         across(value, pool),
         core=[(*pool.dims, DATE)],
         out=[(*pool.own_fits, CASE)],
@@ -209,8 +209,13 @@ def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
     return found
 
 
-def _unchanged(cases: npt.NDArray[Any]) -> Arrays:
-    return cases
+class _Unchanged:
+    """What it is given."""
+
+    on_device = True
+
+    def __call__(self, cases: npt.NDArray[Any]) -> Arrays:
+        return cases
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:

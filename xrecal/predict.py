@@ -15,15 +15,10 @@ from .covariates import Given, read_covariates
 from .ensembles import task_parts
 from .forms import Form, Labelled
 from .levels import level_coordinate, read_levels
-from .matching import (
-    as_given,
-    check_periods,
-    check_season,
-    match_variables,
-    shared_dims,
-)
+from .matching import check_periods, check_season, match_variables
 from .methods import VectorCKME
 from .parallel import run_blockwise, work_on
+from .places import as_given, shared_dims
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .reductions import (
     Reduction,

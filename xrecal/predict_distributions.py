@@ -10,7 +10,8 @@ import xarray as xr
 from .attributes import history_line
 from .covariates import Given
 from .forms import Form, Labelled
-from .matching import as_given, match_variables
+from .matching import match_variables
+from .places import as_given
 from .predict import SLOT, issued_attributes, run_on_forecasts
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .reductions import members_and_weights, normal_parameters, weights_of

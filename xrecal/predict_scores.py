@@ -11,8 +11,10 @@ import xarray as xr
 from .covariates import Given
 from .diagnostics.scores import score_variables
 from .forms import Form, Labelled
-from .matching import as_given, explicit_member_dim, match_variables, single_lead
+from .labels import at_scalars
+from .matching import explicit_member_dim, match_variables
 from .pairing import Observations, pair_cases
+from .places import as_given, single_dims
 from .predict import run_on_forecasts
 from .products import check_seed, numbers_of
 from .reductions import Reduction, crps_of, pit_of
@@ -54,7 +56,7 @@ def against_observations(
                 f"model of all of them, and select then: model.crps(...)[{next(iter(matched))!r}]"
             )
         form, fitted = matched[form.name]
-        observed = _along_lead(observed, forecast, fitted)
+        observed = _along_single(observed, forecast, fitted)
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
         numbers = numbers_of(form, fitted.dim, fitted.places) if numbered else []
@@ -71,16 +73,20 @@ def against_observations(
     return one
 
 
-def _along_lead(observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable) -> xr.DataArray:
-    """Observations of the single lead of a forecast along it: they are over starts.
+def _along_single(
+    observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
+) -> xr.DataArray:
+    """Observations of the single lead or place of a forecast, along it if they say that they are.
 
-    Others are over valid times, as they are for forecasts of several leads.
+    Others are of all places, or over valid times.
     """
-    lead = single_lead(fitted, forecast)
-    if lead not in observed.coords or observed[lead].ndim:
-        return observed
-    same = observed[lead].to_numpy() == forecast[lead].to_numpy()
-    return observed.expand_dims(lead) if same else observed
+    single = single_dims(fitted, forecast)
+    observed = at_scalars(observed, forecast, names=("forecast", "observations"), dims=single)
+    for d in single:
+        if d in observed.coords and observed[d].ndim == 0:
+            same = observed[d].to_numpy() == forecast[d].to_numpy()
+            observed = observed.expand_dims(d) if same else observed
+    return observed
 
 
 def pit(

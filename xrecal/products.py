@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line, probability_attributes
+from .devices import like
 from .dims import CALIBRATION, candidates
 from .ensembles import map_forms, reduce_form
 from .forms import Form, Labelled
@@ -198,7 +199,7 @@ def numbers_of(
         at, size = (places or {}).get(d, (np.arange(sizes[d]), sizes[d]))
         parts.append(xr.DataArray(at * stride, dims=[d]))
         stride *= size
-    return [cases, *parts]
+    return [like(number, form.loc) for number in (cases, *parts)]
 
 
 def drawn(n: int, seed: int) -> Reduction:

@@ -59,7 +59,7 @@ def fit(
         attribute ``units`` counts. For a Dataset of forecasts: a Dataset with the same names, a
         dict from forecast name to observation, or a DataArray for its only forecast.
     method : Method
-        Settings such as :class:`CKME`, :class:`LinearPool` or :class:`EMOS`.
+        Settings such as :class:`xrecal.CKME`, :class:`xrecal.LinearPool` or :class:`xrecal.EMOS`.
     dim : hashable, optional
         The calibration dimension. Recognised by CF standard name or name (time, init, ...).
     member_dim : hashable, optional
@@ -92,7 +92,7 @@ def fit(
     Returns
     -------
     Recalibrator
-        Lazy if an input is a Dask array: see :meth:`Recalibrator.compute`.
+        Lazy if an input is a Dask array: see :meth:`xrecal.Recalibrator.compute`.
 
     Raises
     ------

@@ -144,8 +144,18 @@ class Recalibrator(Products, Probabilities, ModelScores):
 
         return self._with_states(persist(*(fitted.state for fitted in self.variables.values())))
 
+    def as_numpy(self) -> Recalibrator:
+        """A new recalibrator whose state is in NumPy arrays: a copy of one that is on a GPU.
+
+        Examples
+        --------
+        >>> type(model.as_numpy().state["ridge"].data)
+        <class 'numpy.ndarray'>
+        """
+        return self._with_states(tuple(v.state.as_numpy() for v in self.variables.values()))
+
     def load(self) -> Recalibrator:
-        """As :meth:`compute`."""
+        """As :meth:`xrecal.Recalibrator.compute`; the name that xarray has for it."""
         return self.compute()
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Recalibrator:

@@ -16,6 +16,18 @@ Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
 """Distributions (L, T) and, where given, arrays (L, T, ...), to arrays (L, T, ...)."""
 
 
+def name_of(reduction: Reduction) -> str:
+    """What a reduction makes, for messages."""
+    function = getattr(reduction, "func", reduction)
+    name = getattr(function, "__name__", type(function).__name__)
+    return str(name).removesuffix("_of").replace("_", " ")
+
+
+def reduction_on_device(reduction: Reduction) -> bool:
+    """Whether a reduction takes CuPy arrays."""
+    return getattr(reduction, "func", reduction) in ON_DEVICE
+
+
 def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
     """Weights (L, T, n) of a weighted ensemble."""
     assert distribution.weights is not None
@@ -56,8 +68,8 @@ def pit_of(
     ``places`` (L, T) sum up to the number of the location. Augmented: in plain ensembles that the
     observation has joined.
     """
+    from .arrays import uniform_at
     from .arrays.distributions import Empirical
-    from .arrays.draws import uniform_at
 
     if augmented:
         assert isinstance(distribution, Empirical)
@@ -95,7 +107,7 @@ def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArr
 
 def categories_of(distribution: Distribution, edges: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k + 1) of the categories between edges (L, T, k)."""
-    from .arrays.categories import category_probabilities
+    from .arrays import category_probabilities
 
     return (category_probabilities(distribution.exceedance(edges), edges),)
 
@@ -107,7 +119,7 @@ def members_of(
 
     ``places`` (L, T) sum up to the number of the location.
     """
-    from .arrays.members import shuffled_members
+    from .arrays import shuffled_members
 
     members = distribution.quantile(levels)
     return (shuffled_members(members, seed, sum(places, np.zeros_like(cases)), cases),)
@@ -229,3 +241,21 @@ def rank_of(
 
     uniform = uniform_at(seed, sum(places, np.zeros_like(cases)), cases)
     return (observation_ranks(observations, distribution.members, uniform)[0],)
+
+
+ON_DEVICE = frozenset(
+    [
+        categories_of,
+        cdf_of,
+        crps_of,
+        exceedance_of,
+        mean_of,
+        members_and_weights,
+        members_of,
+        pit_of,
+        quantiles_of,
+        std_of,
+        weights_of,
+    ]
+)
+"""Reductions of weighted ensembles that take CuPy arrays."""

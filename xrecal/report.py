@@ -54,7 +54,8 @@ def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
         facts.append(("note", fitted.note))
     if state["status"].chunks is not None:
         return [*facts, ("state", _lazy(state["status"]))]
-    fewest, most = int(state["n_cases"].min()), int(state["n_cases"].max())
+    n_cases = state["n_cases"].to_numpy()
+    fewest, most = int(n_cases.min()), int(n_cases.max())
     facts.append(("used", f"{fewest} cases" if fewest == most else f"{fewest} to {most} cases"))
     facts += _chosen(fitted)
     return [*facts, ("status", _status(state["status"].to_numpy(), fitted.min_samples))]

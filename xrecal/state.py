@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from .arrays.dispatch import as_array
 from .covariates import period_of
+from .devices import method_on_device
 from .dims import CaseAxis
 from .ensembles import task_parts
 from .forms import VECTOR
@@ -154,6 +156,17 @@ class _FitTask:
         self.method, self.parts, self.parameters = method, parts, parameters
         self.axis, self.periods, self.min_samples = axis, periods, min_samples
 
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return method_on_device(self.method) and "scale" not in self.parts
+
+    @property
+    def told(self) -> str:
+        """What it fits, for messages."""
+        normal = " to normal distributions" if "scale" in self.parts else ""
+        return f" by {type(self.method).__name__}{normal}"
+
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         from .arrays.forms import sort_members
         from .arrays.status import INVALID
@@ -179,7 +192,7 @@ class _FitTask:
             fitted["n_cases"].astype(np.int32).reshape(lead),
             fitted["status"].reshape(lead),
             *(
-                np.asarray(fitted[name]).reshape((*lead, *fitted[name].shape[1:]))
+                as_array(fitted[name]).reshape((*lead, *fitted[name].shape[1:]))
                 for name in self.parameters
             ),
         )
@@ -212,7 +225,7 @@ def cases_of(
         np.broadcast_to(other, (*lead, core[0])).reshape(-1, core[0]) for other in others
     )
     partners, values = values[: len(values) - len(periods)], values[len(values) - len(periods) :]
-    covariates = covariates_of(values, periods, observed.shape)
+    covariates = covariates_of(values, periods, observed)
     usable, invalid = usable_observations(forecasts, observed)
     usable[~np.isfinite(covariates.values).all(-1)] = np.nan
     invalid |= np.isinf(covariates.values).any((1, 2))

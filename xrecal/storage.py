@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import xarray as xr
 
+from .devices import on_device
 from .encoding import from_plain, to_plain
 from .paths import (
     FileFormat,
@@ -39,7 +40,7 @@ def save(
     overwrite: bool = False,
     zarr_format: Literal[2, 3] | None = None,
 ) -> None:
-    """Write a model to a file or store that :func:`open_recalibrator` opens.
+    """Write a model to a file or store that :func:`xrecal.open_recalibrator` opens.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def save(
     FileExistsError
         If there is something at the path.
     TypeError
-        If labels, attributes or settings are of a type that cannot be stored.
+        If labels, attributes or settings are of a type that cannot be stored, or the state is on
+        a GPU.
     ValueError
         If the path has another ending.
     ImportError
@@ -75,6 +77,11 @@ def save(
     ...     xrecal.open_recalibrator(f"{folder}/model.nc").method == model.method
     True
     """
+    if any(on_device(array) for v in model.variables.values() for array in v.state.values()):
+        raise TypeError(
+            "the state of the model is in CuPy arrays, which files do not take; copy it to the "
+            "host first: model.as_numpy().save(path)"
+        )
     target = local_path(path, name="path")
     kind = format_to_write(target)
     if kind == "netcdf" and zarr_format is not None:

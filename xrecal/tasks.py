@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .arrays.dispatch import namespace
+from .devices import method_on_device
 from .dims import CaseAxis
 from .forms import VECTOR
 from .methods import Method
 from .methods.base import Cases, Covariates, NewCases
-from .reductions import Reduction
+from .reductions import Reduction, name_of, reduction_on_device
 from .typing import FloatArray
 
 if TYPE_CHECKING:
@@ -51,6 +53,16 @@ class PredictTask:
         self.method, self.axis, self.periods, self.reduction = method, axis, periods, reduction
         self.parts, self.others, self.state = parts, others, state
         self.n_axes = n_axes
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return method_on_device(self.method) and reduction_on_device(self.reduction)
+
+    @property
+    def told(self) -> str:
+        """What it makes, for messages."""
+        return f", {name_of(self.reduction)} after {type(self.method).__name__},"
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
         """Run the task on one chunk."""
@@ -133,12 +145,12 @@ class PredictTask:
         cases = Cases(
             forecasts_of(parts) if parts else None,
             observed,
-            covariates_of(known, self.periods, observed.shape),
+            covariates_of(known, self.periods, observed),
             self.axis,
         )
         values = [others[COVARIATE + name] for name in self.periods]
         forecasts = forecasts_of(new)
-        covariates = covariates_of(values, self.periods, forecasts.loc.shape[:2])
+        covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
         return self.method.predict_locations(NewCases(forecasts, covariates), cases, state)
 
 
@@ -148,6 +160,16 @@ class TotalTask(PredictTask):
     Whole multiples of a small unit, so that sums have one value whatever the chunks. The axes of
     the locations have length one. Weights exist for a block of locations at a time.
     """
+
+    @property
+    def on_device(self) -> bool:
+        """Whole numbers are made on the host alone."""
+        return False
+
+    @property
+    def told(self) -> str:
+        """What it makes, for messages."""
+        return f", total weights after {type(self.method).__name__},"
 
     def gather(
         self, blocks: Iterator[list[FloatArray]], places: tuple[int, ...], axes: tuple[int, ...]
@@ -182,10 +204,11 @@ def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
 
 
 def covariates_of(
-    values: Sequence[FloatArray], periods: Mapping[str, float | None], shape: tuple[int, ...]
+    values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
 ) -> Covariates:
-    """Covariates (L, n) each, together."""
-    stacked = np.stack(values, axis=-1) if values else np.zeros((*shape, 0))
+    """Covariates (L, n) each, together; of the shape and library of an array where none."""
+    xp = namespace(like)
+    stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
     return Covariates(stacked, tuple(periods), tuple(periods.values()))
 
 
@@ -224,6 +247,16 @@ class StatisticTask:
     ) -> None:
         self.reduction, self.parts, self.n_shared = reduction, parts, n_shared
         self.n_core = n_core
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return reduction_on_device(self.reduction) and not {"scale", "lower"} & set(self.parts)
+
+    @property
+    def told(self) -> str:
+        """What it makes, for messages."""
+        return f", {name_of(self.reduction)},"
 
     def __call__(self, *args: FloatArray) -> FloatArray:
         """Run the task on one chunk."""

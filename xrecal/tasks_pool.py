@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .arrays.dispatch import namespace
 from .typing import IntArray
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ class PooledTask:
     ) -> None:
         self.task, self.pool, self.n_core, self.served = task, pool, n_core, served
 
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return bool(getattr(self.task, "on_device", False))
+
+    @property
+    def told(self) -> str:
+        """What it does, for messages."""
+        return str(getattr(self.task, "told", ""))
+
     def __call__(self, *args: npt.NDArray[Any]) -> Arrays:
         """Run the task on one chunk."""
         from .arrays.cases import location_blocks
@@ -60,7 +71,8 @@ class PooledTask:
                 given += [self._at(a, lead, positions, fits) for a in whole]
             result = self.task(*given)
             results = result if isinstance(result, tuple) else (result,)
-            found = found or [np.empty((n_fits, *r.shape[1:]), r.dtype) for r in results]
+            xp = namespace(results[0])
+            found = found or [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
             for array, part in zip(found, results, strict=True):
                 array[block] = part
         skip = 2 if self.served else 1
@@ -74,8 +86,10 @@ class PooledTask:
         of_fit = places[fits % len(places)]
         outer = np.unravel_index(fits // len(places), lead) if lead else ()
         inner = np.unravel_index(np.maximum(of_fit, 0), self.pool.sizes)
-        taken = np.array(array[(*(i[:, np.newaxis] for i in outer), *inner)])
-        taken[of_fit < 0] = np.nan
+        xp = namespace(array)
+        at = tuple(map(xp.asarray, (*(i[:, np.newaxis] for i in outer), *inner)))
+        taken: npt.NDArray[Any] = xp.array(array[at])
+        taken[xp.asarray(of_fit < 0)] = np.nan
         return taken
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from .devices import like
 from .forms import Form, require_free
 from .labels import require_equal_labels
 from .parallel import require_one_chunk
@@ -58,7 +59,7 @@ def read_thresholds(
         dims = (THRESHOLD,) if numbers.ndim else ()
         coords: dict[Hashable, Any] = {THRESHOLD: (dims, label, units)}
         values = xr.DataArray(np.atleast_1d(numbers).astype(dtype), dims=[THRESHOLD])
-        return Thresholds(values, THRESHOLD, coords, numbers.ndim > 0)
+        return Thresholds(like(values, form.loc), THRESHOLD, coords, numbers.ndim > 0)
     if threshold.dtype.kind not in "iuf":
         raise TypeError(f"threshold must hold numbers, got {threshold.dtype}")
     check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))

@@ -86,6 +86,12 @@ def open_tutorial(name: str) -> xr.Dataset:
        development of an index for monitoring and prediction. Monthly Weather Review 132,
        1917-1932.
     .. [3] https://github.com/pangeo-data/climpred-data
+
+    Examples
+    --------
+    >>> data = xrecal.datasets.open_tutorial("mjo_rmm1")  # doctest: +SKIP
+    >>> data.forecast.dims, data.observation.dims  # doctest: +SKIP
+    (('init', 'lead', 'member'), ('init', 'lead'))
     """
     if name not in TUTORIALS:
         names = ", ".join(repr(one) for one in TUTORIALS)

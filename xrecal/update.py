@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from .covariates import Given, read_covariates
+from .devices import method_on_device
 from .dims import CaseAxis, case_axis
 from .ensembles import task_parts
 from .forms import Form, Labelled
@@ -205,6 +206,11 @@ class _UpdateTask:
         self.method, self.periods = fitted.method, fitted.periods
         self.n_kept = fitted.state.sizes[CASE]
         self.chosen, self.parts, self.own, self.axis = chosen, parts, own, axis
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return method_on_device(self.method)
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         from .arrays.forms import sort_members

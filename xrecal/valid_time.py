@@ -83,6 +83,28 @@ def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Ha
     return None if lead == dim else lead
 
 
+def happens_later(
+    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None
+) -> Hashable | None:
+    """Dimension of valid times of observations, for cases that a coordinate dates otherwise.
+
+    Forecasts over starts of one lead, say, whose coordinate ``valid_time`` is over the starts.
+    None where labels are to be matched: as both have the same, or as observations have starts.
+    """
+    coords = forecasts.coords
+    if VALID_TIME not in coords or dim == VALID_TIME or coords[VALID_TIME].dims != (dim,):
+        return None
+    if VALID_TIME in observations.coords or coords[VALID_TIME].chunks is not None:
+        return None
+    values = coords[VALID_TIME].to_numpy()
+    if values.dtype.kind != "M" and not _is_cftime(values):
+        return None
+    if dim in forecasts.indexes and np.array_equal(forecasts.indexes[dim].to_numpy(), values):
+        return None
+    time = time_dim(observations, forecasts, dim)
+    return None if time == dim and dim != "time" else time
+
+
 def single_start(obj: xr.DataArray) -> Hashable | None:
     """The scalar coordinate that says when a forecast without a dimension of starts began."""
     scalars = [n for n, c in obj.coords.items() if c.ndim == 0]

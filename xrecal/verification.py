@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from .labels import require_unique, users_stacklevel
+from .arrays.dispatch import namespace
+from .labels import if_days_agree, require_unique, users_stacklevel
 from .leads import MatchedLeads, matched_leads
 from .parallel import run_blockwise
 from .typing import FloatArray, IntArray
@@ -97,13 +98,16 @@ def _taken(
 class _TakeTask:
     """Observations (..., time) in, those at positions (..., *shape) out."""
 
+    on_device = True
+
     def __init__(self, place: IntArray) -> None:
         self.place = place
 
     def __call__(self, observations: FloatArray) -> FloatArray:
-        found = observations.take(np.maximum(self.place, 0), axis=-1)
-        found[..., self.place < 0] = np.nan
-        return found
+        place = namespace(observations).asarray(self.place)
+        found: FloatArray = observations.take(np.maximum(place, 0), axis=-1)
+        missing = place < 0
+        return np.where(missing, np.nan, found) if missing.any() else found
 
 
 def _require_matches(
@@ -114,6 +118,7 @@ def _require_matches(
         raise ValueError(
             f"no valid time of {name} (first: {_first(wanted.ravel())}) has an observation along "
             f"{time!r} (first: {_first(known)})"
+            + if_days_agree(wanted.ravel(), known.to_numpy(), time)
         )
     if matched < wanted.size / 2:
         warnings.warn(

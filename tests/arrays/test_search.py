@@ -148,3 +148,20 @@ def test_folds_are_forward_ones_whatever_is_asked_for_the_ridge(rng):
     blocks = fit_ckme(Forecasts(x), y, days=days, half_life="cv")
     random = fit_ckme(Forecasts(x), y, days=days, half_life="cv", groups=rng.permutation(48))
     np.testing.assert_array_equal(blocks.half_life, random.half_life)
+
+
+@pytest.mark.parametrize(("n", "width", "noise"), [(300, 0.5, 0.05), (300, 0.25, 0.02)])
+def test_a_support_that_needs_a_small_ridge_is_followed_down(rng, n, width, noise):
+    """Steps, of which past observations are right once ridges are small, and errors are not."""
+    x = rng.uniform(-4.0, 4.0, (1, n))
+    cases = Forecasts(x[..., np.newaxis] + noise * rng.normal(size=(1, n, 8)))
+    y = np.floor(x / width) * width
+    alone = [
+        fit_ckme(cases, y, Settings(supports=(support,), solver="lowrank"))
+        for support in SUPPORTS[:2]
+    ]
+    assert alone[0].loss < 0.6 * alone[1].loss
+    together = fit_ckme(cases, y, Settings(supports=SUPPORTS[:2], solver="lowrank"))
+    assert together.support[0] == 0
+    assert together.loss == pytest.approx(alone[0].loss)
+    assert together.ridge < 1e-4

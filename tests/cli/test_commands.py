@@ -94,7 +94,10 @@ def test_wrong_outputs(files, more):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda a: a.isel(lat=slice(2)), "model.state and forecast differ along 'lat': 4 against"),
+        (
+            lambda a: a.isel(lat=slice(2)).assign_coords(lat=[98.0, 99.0]),
+            "model.state and forecast differ along 'lat': 4 against",
+        ),
         (lambda a: a.assign_coords(lat=a.lat + 1), "labels along 'lat' differ"),
         (lambda a: a.assign_attrs(units="m"), "units"),
         (lambda a: a.expand_dims(lead=2), "unknown are ['lead'], select or rename"),
@@ -105,6 +108,20 @@ def test_forecasts_that_do_not_fit_the_model(files, change, told):
     succeed("fit", files.hindcast, files.truth, model, "--method", "raw")
     change(NEW).to_dataset(name="t2m").to_netcdf(new)
     assert told in refused("apply", model, new, files.folder / "o.nc", *Q)
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_forecasts_of_a_part_of_the_places(files, suffix):
+    model, new, out = (files.folder / name for name in ("m.zarr", "part.nc", f"o.{suffix}"))
+    succeed("fit", files.hindcast, files.truth, model, "--method", "emos", "--chunks", "lat=1")
+    part = NEW.isel(lat=[2, 0])
+    part.to_dataset(name="t2m").to_netcdf(new)
+    succeed("apply", model, new, out, "--quantiles", "0.1,0.9")
+    expected = HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).quantile(part, [0.1, 0.9])
+    engine = "zarr" if suffix == "zarr" else "netcdf4"
+    with xr.open_dataset(out, engine=engine) as found:
+        np.testing.assert_array_equal(found["t2m"].transpose(*expected.dims), expected)
+        np.testing.assert_array_equal(found["lat"], part["lat"])
 
 
 def test_scores(files):

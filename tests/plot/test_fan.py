@@ -1,4 +1,5 @@
 import matplotlib.dates as mdates
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
@@ -178,3 +179,11 @@ def test_what_is_no_fan():
     bare = truth[3:].drop_vars("time")
     with pytest.raises(ValueError, match="observations have 117 cases along 'time', quantiles 120"):
         plot.fan(q, observations=bare)
+
+
+def test_label_is_wrapped_where_axes_are_low():
+    forecast = one()[0].assign_attrs(long_name="air temperature two metres above the ground")
+    high, low = (plt.subplots(n, 1, figsize=(6, 4))[1] for n in (1, 3))
+    labels = [forecast.recal.plot.fan(ax=ax).get_ylabel() for ax in (high, low[0])]
+    assert labels[0].replace("\n", " ") == labels[1].replace("\n", " ")
+    assert labels[0].count("\n") < labels[1].count("\n")

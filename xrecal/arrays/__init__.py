@@ -1,4 +1,6 @@
-"""Array-level numerics: NumPy in, NumPy out. Imports neither xarray nor dask.
+"""Array-level numerics: NumPy in, NumPy out; some also on a GPU, with CuPy in and out.
+
+Imports neither xarray nor dask.
 
 In the order of the data flow:
 
@@ -59,6 +61,8 @@ montecarlo         ... by observations drawn from the forecasts
 calibration        all of these at many locations, with a status
 pit                probability integral transform, recalibrated and conformal levels
 climatology        past observations, whatever the forecast
+dispatch           which module serves NumPy and which CuPy
+batched            what CuPy arrays are served by: many locations at once
 =================  ================================================================
 
 Importing this package is cheap: Numba and SciPy are loaded when a function is first used.
@@ -66,8 +70,11 @@ Importing this package is cheap: Numba and SciPy are loaded when a function is f
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
+
+from .dispatch import by_library
 
 SMALLEST_RIDGE = 1e-12
 """With less, rounding decides how much each of several equal forecasts counts."""
@@ -185,7 +192,14 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return _public(name)
+
+
+@cache
+def _public(name: str) -> Any:
+    """A class, or a function that looks at the library of its arrays first."""
+    found = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return found if isinstance(found, type) else by_library(found)
 
 
 def __dir__() -> list[str]:

@@ -82,7 +82,7 @@ def skce_locations(
     p_value : array of float64, shape (L,)
         In (0, 1], with "block" [0, 1]; NaN without a test, or with fewer than two blocks.
     status : array of int64, shape (L,)
-        Bits of :data:`xrecal.arrays.status.EVIDENCE_MEANINGS`. Both values are NaN with fewer than
+        Bits of ``xrecal.arrays.status.EVIDENCE_MEANINGS``. Both values are NaN with fewer than
         two cases that hold forecast and observation, with observations that are all the same, and
         where any forecast has weights or scales that no distribution has. Cases with infinite
         values are left out; neighbours of a case left out count as successive.

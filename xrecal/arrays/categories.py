@@ -6,6 +6,8 @@ import numpy as np
 
 from xrecal.typing import FloatArray
 
+from .dispatch import as_array, namespace
+
 
 def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatArray:
     """Probabilities of categories from those of exceeding the edges between them.
@@ -29,8 +31,9 @@ def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatAr
     >>> category_probabilities(np.array([0.75, 0.25]), np.array([1.0, 2.0]))
     array([0.25, 0.5 , 0.25])
     """
-    above, edges = np.asarray(exceedance, np.float64), np.asarray(edges)
-    all_, none = np.ones((*above.shape[:-1], 1)), np.zeros((*above.shape[:-1], 1))
+    above, edges = as_array(exceedance).astype(np.float64), as_array(edges)
+    xp, one = namespace(above), (*above.shape[:-1], 1)
+    all_, none = xp.ones(one), xp.zeros(one)
     found = np.concatenate([all_, above], axis=-1) - np.concatenate([above, none], axis=-1)
     decreasing = (edges[..., 1:] < edges[..., :-1]).any(-1, keepdims=True)
     missing = np.isnan(edges).any(-1, keepdims=True) | np.isnan(above).any(-1, keepdims=True)

@@ -32,7 +32,7 @@ def climatology_weights(
         Number T of forecasts.
     features, new_features : Features, optional
         Covariates of cases (L, n, k) and forecasts (L, T, k). Observations count by the kernel
-        ``exp(-sum p_k (v_k - v'_k)²)`` of :func:`feature_weights`, equally without.
+        ``exp(-sum p_k (v_k - v'_k)²)`` of ``feature_weights``, equally without.
 
     Returns
     -------

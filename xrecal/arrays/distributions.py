@@ -8,9 +8,10 @@ from typing import NamedTuple, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
+import xrecal.arrays as arrays
 from xrecal.typing import FloatArray
 
-from . import censored, normal, normal_thresholds, quantile_scores, scores, weighted
+from . import censored, normal, normal_thresholds
 from .cases import location_blocks
 from .forms import Forecasts, without_invalid
 
@@ -59,39 +60,49 @@ class Empirical(NamedTuple):
 
     def mean(self) -> FloatArray:
         """Mean; see :func:`~xrecal.arrays.weighted_mean`."""
-        return weighted.weighted_mean(self.members, self.weights)
+        found: FloatArray = arrays.weighted_mean(self.members, self.weights)
+        return found
 
     def std(self) -> FloatArray:
         """Standard deviation; see :func:`~xrecal.arrays.weighted_std`."""
-        return weighted.weighted_std(self.members, self.weights)
+        found: FloatArray = arrays.weighted_std(self.members, self.weights)
+        return found
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
-        return weighted.weighted_quantile(self.members, q, self.weights)
+        found: FloatArray = arrays.weighted_quantile(self.members, q, self.weights)
+        return found
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
         """P(Y > t); see :func:`~xrecal.arrays.weighted_exceedance`."""
-        return weighted.weighted_exceedance(self.members, thresholds, self.weights)
+        found: FloatArray = arrays.weighted_exceedance(self.members, thresholds, self.weights)
+        return found
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.crps`."""
-        return scores.crps(observations, self.members, self.weights)
+        found: FloatArray = arrays.crps(observations, self.members, self.weights)
+        return found
 
     def fair_crps(self, observations: FloatArray) -> FloatArray:
         """Fair CRPS; see :func:`~xrecal.arrays.fair_crps`."""
         if self.weights is not None:
             _not_plain("weights")
-        return scores.fair_crps(observations, self.members)
+        found: FloatArray = arrays.fair_crps(observations, self.members)
+        return found
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
         """CRPS between thresholds; see :func:`~xrecal.arrays.threshold_weighted_crps`."""
-        return scores.threshold_weighted_crps(observations, *self, lower=lower, upper=upper)
+        found: FloatArray = arrays.threshold_weighted_crps(
+            observations, *self, lower=lower, upper=upper
+        )
+        return found
 
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
         """CRPS with weighted quantiles; see :func:`~xrecal.arrays.quantile_weighted_crps`."""
-        return quantile_scores.quantile_weighted_crps(observations, *self, weighting=weighting)
+        found: FloatArray = arrays.quantile_weighted_crps(observations, *self, weighting=weighting)
+        return found
 
     def n_members(self) -> FloatArray:
         """Number of members that are not missing."""
@@ -242,8 +253,6 @@ def _no_members(found: str) -> NoReturn:
 
 def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
     """Probability integral transform (...) of forecasts (..., m)."""
-    from .pit import pit_values
-
     shape = np.shape(observations)
 
     def rows(part: FloatArray | None) -> FloatArray | None:
@@ -255,7 +264,8 @@ def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) ->
     assert loc is not None
     flat = Forecasts(loc, rows(forecasts.scale), rows(forecasts.weights))
     y, u = (np.reshape(array, (-1, 1)) for array in (observations, uniform))
-    return pit_values(flat, y, u).reshape(shape)
+    found: FloatArray = arrays.pit_values(flat, y, u).reshape(shape)
+    return found
 
 
 def distribution_of(forecasts: Forecasts) -> Distribution:

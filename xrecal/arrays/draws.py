@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
+from .dispatch import as_array, namespace
+
 # SplitMix64: the step of its counter, and multipliers and shifts of its output.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
@@ -79,7 +81,7 @@ def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> Flo
     True
     """
     keys = keys_at(seed, locations)
-    return _fractions(splitmix64(keys, np.asarray(cases).astype(np.uint64)))
+    return _fractions(splitmix64(keys, as_array(cases).astype(np.uint64)))
 
 
 def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> FloatArray:
@@ -104,13 +106,15 @@ def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> Floa
 
 def _fractions(bits: IntArray) -> FloatArray:
     """Numbers inside (0, 1) from random bits, uint64."""
-    return np.asarray(((bits >> np.uint64(12)) + 0.5) * 2.0**-52)
+    found: FloatArray = as_array(((bits >> np.uint64(12)) + 0.5) * 2.0**-52)
+    return found
 
 
 def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:
     """State of the stream of each location, uint64."""
     start = splitmix64(np.array([int(seed) % 2**64], dtype=np.uint64), np.zeros(1, np.uint64))
-    return splitmix64(start, np.asarray(locations).astype(np.uint64))
+    numbers = as_array(locations).astype(np.uint64)
+    return splitmix64(namespace(numbers).asarray(start), numbers)
 
 
 def splitmix64(state: IntArray, position: IntArray) -> IntArray:
@@ -119,4 +123,5 @@ def splitmix64(state: IntArray, position: IntArray) -> IntArray:
         bits = state + (position + np.uint64(1)) * GOLDEN
         for shift, multiplier in MIXING:
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(multiplier)
-    return np.asarray(bits ^ (bits >> np.uint64(31)))
+    found: IntArray = as_array(bits ^ (bits >> np.uint64(31)))
+    return found

@@ -129,7 +129,7 @@ def usable_observations(
     """
     verdict = verdicts(cases)
     infinite = np.isinf(observations)
-    usable = np.array(observations)
+    usable = np.copy(observations)
     usable[(verdict != VALID) | infinite] = np.nan
     return usable, ((verdict == INVALID_FORECAST) | infinite).any(axis=-1)
 

@@ -119,7 +119,7 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
     NaN have the distribution :math:`G(F(\cdot))` when they count equally. For ensembles the
     quantile is the smallest member z with F(z) at least the level, the smallest of all at level
     0, so the result never leaves their range. Normal distributions have no finite quantile at 0
-    and 1; their levels are clipped to :data:`SMALLEST_LEVEL` and 1 minus that, the distance to 1
+    and 1; their levels are clipped to ``SMALLEST_LEVEL`` and 1 minus that, the distance to 1
     that a float64 resolves, so observations farther out are drawn in to 8.2 deviations.
 
     O(n) a forecast, after sorting members and levels; for mixtures about ten evaluations of the

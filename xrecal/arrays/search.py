@@ -30,6 +30,19 @@ NEAR, FAR = 0.01, 0.03
 or with another ridge."""
 
 
+def falls_fast(
+    losses: FloatArray, now: FloatArray, exponent: FloatArray | float, smallest: FloatArray
+) -> NDArray[np.bool_]:
+    """Whether a loss (..., S), with a grid step less of ridge now, may be the smallest in the end.
+
+    If it goes on to fall by the same share with each step down to the smallest ridge.
+    """
+    steps = (np.asarray(exponent)[..., np.newaxis] - GRID[0]) / GRID_STEP
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        ahead = now * (now / losses) ** steps
+    return np.asarray(((now < (1 - FAR) * losses) & (ahead < smallest)).any(axis=-1))
+
+
 class Search:
     """Cross-validation at one location, within given folds and bounds of the variable."""
 
@@ -82,18 +95,26 @@ class Search:
             return
         at[:] = start = START if np.isinf(best.loss).all() else float(best.exponent[best.winner])
         enough = solver.patience + GRID_STEP / 2
-        attempt(start)
+        before, above = attempt(start), None
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
         for exponent in GRID[start < GRID]:  # first up, as small ridges need many landmarks
             if (exponent - at[self._promising(best.tried_loss[[g]], NEAR)[0]]).min() > enough:
                 break
-            attempt(exponent)
+            losses = attempt(exponent)
+            above = losses if above is None else above
+        falls = above is not None and self._falls(above, before, start, best)
         for exponent in GRID[start > GRID][::-1]:
             far = (at[self._promising(best.tried_loss[[g]], NEAR)[0]] - exponent).min() > enough
-            if far or not solver.reaches(10.0**exponent, ROUGH):
+            if (far and not falls) or not solver.reaches(10.0**exponent, ROUGH):
                 break
-            attempt(exponent)
+            losses, before = before, attempt(exponent)
+            falls = self._falls(losses, before, exponent, best)
+
+    def _falls(self, losses: FloatArray, now: FloatArray, exponent: float, best: Best) -> bool:
+        """Whether a support may yet become the best one, or the best of its own."""
+        smallest = best.loss if self.candidates.each else best.loss.min(keepdims=True)
+        return bool(falls_fast(losses, now, exponent, smallest))
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
         """Which losses (G, S) are at most so much larger than the smallest one that counts."""
@@ -235,14 +256,15 @@ class _Attempt:
         self.supports = np.arange(search.candidates.supports.size)
         self.recorded = np.full_like(best.recorded, np.nan)
 
-    def __call__(self, exponent: float) -> None:
+    def __call__(self, exponent: float) -> FloatArray:
         best, g, folds = self.best, self.g, self.search.folds
         self.search.record(
             self.solver, folds, self.targets, exponent, ROUGH, self.supports, self.recorded
         )
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
         tried, at = best.tried_loss[g], best.tried_exponent[g]
-        for s, loss in enumerate(mean_losses(self.recorded, self.supports).tolist()):
+        losses: FloatArray = mean_losses(self.recorded, self.supports)
+        for s, loss in enumerate(losses.tolist()):
             if loss > tried[s]:
                 continue
             # Of equal losses the larger ridge, which is the smoother forecast.
@@ -251,3 +273,4 @@ class _Attempt:
                 if loss < best.loss[s] or (loss == best.loss[s] and best.kernel[s] == g):
                     best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, loss
                     best.recorded[s] = self.recorded[s]
+        return losses

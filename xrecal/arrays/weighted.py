@@ -176,7 +176,9 @@ def check_levels(q: npt.ArrayLike) -> FloatArray:
             f"q must hold levels between 0 and 1 along one axis, got shape {levels.shape}"
         )
     if not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError(f"q must hold levels between 0 and 1, got {levels}")
+        percent = levels.size and (levels >= 1).any() and (levels <= 100).all()
+        told = "; divide percentages by 100" if percent else ""
+        raise ValueError(f"q must hold levels between 0 and 1, got {levels}{told}")
     return levels
 
 

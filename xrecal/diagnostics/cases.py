@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.dispatch import as_array, contiguous
 from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.attributes import history_only
 from xrecal.circles import refuse_circular
@@ -187,16 +188,21 @@ class _OverCases:
         self.function, self.shape = function, shape
         self.per_case, self.dtypes = per_case, dtypes
 
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return bool(getattr(self.function, "on_device", False))
+
     def __call__(self, *values: npt.NDArray[Any]) -> Any:
         n_axes = len(self.shape)
         lead = np.broadcast_shapes(*(v.shape[: v.ndim - n_axes] for v in values))
         n = math.prod(self.shape)
         # In one layout, so that sums have one order whatever the chunks and the user's dimensions.
         rows = (np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
-        found = self.function(*map(np.ascontiguousarray, rows))
+        found = self.function(*map(contiguous, rows))
         results = found if isinstance(found, tuple) else (found,)
         shaped = tuple(
-            np.asarray(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)
+            as_array(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)
             for r, own, dtype in zip(results, self.per_case, self.dtypes, strict=True)
         )
         return shaped if len(shaped) > 1 else shaped[0]

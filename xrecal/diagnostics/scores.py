@@ -234,15 +234,23 @@ def _mean(scores: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
     """
     if any(len(scores.variable.chunksizes.get(d, ())) > 1 for d in dims):
         return scores.mean(dims, dtype=np.float64).astype(scores.dtype)
-    (mean,) = over_cases(_mean_of_known, scores, dims=dims, what="the mean of scores")
+    (mean,) = over_cases(_MeanOfKnown(), scores, dims=dims, what="the mean of scores")
     coords = {name: c for name, c in scores.coords.items() if not set(c.dims) & set(dims)}
     return mean.assign_coords(coords).transpose(*[d for d in scores.dims if d not in dims])
 
 
-def _mean_of_known(scores: np.ndarray) -> np.ndarray:
-    from xrecal.arrays.skill import mean_of_cases
+class _MeanOfKnown:
+    """Mean (...) of the scores (..., n) that are not missing."""
 
-    return mean_of_cases(scores.astype(np.float64))
+    on_device = True
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        from xrecal.arrays.dispatch import device_function, is_on_device
+        from xrecal.arrays.skill import mean_of_cases
+
+        mean = device_function("mean_of_cases") if is_on_device(scores) else mean_of_cases
+        found: np.ndarray = mean(scores.astype(np.float64))
+        return found
 
 
 def _dims_to_average(dim: Dims, scores: xr.DataArray) -> list[Hashable]:

@@ -49,7 +49,10 @@ def skce(
 ) -> xr.Dataset:
     """Squared kernel calibration error: 0 on average for forecasts calibrated given themselves.
 
-    Parameters, status and notes as for :func:`skce_test`, without the test.
+    Parameters
+    ----------
+    forecast, observations, dim, augmented, member_dim
+        As for :func:`skce_test`, which has notes too.
 
     Returns
     -------

@@ -73,10 +73,13 @@ class Covariates:
 
     def features(self, names: Sequence[str]) -> Features:
         """Those with these names, as the array layer takes them."""
-        from xrecal.arrays.covariates import features
+        from xrecal import arrays
 
         chosen = [self.names.index(name) for name in names]
-        return features(self.values[..., chosen], tuple(self.periods[i] for i in chosen))
+        columns = [self.values[..., i] for i in chosen]
+        values = np.stack(columns, axis=-1) if columns else self.values[..., :0]
+        found: Features = arrays.features(values, tuple(self.periods[i] for i in chosen))
+        return found
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ class CKME(Conditioned, MemberPerCase):
 
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
+    on_device: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

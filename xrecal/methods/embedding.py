@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.dispatch import namespace
+
 from .base import Parameter
 
 if TYPE_CHECKING:
@@ -70,20 +72,21 @@ def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> Fit
     from xrecal.arrays.embedding import FittedCKME
 
     ridge = fitted["ridge"]
-    plain = np.zeros((ridge.size, 4 + 2 * n_features))
+    xp = namespace(ridge)
+    plain = xp.zeros((ridge.size, 4 + 2 * n_features))
     plain[:, 2] = 1.0
     default: dict[str, npt.NDArray[Any]] = {
-        "strength": np.zeros(ridge.size),
-        "precision": np.zeros((ridge.size, n_features)),
-        "support": np.zeros(ridge.size, np.int8),
+        "strength": xp.zeros(ridge.size),
+        "precision": xp.zeros((ridge.size, n_features)),
+        "support": xp.zeros(ridge.size, dtype=np.int8),
         "centre": plain,
-        "lower": np.full(ridge.size, -np.inf),
-        "upper": np.full(ridge.size, np.inf),
-        "half_life": np.full(ridge.size, np.inf),
-        "loss": np.full(ridge.size, np.nan),
-        "n_cases": np.zeros(ridge.size, np.int32),
-        "status": np.zeros(ridge.size, np.int8),
-        "landmark": np.full((ridge.size, 1), -1, np.int32),
+        "lower": xp.full(ridge.size, -np.inf),
+        "upper": xp.full(ridge.size, np.inf),
+        "half_life": xp.full(ridge.size, np.inf),
+        "loss": xp.full(ridge.size, np.nan),
+        "n_cases": xp.zeros(ridge.size, dtype=np.int32),
+        "status": xp.zeros(ridge.size, dtype=np.int8),
+        "landmark": xp.full((ridge.size, 1), -1, dtype=np.int32),
     }
     known = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
     return FittedCKME(**{**default, **known})

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from xrecal.dims import CALIBRATION, LEAD, candidates
 from xrecal.forms import Form, Labelled
 
-from .labels import date_ticks, is_date, label_of, positions
+from .labels import date_ticks, is_date, label_of, positions, width_beside
 from .legends import legend_above
 from .reading import drop_single, only_form, only_variable, require_one, same_quantity
 from .style import GREY, PALETTE, Style, dress, ink, open_axes, veil
@@ -90,7 +90,7 @@ def fan(
         ax.plot(x, observed, "o", color=ink(ax), ms=3.2, mew=0, label="observed", zorder=4)
     dress(ax)
     ax.margins(x=0.01)
-    ax.set(xlabel=label, ylabel=label_of(values, "forecast"))
+    ax.set(xlabel=label, ylabel=label_of(values, "forecast", width_beside(ax)))
     if is_date(x):
         date_ticks(ax.xaxis, x)
     legend_above(ax)

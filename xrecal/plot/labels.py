@@ -11,7 +11,10 @@ import matplotlib.dates as mdates
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from matplotlib import rcParams
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.font_manager import FontProperties
 
 from xrecal.attributes import shown_units
 from xrecal.table import shown_p
@@ -57,6 +60,13 @@ def name_of(array: xr.DataArray, fallback: Hashable = "value") -> str:
 def label_of(array: xr.DataArray, fallback: Hashable = "value", width: int = WIDTH) -> str:
     """Name and units of a variable."""
     return with_units(name_of(array, fallback), array.attrs, width)
+
+
+def width_beside(ax: Axes) -> int:
+    """How many letters of a label fit beside Axes, as high as they are now; not very few."""
+    height = ax.get_window_extent().height * 72 / ax.figure.dpi
+    letter = 0.55 * FontProperties(size=rcParams["axes.labelsize"]).get_size_in_points()
+    return int(np.clip(height / letter, WIDTH // 2, WIDTH))
 
 
 def positions(coordinate: xr.DataArray) -> tuple[npt.NDArray[Any], str]:

@@ -10,6 +10,7 @@ from xrecal.diagnostics import crps, skill
 from xrecal.diagnostics.cases import Dims
 from xrecal.ensembles import quantile
 from xrecal.forms import Labelled
+from xrecal.labels import at_scalars
 from xrecal.pairing import Observations, pair_cases, pair_variables
 
 from .fan import LEVELS
@@ -36,17 +37,12 @@ def matched_observations(
         return None
     only_form(forecast, name="forecast")
     ((form, observed),) = pair_variables(forecast, observations, None, name="forecast").values()
-    observed = only_variable(at_case(forecast, observed), name="observations")
     return pair_cases(form, observed, name="forecast", require_dim=False).observations
 
 
-def at_case(forecast: Labelled, other: Labelled) -> Labelled:
-    """At the scalar labels of the forecast, along dimensions that it lacks; NaN without them."""
-    for d in list(other.dims):
-        label = forecast.coords.get(d)
-        if label is not None and label.ndim == 0 and d not in forecast.dims and d in other.indexes:
-            other = other.reindex({d: [label.to_numpy()[()]]}).isel({d: 0})
-    return other
+def raw_beside(raw: Labelled | None, forecast: Labelled) -> Labelled | None:
+    """The raw forecast at the labels of a forecast that was selected at one of them."""
+    return None if raw is None else at_scalars(raw, forecast, names=("forecast", "raw forecasts"))
 
 
 def crps_skill(

@@ -1,0 +1,33 @@
+"""Labelled data on the device, and comparisons with the host."""
+
+import numpy as np
+import xarray as xr
+
+
+def to_device(cupy, data, chunks=None):
+    """The same data in CuPy arrays, in Dask chunks if any are given."""
+    moved = data.copy(data=cupy.asarray(data.data))
+    return (
+        moved if chunks is None else moved.chunk({d: chunks[d] for d in chunks if d in data.dims})
+    )
+
+
+def require_same(cupy, found, expected, *, tolerance=1e-10):
+    """Results on the device are those of the host, with its dimensions, types and attributes."""
+    found, expected = _dataset(found), _dataset(expected)
+    assert list(found.data_vars) == list(expected.data_vars)
+    for name, wanted in expected.data_vars.items():
+        one = found[name]
+        assert (one.dims, one.dtype) == (wanted.dims, wanted.dtype)
+        assert one.attrs.keys() == wanted.attrs.keys()
+        if one.chunks is not None:
+            assert isinstance(one.data._meta, cupy.ndarray)
+        values = one.compute().data
+        assert isinstance(values, cupy.ndarray)
+        np.testing.assert_allclose(
+            cupy.asnumpy(values), wanted.to_numpy(), rtol=tolerance, atol=tolerance
+        )
+
+
+def _dataset(data):
+    return data if isinstance(data, xr.Dataset) else data.to_dataset(name="result")

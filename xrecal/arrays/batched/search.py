@@ -1,0 +1,289 @@
+"""The search at many locations at once; see :mod:`xrecal.arrays.search`.
+
+It takes the same decisions in the same order. Where a location is done, those that go on are
+looked at without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.search import (
+    COMPARED,
+    FAR,
+    GRID,
+    GRID_STEP,
+    NEAR,
+    START,
+    TRIED,
+    falls_fast,
+)
+from xrecal.arrays.solvers import CLOSE, ROUGH
+from xrecal.arrays.tuning import Folds, thin_out
+from xrecal.typing import FloatArray, IntArray
+
+from .held_out import Judge, Targets
+from .location import Locations
+from .lowrank import LowRank
+from .minimum import golden_sections, parabolas
+from .solvers import Exact, Solver
+
+__all__ = ["Best", "Search"]
+
+
+@dataclass
+class Best:
+    """Best setting of each of S supports at b locations, on the host."""
+
+    kernel: IntArray
+    """(b, S) position among the candidates"""
+    exponent: FloatArray
+    """(b, S) power of ten of the ridge"""
+    loss: FloatArray
+    """(b, S)"""
+    tried_loss: FloatArray
+    """(b, G, S) smallest loss of each kernel"""
+    tried_exponent: FloatArray
+    """(b, G, S) where that is"""
+    tried_down_to: FloatArray
+    """(b, G) smallest exponent that was tried"""
+
+    @classmethod
+    def nothing_yet(cls, b: int, n_kernels: int, n_supports: int) -> Best:
+        """Before anything was tried."""
+        each, tried = (b, n_supports), (b, n_kernels, n_supports)
+        return cls(
+            np.zeros(each, np.int64),
+            np.zeros(each),
+            np.full(each, np.inf),
+            np.full(tried, np.inf),
+            np.zeros(tried),
+            np.full(tried[:2], np.inf),
+        )
+
+    @property
+    def winner(self) -> IntArray:
+        """The best support (b,)."""
+        return np.asarray(np.argmin(self.loss, axis=1))
+
+    def of_winner(self, values: Any) -> Any:
+        """Entries (b,) of values (b, S) for the best support."""
+        return values[np.arange(values.shape[0]), self.winner]
+
+
+class Search:
+    """Cross-validation at b locations within the same folds."""
+
+    def __init__(
+        self,
+        where: Locations,
+        bandwidth: Any,
+        folds: Folds,
+        kernels: Sequence[tuple[float, float]],
+        judge: Judge,
+        *,
+        low_rank: bool,
+    ) -> None:
+        self.where, self.judge, self.kernels, self.low_rank = where, judge, kernels, low_rank
+        self._bandwidth = bandwidth
+        self.b = int(bandwidth.shape[0])
+        self.thinned = low_rank and where.n > TRIED
+        self.folds = thin_out(folds, TRIED) if self.thinned else folds
+        self.compared = thin_out(folds, COMPARED) if self.thinned else folds
+        self._solvers: dict[int, Solver] = {}
+        self._targets: dict[bool, list[list[Targets]]] = {}
+
+    def solver(self, g: int) -> Solver:
+        """Solver with one of the kernels."""
+        if g not in self._solvers:
+            widening, strength = self.kernels[g]
+            xp = namespace(self._bandwidth)
+            kind = LowRank if self.low_rank else Exact
+            strengths = xp.full((self.b,), strength, dtype=xp.float64)
+            self._solvers[g] = kind(self.where, self._bandwidth * widening, strengths)
+        return self._solvers[g]
+
+    def run(self, ridge: float | None) -> Best:
+        """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
+        n_kernels, supports = len(self.kernels), self.judge.supports
+        best = Best.nothing_yet(self.b, n_kernels, supports.size)
+        middle = n_kernels // 2 if self.low_rank else 0
+        for g in sorted(range(n_kernels), key=lambda g: abs(g - middle)):
+            self._try_ridges(g, ridge, best)
+        if self.thinned:
+            self._choose_again(best, (0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP))
+        if self.low_rank:
+            for g, at in self._by_kernel(best, np.arange(self.b)):
+                losses = self._losses_of_winner(g, at, best.of_winner(best.exponent)[at], best)
+                best.loss[at, best.winner[at]] = losses
+        return best
+
+    def take(self, ridge: float) -> Best:
+        """The only support and kernel, with the ridge that is given."""
+        best = Best.nothing_yet(self.b, len(self.kernels), self.judge.supports.size)
+        best.exponent[:], best.loss[:] = np.log10(ridge), np.nan
+        return best
+
+    def _try_ridges(self, g: int, ridge: float | None, best: Best) -> None:
+        """Try ridges with one kernel: from a likely one up, then down, while they may be better."""
+        everywhere = np.arange(self.b)
+        if ridge is not None:
+            self._attempt(g, everywhere, np.full(self.b, np.log10(ridge)), best)
+            return
+        nothing = np.isinf(best.loss).all(axis=1)
+        start = np.where(nothing, START, best.of_winner(best.exponent))
+        best.tried_exponent[:, g] = start[:, np.newaxis]
+        before = self._attempt(g, everywhere, start, best)
+        above = np.full_like(before, np.nan)
+        goes_on = np.ones(self.b, np.bool_)
+        if self.low_rank:
+            goes_on = np.asarray(self._promising(best.tried_loss, FAR)[:, g].any(axis=1))
+        for sign in (1, -1):  # first up, as small ridges need many landmarks
+            going = goes_on.copy()
+            falls = (sign < 0) & falls_fast(above, before, start, best.loss.min(1, keepdims=True))
+            for step in range(1, GRID.size):
+                exponent = start + sign * step * GRID_STEP
+                going &= (GRID[0] - 0.1 < exponent) & (exponent < GRID[-1] + 0.1)
+                going &= self._close(g, sign * exponent, sign, best) | falls
+                if sign < 0:
+                    at = np.flatnonzero(going)
+                    going[at] = self.solver(g).reaches(at, 10.0 ** exponent[at], ROUGH)
+                if not going.any():
+                    break
+                at = np.flatnonzero(going)
+                now, losses = before.copy(), before
+                now[at] = self._attempt(g, at, exponent[at], best)
+                if sign > 0:
+                    above = now if step == 1 else above
+                    continue
+                before = now
+                falls = falls_fast(losses, now, exponent, best.loss.min(1, keepdims=True))
+
+    def _close(self, g: int, beyond: FloatArray, sign: int, best: Best) -> npt.NDArray[np.bool_]:
+        """Whether ridges (b,) are close enough to the best one of a support that may be best."""
+        enough = self.solver(g).patience + GRID_STEP / 2
+        near = self._promising(best.tried_loss[:, [g]], NEAR)[:, 0]
+        away = beyond[:, np.newaxis] - sign * best.tried_exponent[:, g]
+        return np.asarray(np.where(near, away, np.inf).min(axis=1) <= enough)
+
+    def _promising(self, loss: FloatArray, share: float) -> npt.NDArray[np.bool_]:
+        """Which losses (b, G, S) are at most so much larger than the smallest of a location."""
+        smallest = loss.min(axis=(1, 2), keepdims=True)
+        return np.asarray(loss <= smallest + share * np.abs(smallest))
+
+    def _attempt(self, g: int, at: IntArray, exponent: FloatArray, best: Best) -> FloatArray:
+        """Losses (c, S) of one ridge at each of some locations with one kernel; keeps the best."""
+        supports = np.arange(self.judge.supports.size)
+        losses = self._losses(g, at, exponent, ROUGH, self.folds, supports)
+        best.tried_down_to[at, g] = np.minimum(best.tried_down_to[at, g], exponent)
+        tried, where = best.tried_loss[at, g], best.tried_exponent[at, g]
+        wide = np.broadcast_to(exponent[:, np.newaxis], losses.shape)
+        # Of equal losses the larger ridge, which is the smoother forecast.
+        better = (losses < tried) | ((losses == tried) & (wide >= where))
+        best.tried_loss[at, g] = np.where(better, losses, tried)
+        best.tried_exponent[at, g] = np.where(better, wide, where)
+        same = (losses == best.loss[at]) & (best.kernel[at] == g)
+        first = better & ((losses < best.loss[at]) | same)
+        best.kernel[at] = np.where(first, g, best.kernel[at])
+        best.exponent[at] = np.where(first, wide, best.exponent[at])
+        best.loss[at] = np.where(first, losses, best.loss[at])
+        return losses
+
+    def _choose_again(self, best: Best, steps: tuple[float, ...]) -> None:
+        """Try with more cases what is nearly best, and ridges so many steps away, in place."""
+        near = self._promising(best.tried_loss, NEAR)
+        best.loss[:] = np.inf
+        for g in map(int, np.flatnonzero(near.any(axis=(0, 2)))):
+            wanted = [
+                np.unique(np.add.outer(best.tried_exponent[i, g, near[i, g]], steps))
+                for i in range(self.b)
+            ]
+            wanted = [at[at <= GRID[-1]][::-1] for at in wanted]  # small ridges take most time
+            smallest = np.where(near[:, g], np.inf, -np.inf)
+            going = near[:, g].any(axis=1)
+            for step in range(max(at.size for at in wanted)):
+                going &= np.array([step < at.size for at in wanted])
+                at = np.flatnonzero(going)
+                exponent = np.array([wanted[i][step] for i in at])
+                going[at] = self.solver(g).reaches(at, 10.0**exponent, ROUGH)
+                exponent, at = exponent[going[at]], at[going[at]]
+                if at.size == 0:
+                    break
+                self._compare(g, at, exponent, near[at, g], smallest, going, best)
+
+    def _compare(
+        self,
+        g: int,
+        at: IntArray,
+        exponent: FloatArray,
+        near: npt.NDArray[np.bool_],
+        smallest: FloatArray,
+        going: npt.NDArray[np.bool_],
+        best: Best,
+    ) -> None:
+        """Try one ridge at some locations with more cases; where all get worse, stop there."""
+        supports = np.flatnonzero(near.any(axis=0))
+        losses = self._losses(g, at, exponent, ROUGH, self.compared, supports)
+        losses = np.where(near, losses, np.inf)
+        best.tried_down_to[at, g] = np.minimum(best.tried_down_to[at, g], exponent)
+        better = losses < best.loss[at]
+        best.kernel[at] = np.where(better, g, best.kernel[at])
+        best.exponent[at] = np.where(better, exponent[:, np.newaxis], best.exponent[at])
+        best.loss[at] = np.where(better, losses, best.loss[at])
+        going[at] = ~(losses > smallest[at]).all(axis=1)
+        smallest[at] = np.minimum(smallest[at], losses)
+
+    def on_edge(self, best: Best) -> npt.NDArray[np.bool_]:
+        """Whether the winners' ridges (b,) are the smallest or largest that could be tried."""
+        exponent, kernel = best.of_winner(best.exponent), best.of_winner(best.kernel)
+        smallest = best.tried_down_to[np.arange(self.b), kernel]
+        return np.asarray((exponent < smallest + 0.1) | (exponent > GRID[-1] - 0.1))
+
+    def refine(self, best: Best, at: IntArray) -> None:
+        """Locate the winners' ridges between the neighbours of their grid points, in place."""
+        minimum = parabolas if self.low_rank else golden_sections
+        for g, here in self._by_kernel(best, at):
+
+            def loss(
+                which: IntArray, exponent: FloatArray, g: int = g, here: IntArray = here
+            ) -> FloatArray:
+                return self._losses_of_winner(g, here[which], exponent, best)
+
+            middle, smallest = (best.of_winner(part)[here] for part in (best.exponent, best.loss))
+            best.exponent[here, best.winner[here]] = minimum(loss, middle, smallest, GRID_STEP)
+
+    def _by_kernel(self, best: Best, at: IntArray) -> list[tuple[int, IntArray]]:
+        """Locations by the kernel of their winner."""
+        kernel = best.of_winner(best.kernel)[at]
+        return [(int(g), at[kernel == g]) for g in np.unique(kernel)]
+
+    def _losses_of_winner(
+        self, g: int, at: IntArray, exponent: FloatArray, best: Best
+    ) -> FloatArray:
+        """Losses (c,) of the best supports, more closely."""
+        winner = best.winner[at]
+        losses = self._losses(g, at, exponent, CLOSE, self.compared, np.unique(winner))
+        return np.asarray(losses[np.arange(at.size), winner])
+
+    def _losses(
+        self,
+        g: int,
+        at: IntArray,
+        exponent: FloatArray,
+        slack: float,
+        folds: Folds,
+        supports: IntArray,
+    ) -> FloatArray:
+        """Mean losses (c, S) with one kernel and ridges (c,)."""
+        solved = self.solver(g).prepare(at, 10.0**exponent, slack)
+        conditioned = self.kernels[g][1] > 0
+        if conditioned not in self._targets:
+            k = self.where.cases.features.shape[-1] if conditioned else 0
+            self._targets[conditioned] = self.judge.targets(self.folds, k)
+        return self.judge.losses(solved, folds, self._targets[conditioned], at, supports)

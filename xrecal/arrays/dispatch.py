@@ -1,0 +1,162 @@
+"""Which module computes what for which array library: the one file that knows.
+
+Functions are looked up by the library that their arrays come from, so CuPy is imported only once
+one of its arrays has arrived. Nothing moves between host and device here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+DEVICE = "cupy"
+"""The library of arrays on a GPU."""
+
+ON_DEVICE = {
+    "category_probabilities": "categories",
+    "ckme_weights": "batched.weights",
+    "crps": "batched.scores",
+    "features": "batched.covariates",
+    "mean_of_cases": "batched.scores",
+    "fit_ckme": "batched.ckme",
+    "median_bandwidth": "batched.kernel",
+    "pit_values": "batched.pit",
+    "project_energy": "batched.simplex",
+    "project_simplex": "batched.simplex",
+    "shuffled_members": "batched.members",
+    "similarity": "batched.kernel",
+    "squared_energy_distance": "batched.distance",
+    "uniform_at": "draws",
+    "weighted_cdf": "batched.weighted",
+    "weighted_exceedance": "batched.weighted",
+    "weighted_mean": "batched.weighted",
+    "weighted_quantile": "batched.weighted",
+    "weighted_std": "batched.weighted",
+}
+"""Functions that take arrays on a device, and the module that has them under that name.
+
+A few small ones are the functions for NumPy themselves."""
+
+DISTANCES = {DEVICE: "_distance_cuda"}
+"""Modules with loops over pairs of ensembles, for libraries that need their own; others compare
+them by array expressions, in :mod:`xrecal.arrays.batched.naive`."""
+
+DESCRIBING = frozenset({"circular", "days", "groups", "q", "step"})
+"""Arguments that describe cases rather than hold them, and stay on the host."""
+
+Described = Iterator[tuple[str, bool]]
+
+
+def is_on_device(array: object) -> bool:
+    """Whether an array is one of CuPy's."""
+    return type(array).__module__.partition(".")[0] == DEVICE
+
+
+def namespace(array: object) -> Any:
+    """The functions of the library that an array comes from."""
+    name = type(array).__module__.partition(".")[0]
+    if name in ("numpy", DEVICE):
+        return import_module(name)
+    return array.__array_namespace__()  # type: ignore[attr-defined]
+
+
+def distances_for(array: object) -> ModuleType:
+    """The module that compares ensembles of the library of an array."""
+    name = DISTANCES.get(type(array).__module__.partition(".")[0], "batched.naive")
+    return import_module(f"xrecal.arrays.{name}")
+
+
+def to_host(array: Any) -> Any:
+    """A NumPy copy of an array, for what is decided on the host."""
+    if is_on_device(array):
+        return import_module(DEVICE).asnumpy(array)
+    return np.asarray(array)
+
+
+def as_array(values: Any) -> Any:
+    """An array of whatever is given; one on a device stays there."""
+    return values if is_on_device(values) else np.asarray(values)
+
+
+def contiguous(values: Any) -> Any:
+    """An array whose rows follow each other in memory, where it is."""
+    return namespace(values).ascontiguousarray(values)
+
+
+def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A public function that looks at the library of its arrays first.
+
+    NumPy arrays go to the function itself. Those on a device go to the function of the same name
+    for them; where there is none, and where host and device are mixed, the call raises TypeError
+    and says what to copy.
+    """
+    name = function.__name__
+
+    @wraps(function)
+    def dispatched(*args: Any, **kwargs: Any) -> Any:
+        if not any(on_device for _, on_device in _described(("", (*args, *kwargs.values())))):
+            return function(*args, **kwargs)
+        _refuse_mixture(function, args, kwargs)
+        return device_function(name)(*args, **kwargs)
+
+    # Where the object is found again when it is pickled.
+    dispatched.__module__, dispatched.__qualname__ = "xrecal.arrays", name
+    return dispatched
+
+
+def _described(named: tuple[str, Any]) -> Described:
+    """Name of each array in a value, which may be a tuple of arrays, and whether CuPy has it."""
+    name, value = named
+    if isinstance(value, (tuple, list)):
+        fields = getattr(value, "_fields", (name,) * len(value))
+        for pair in zip(fields, value, strict=True):
+            yield from _described(pair)
+    elif is_on_device(value):
+        yield name, True
+    elif isinstance(value, np.ndarray):
+        yield name, False
+
+
+def _refuse_mixture(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Raise TypeError if some arrays that hold data are on the host."""
+    given = inspect.signature(function).bind(*args, **kwargs).arguments
+    data = (named for named in given.items() if named[0] not in DESCRIBING)
+    found = [pair for named in data for pair in _described(named) if pair[0] not in DESCRIBING]
+    host = [name for name, on_device in found if not on_device]
+    if host:
+        raise TypeError(mixture(function.__name__, host))
+
+
+def mixture(what: str, host: list[str]) -> str:
+    """Message on host and device arrays in one call."""
+    told = ", ".join(host)
+    return (
+        f"{what} got arrays of NumPy ({told}) and of CuPy; bring them to one side first: "
+        f"cupy.asarray({host[0]}), or cupy.asnumpy(x) of the others"
+    )
+
+
+def only_on_host(what: str) -> str:
+    """Message on what no device can do."""
+    return (
+        f"{what} has no implementation for CuPy arrays; copy them to the host first: "
+        "cupy.asnumpy(x), or data.as_numpy() of a DataArray or Dataset"
+    )
+
+
+@cache
+def device_function(name: str) -> Callable[..., Any]:
+    """The function of a name for arrays on a device; TypeError if there is none."""
+    if name not in ON_DEVICE:
+        raise TypeError(only_on_host(name))
+    found = getattr(import_module(f"xrecal.arrays.{ON_DEVICE[name]}"), name)
+    assert callable(found)
+    return found  # type: ignore[no-any-return]
