@@ -4,10 +4,16 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from .summary import Key, Ratio, acceptance, means, ratios
+from .summary import LEVEL, Key, Ratio, acceptance, by_key, means, ratios
 
 LARGE = ("kin8nm", "naval", "bike", "sinus", "protein")
 SMALL = ("yacht", "housing")
+SMALL_TESTS = (*SMALL, "energy")
+FORMS = {
+    "ckme": "CKME as printed",
+    "auto": "CKME with support='auto'",
+    "ckme_laplace": "CKME with exp(-D/s), where it was run",
+}
 GAINS = ("naval", "sinus", "protein")
 NETWORKS = ("GDN", "MDN", "BNN")
 
@@ -22,27 +28,31 @@ def headlines(rows: list[dict[str, str]]) -> list[str]:
         *_pit(rows),
         *_both_parts(found),
         *_conformal(rows),
+        *_acceptance(rows, "skce_p", SMALL_TESTS, "small"),
     ]
 
 
-def _acceptance(rows: list[dict[str, str]], column: str) -> Iterable[str]:
-    shares = acceptance(rows, column)
-    for method, label in (("ckme", "CKME as printed"), ("auto", "CKME with support='auto'")):
-        both = [
-            (shares[name, model, method][0], shares[name, model, "none"][0])
-            for name, model, other in shares
-            if other == method and name in LARGE and (name, model, "none") in shares
-        ]
+def _acceptance(
+    rows: list[dict[str, str]], column: str, sets: tuple[str, ...] = LARGE, kind: str = "large"
+) -> Iterable[str]:
+    p_values = by_key(rows, column)
+    for method, label in FORMS.items():
+        both = []
+        for name, model, other in p_values:
+            mine, base = (p_values.get((name, model, m), {}) for m in (method, "none"))
+            splits = set(mine) & set(base)  # the same for both
+            if other == method and name in sets and splits:
+                both.append([np.mean([p[s] >= LEVEL for s in splits]) for p in (mine, base)])
         if not both:
             continue
         above, below = sum(a > b for a, b in both), sum(a < b for a, b in both)
         same = len(both) - above - below
-        mine, base = np.mean(both, axis=0)
+        share, reference = np.mean(both, axis=0)
         yield (
-            f"**SKCE acceptance above the base model's on sets with large tests**, {label}: "
-            f"{_verdict(mine > base and above > below)}. Higher in {above}, equal in "
+            f"**SKCE acceptance above the base model's on sets with {kind} tests**, {label}: "
+            f"{_verdict(share > reference and above > below)}. Higher in {above}, equal in "
             f"{same} and lower in {below} of {len(both)} pairs of set and model; "
-            f"on average {mine:.0%} against {base:.0%} of the splits."
+            f"on average {share:.0%} against {reference:.0%} of the splits."
         )
 
 

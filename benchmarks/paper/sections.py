@@ -101,14 +101,7 @@ def worse(rows: Rows, method: str = "auto", limit: float = 1.02) -> str:
     ]
     if not places:
         return f"`{method}` is nowhere worse than `ckme` by more than {limit - 1:.0%}."
-    return (
-        f"`{method}` is worse than `ckme` by more than {limit - 1:.0%} in {', '.join(places)}. On "
-        "naval it takes errors, although past observations with a ridge of 3e-7 have about half "
-        "the held-out CRPS: the search with landmarks goes on to smaller ridges only while the "
-        "support that is best so far gains, and errors are best at the ridges tried first."
-        if any(" naval " in place for place in places)
-        else f"`{method}` is worse than `ckme` by more than {limit - 1:.0%} in {', '.join(places)}."
-    )
+    return f"`{method}` is worse than `ckme` by more than {limit - 1:.0%} in {', '.join(places)}."
 
 
 def _wins(values: list[float]) -> str:
