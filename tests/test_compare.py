@@ -230,9 +230,13 @@ def test_forecasts_that_were_fitted_on_are_told():
         xrecal.compare(HINDCAST, TRUTH, [xrecal.EMOS()], forecast=HINDCAST)
 
 
+def test_a_method_alone_is_compared_with_raw_and_climatology():
+    alone, listed = (compare(m, NEW, VERIFIED) for m in (xrecal.EMOS(), [xrecal.EMOS()]))
+    assert alone.method.to_numpy().tolist() == ["raw", "climatology", "EMOS"]
+    np.testing.assert_array_equal(alone.crps, listed.crps)
+
+
 def test_wrong_methods_and_observations():
-    with pytest.raises(TypeError, match=r"must be a list or a dict of methods; write \[EMOS"):
-        xrecal.compare(HINDCAST, TRUTH, xrecal.EMOS(), forecast=NEW)
     with pytest.raises(ValueError, match="label 'climatology' is that of the reference"):
         xrecal.compare(HINDCAST, TRUTH, {"climatology": xrecal.EMOS()}, forecast=NEW)
     two = xr.Dataset({"a": TRUTH, "b": TRUTH})

@@ -91,9 +91,13 @@ def test_distributions():
     "observed", [OBSERVATIONS.sel(station="b"), OBSERVATIONS.sel(station="b").sel(lat=10.0)]
 )
 def test_places_of_other_names_are_warned_of(observed):
-    with pytest.warns(UserWarning, match=r"observations are at station=b, and forecast at a: do "):
+    with pytest.warns(
+        UserWarning, match=r"forecast is at station a, but observations at b: do they"
+    ):
         FORECASTS.sel(station="a").recal.crps(observed)
-    with pytest.warns(UserWarning, match=r"at station=b, and forecast at a, b, c: do they belong"):
+    with pytest.warns(
+        UserWarning, match=r"forecast is at station a, b, c, but observations at b: do"
+    ):
         FORECASTS.recal.crps(observed)
 
 

@@ -179,6 +179,13 @@ def test_dimension_errors(dims, observed, dim, message):
         pair(random(*dims), obs(*observed), dim)
 
 
+def test_other_names_of_coordinates_are_told():
+    with pytest.raises(ValueError, match=r"instance observations.rename\(latitude='lat'\)$"):
+        pair(random("time", "lat", "member"), obs("time", "latitude"))
+    with pytest.raises(ValueError, match=r"instance observations.rename\(lon='longitude'\)$"):
+        pair(random("time", "longitude", "member"), obs("time", "lon"))
+
+
 def test_named_dimensions():
     pairs = pair(random("x", "y", "time"), obs("x", "time"), "x", "y")
     assert (pairs.dim, pairs.form.member_dim) == ("x", "y")
@@ -231,7 +238,7 @@ def test_observations_may_lack_locations_and_their_labels():
     pairs = pair(forecasts, obs("time", "lat"))  # broadcast over lon, unlabelled along lat
     assert pairs.observations.dims == ("time", "lat")
     station = forecasts.assign_coords(station=("lat", list("abc")))
-    with pytest.warns(UserWarning, match="observations are at station=z, and hindcast at a, b, c:"):
+    with pytest.warns(UserWarning, match="hindcast is at station a, b, c, but observations at z:"):
         pairs = pair(station, obs("time").assign_coords(station="z", created=("time", DATES)))
     assert list(pairs.observations.coords) == ["time"]
 

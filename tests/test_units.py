@@ -7,7 +7,7 @@ from xrecal.units import check_units, same_units
 
 SPELLINGS = [
     ["K", "kelvin", "Kelvin", " K "],
-    ["degC", "degree_Celsius", "°C", "celsius", "Celsius", "deg_C", "degrees_C", "C"],
+    ["degC", "degree_Celsius", "°C", "celsius", "Celsius", "deg_C", "degrees_C", "C", "deg C"],
     ["degF", "degrees_Fahrenheit", "°F"],
     ["mm", "kg m-2", "kg m**-2", "kg/m^2", "kg m^-2", "kg/m2", "kg m⁻²", "m-2 kg", "millimeters"],
     ["m s-1", "m/s", "m s**-1", "m  s-1", "m s^-1", "m s⁻¹", "m.s-1", "m*s**-1", "meters/second"],

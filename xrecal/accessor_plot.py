@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from os import PathLike
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 import xarray as xr
 
@@ -79,6 +79,10 @@ class Plots(EvidencePlots):
     def __repr__(self) -> str:
         names = [name for name in dir(type(self)) if not name.startswith("_")]
         return f"<figures of forecasts: {', '.join(names)}>"
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """Say which figures there are."""
+        raise TypeError(f"say which figure, as in .recal.plot.fan(observations): {self!r}")
 
     def fan(
         self,

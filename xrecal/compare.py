@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 import xarray as xr
 
@@ -29,7 +29,7 @@ DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": Lin
 def compare(
     hindcast: Labelled,
     observations: xr.DataArray,
-    methods: Sequence[Method] | Mapping[str, Method] | None = None,
+    methods: Method | Sequence[Method] | Mapping[str, Method] | None = None,
     *,
     forecast: Labelled | None = None,
     verification: xr.DataArray | None = None,
@@ -50,7 +50,7 @@ def compare(
     ----------
     hindcast, observations
         To fit on, as for ``hindcast.recal.fit``; one variable.
-    methods : sequence or mapping from label to Method, optional
+    methods : Method, sequence of it or mapping from label to it, optional
         EMOS, CKME and LinearPool if not given. Methods of one class are labelled by what
         differs. The raw forecast and climatology are always scored too; a ``Climatology``
         labelled "climatology" takes the place of the plain one as reference.
@@ -236,12 +236,14 @@ def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
     return next(iter(observations.data_vars.values()))
 
 
-def _label(methods: Sequence[Method] | Mapping[str, Method] | None) -> dict[str, Method]:
+def _label(
+    methods: Method | Sequence[Method] | Mapping[str, Method] | None,
+) -> dict[str, Method]:
     """Methods by label, climatology among them; raises ValueError for a label used twice."""
     if methods is None:
         methods = DEFAULTS
     if hasattr(methods, "fit_locations"):
-        raise TypeError(f"methods must be a list or a dict of methods; write [{methods!r}]")
+        methods = [cast("Method", methods)]
     if not isinstance(methods, Mapping):
         labels = [
             CLIMATOLOGY if method == Climatology() else _what_differs(method, methods)

@@ -140,9 +140,9 @@ def warn_of_other_labels(
         theirs, mine = label.to_numpy()[()], np.ravel(forecasts[name].to_numpy())
         if isinstance(theirs, str | int | np.integer) and (mine != theirs).any():
             warnings.warn(
-                f"{names[1]} are at {name}={theirs}, and {names[0]} at {_first(mine)}"
-                f"{', ...' if mine.size > 3 else ''}: do they belong together? If so, use "
-                f"{names[1]}.drop_vars({name!r})",
+                f"{names[0]} is at {name} {_first(mine)}{', ...' if mine.size > 3 else ''}, but "
+                f"{names[1]} at {theirs}: do they belong together? If so, use "
+                f"{names[0]}.drop_vars({name!r})",
                 stacklevel=users_stacklevel(),
             )
 

@@ -260,6 +260,10 @@ def _check_dims(
             f". {name} is of a single {single[0]}: {name}.expand_dims({single[0]!r}) is verified "
             "at its valid time"
         )
+    for mine, theirs in (("lat", "latitude"), ("lon", "longitude")):
+        for wanted, other in ((mine, theirs), (theirs, mine)):
+            if other in extra and wanted in form.dims:
+                hint += f". For instance observations.rename({other}={wanted!r})"
     if extra:
         raise ValueError(
             f"observations have dimensions {extra} that {name} lacks, which has "

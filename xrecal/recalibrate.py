@@ -233,8 +233,8 @@ def prepare(
         each = f", at {n_positions} pooled positions each," if pooled else ""
         raise ValueError(
             f"only {pairs.n_matched} cases along {pairs.dim!r}{each} have a label in hindcast and "
-            f"observations, fewer than min_samples={min_samples}; give more cases, or a smaller "
-            "min_samples if so few are meant"
+            f"observations, fewer than min_samples={min_samples}; pool neighbours or leads "
+            "(pool=...), give more cases, or a smaller min_samples if so few are meant"
         )
     _refuse_reserved(form, pairs.dim)
     for part in pairs.form.parts.values():

@@ -65,6 +65,7 @@ def _parse(units: str) -> dict[str, int]:
     """Split into names with exponents, spellings unified; what is not understood stays as it is."""
     text = units.replace("(0 - 1)", "1")  # how ECMWF writes a fraction
     text = text.translate(_SUPERSCRIPTS).replace("**", "").replace("^", "")
+    text = re.sub(r"\bdeg(?:rees?)?\s+(?=[CFK]\b)", "deg", text)  # deg C
     text = re.sub(r"(?<=\w)\s*[.*·]\s*(?=[A-Za-z])", " ", text)
     text = re.sub(r"\s*/\s*", " /", text)
     powers: dict[str, int] = {}

@@ -182,3 +182,9 @@ def test_several_variables_are_refused():
     for draw in (two.recal.plot.fan, two.recal.plot.pit):
         with pytest.raises(ValueError, match=r"\['a', 'b'\]; select one, such as forecast\['a'\]"):
             draw({"a": TRUTH, "b": TRUTH})
+
+
+def test_plot_is_no_figure_itself():
+    forecast, truth = one()
+    with pytest.raises(TypeError, match=r"say which figure, as in .recal.plot.fan\(observ.*cdf, "):
+        forecast.recal.plot(truth)
