@@ -32,7 +32,7 @@ def model_html(model: Recalibrator) -> str:
     """A fitted model: its settings, and what was fitted of each variable, to be unfolded."""
     alone = len(model.variables) == 1
     parts = [
-        _folded(f"method: <b>{escape(_changed(model.method))}</b>", _settings(model.method)),
+        _folded(f"method: <b>{escape(repr(model.method))}</b>", _settings(model.method)),
         *(_variable(name, fitted, alone) for name, fitted in model.variables.items()),
     ]
     return _framed("xrecal.Recalibrator", "".join(parts), repr(model))
@@ -57,14 +57,6 @@ def _variable(name: Hashable, fitted: FittedVariable, unfolded: bool) -> str:
     locations = dict(facts)["locations"]
     told = f"<b>{escape(title)}</b>" + (f" at {escape(locations)}" if locations != "1" else "")
     return _folded(told, _table(facts) + inner, unfolded)
-
-
-def _changed(settings: Any) -> str:
-    """The settings that are not the default."""
-    given = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    defaults = {field.name: field.default for field in fields(settings)}
-    told = ", ".join(f"{k}={v!r}" for k, v in given.items() if v != defaults[k])
-    return f"{type(settings).__name__}({told})"
 
 
 def _settings(settings: Any) -> str:

@@ -59,7 +59,7 @@ WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
 """The same without covariates."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CKME(Conditioned, MemberPerCase):
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Climatology(Shown, MemberPerCase):
     """Past observations, whatever the forecast says.
 

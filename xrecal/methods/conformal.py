@@ -35,7 +35,7 @@ ABOVE = 1e-9
 """Level added at the upper end of an interval."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConformalPrediction(Conditioned):
     """Central intervals that hold the observation with probability ``1 - alpha``.
 

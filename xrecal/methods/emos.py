@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EMOS(Conditioned):
     """Nonhomogeneous Gaussian regression by minimum CRPS.
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IDR(Conditioned, MemberPerCase):
     """Isotonic distributional regression on the ensemble mean.
 

@@ -32,7 +32,7 @@ SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PITRecalibration(Conditioned, MemberPerCase):
     """Recalibrated CDF ``F_Z(F(y))``, with F_Z the law of the PIT of past observations.
 

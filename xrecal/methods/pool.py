@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LinearPool(Shown):
     """Mixture of methods with the weights that forecast held-out cases best.
 

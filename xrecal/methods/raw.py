@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Raw(Shown):
     """The forecast as it was issued: a component of :class:`LinearPool` where it needs no help.
 
