@@ -139,6 +139,16 @@ def test_dates_at_each_point(method):
         )
 
 
+def test_dates_at_a_single_place():
+    at, method = {"lat": 0, "lon": 1}, METHODS["ckme"]
+    one = HINDCAST.isel(at, drop=True).recal.fit(TRUTH.isel(at, drop=True), method)
+    found = one.members(NEW.isel(at, drop=True), 6, coherence="dates")
+    observed = TRUTH.isel(at, drop=True)
+    for case in range(7):
+        expected = observed.sel(time=found.calibration_time.isel(time=case))
+        np.testing.assert_array_equal(found.isel(time=case), expected)
+
+
 # law: chunks, order of dimensions, seeds, forms ---------------------------------------------------
 
 
@@ -185,7 +195,7 @@ def test_seeds(model):
     dates = [model.members(NEW, 5, coherence="dates", seed=seed) for seed in (0, 0, 1)]
     assert dates[0].identical(dates[1])
     assert not dates[0].equals(dates[2])
-    dry = NEW * 0
+    dry = NEW * 0 + 280
     tied = [model.members(dry, coherence="ecc", seed=seed) for seed in (0, 0, 1)]
     assert tied[0].identical(tied[1])
     assert not tied[0].equals(tied[2])

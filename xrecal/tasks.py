@@ -88,7 +88,7 @@ class PredictTask:
         for (name, n_core), a in zip(self.state.items(), fitted, strict=True):
             lead_of_state, core = a.shape[: a.ndim - n_core], a.shape[a.ndim - n_core :]
             if lead_of_state:  # xarray has put an axis of length one for each T
-                a = a.reshape(*lead_of_state[: len(lead_of_state) - self.n_axes], *core)
+                a = a.reshape((*lead_of_state[: len(lead_of_state) - self.n_axes], *core))
             state[name] = np.broadcast_to(a, (*places, *core)).reshape(n_locations, *core)
         return self.gather(self._in_blocks(new, state, others), places, lead[len(places) :])
 
