@@ -78,7 +78,7 @@ def coherent_members(
             found = like_past(form, fitted, size, template, seed, covariates)
         return found.assign_attrs(issued_attributes(form, fitted))
 
-    result = map_variables(model, forecast, one)
+    result = map_variables(model, forecast, one, matched)
     line = f"{size} equally likely members, {_TOLD[coherence]}, seed {seed}"
     line += f", after recalibration by {model.method}"
     return result.assign_attrs(history_line(result.attrs, line))

@@ -175,6 +175,14 @@ def unit_of_leads(leads: xr.DataArray) -> str | None:
     return None if given is None else UNITS.get(str(given).strip().lower(), str(given))
 
 
+def span_of(lead: xr.DataArray) -> float | None:
+    """Seconds of a single lead; None if it has no unit of a fixed length."""
+    if lead.dtype.kind == "m":
+        return float(lead.to_numpy() / np.timedelta64(1, "s"))
+    unit = unit_of_leads(lead)
+    return float(lead.to_numpy()) * _SECONDS[unit] if unit in _SECONDS else None
+
+
 def days_of(lengths: xr.DataArray) -> xr.DataArray:
     """Lengths of time as numbers of days."""
     days = lengths.copy(data=lengths.data / np.timedelta64(1, "D"))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import xarray as xr
 
+from .belonging import warn_of_other_place
 from .circles import PERIOD, check_period
 from .covariates import Given, period_of
 from .dims import LEVEL, MEMBER
@@ -64,6 +65,7 @@ def match_variables(
         variable = at_places(form, variable)
         check_forecast(form, variable)
         found[name] = _with_partners(form, variable, forms), variable
+    warn_of_other_place(found.values())
     return found
 
 

@@ -70,11 +70,16 @@ def map_variables(
     model: Recalibrator,
     forecast: Labelled,
     function: Callable[[Form, FittedVariable], xr.DataArray],
+    matched: Mapping[Hashable, tuple[Form, FittedVariable]] | None = None,
 ) -> Labelled:
-    """Result of a function on each fitted variable, of the type of the forecast."""
+    """Result of a function on each fitted variable, of the type of the forecast.
+
+    Variables and fits are matched here unless they are already.
+    """
+    matched = match_variables(model, forecast) if matched is None else matched
     results = {
         name: as_given(function(form, fitted), fitted, forecast)
-        for name, (form, fitted) in match_variables(model, forecast).items()
+        for name, (form, fitted) in matched.items()
     }
     if isinstance(forecast, xr.DataArray):
         return next(iter(results.values())).rename(forecast.name)

@@ -224,6 +224,12 @@ class Recalibrator(Products, Probabilities, ModelScores):
         TypeError
             If the forecast is of another type.
 
+        Warns
+        -----
+        UserWarning
+            If the forecast is at another place or lead than the hindcast, by the scalar coordinates
+            of both.
+
         Examples
         --------
         >>> calibrated = forecast.recal.apply(model)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from .belonging import warn_of_other_place
 from .covariates import Given, read_covariates
 from .devices import method_on_device
 from .dims import CaseAxis, case_axis
@@ -48,6 +49,8 @@ def update(
             f"the model has the variables {list(model.variables)}, but hindcast has "
             f"{list(paired)}; update all of them, or one alone: model[name].update(...)"
         )
+    forms = ((paired[name][0], fitted) for name, fitted in model.variables.items())
+    warn_of_other_place(forms, name="hindcast")
     variables = {
         name: _update_variable(*paired[name], fitted, covariates)
         for name, fitted in model.variables.items()

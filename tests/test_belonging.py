@@ -1,0 +1,171 @@
+"""Warnings of forecasts at another place or lead than the hindcast."""
+
+import gzip
+import warnings
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.labelled import random
+from tests.marks import forbid_compute
+from tests.stored import make
+
+METHOD = xrecal.CKME(ridge=0.1)
+HINDCAST = (10 + random("time", "member")).assign_attrs(units="K")
+TRUTH = (10 + random("time", seed=1)).assign_attrs(units="K")
+NEW = (10 + random("time", "member", seed=2)).assign_attrs(units="K")
+HOURS, DAYS = MappingProxyType({"units": "hours"}), MappingProxyType({"units": "days"})
+NORTH = MappingProxyType({"units": "degrees_north"})
+
+
+def at(forecasts, name, label, attrs=None):
+    return forecasts.assign_coords({name: ((), label, attrs)})
+
+
+def pair(name, there, here, attrs=(None, None)):
+    """A model and a forecast, with a scalar coordinate each."""
+    model = at(HINDCAST, name, there, attrs[0]).recal.fit(TRUTH, METHOD)
+    return model, at(NEW, name, here, attrs[1])
+
+
+DIFFER = {
+    "station": (("station", "Innsbruck", "Wien"), "station Innsbruck", "station Wien"),
+    "number": (("station_id", 11120, 11035), "station_id 11120", "station_id 11035"),
+    "bytes": (("site", b"a", "b"), "site a", "site b"),
+    "CF": (
+        ("gauge", "Rhine", "Inn", ({"cf_role": "timeseries_id"}, None)),
+        "gauge Rhine",
+        "gauge Inn",
+    ),
+    "lat": (("lat", 47.25, 47.5), "lat 47.25", "lat 47.5"),
+    "longitude": (("longitude", 179.0, -179.0), "longitude 179.0", "longitude -179.0"),
+    "CF units": (("y", 47.25, 47.5, (None, NORTH)), "y 47.25", "y 47.5"),
+    "CF name": (("y", 1.0, 2.0, ({"standard_name": "latitude"}, None)), "y 1.0", "y 2.0"),
+    "lead": (("lead", 24, 48), "lead 24", "lead 48"),
+    "unit": (("lead", 24, 2, (HOURS, DAYS)), "lead 24 hours", "lead 2 days"),
+    "length": (
+        ("step", np.timedelta64(24, "h"), np.timedelta64(30, "h")),
+        "step 1 days",
+        "step 1 days 06:00:00",
+    ),
+    "both": (
+        ("lead", np.timedelta64(24, "h"), 25, (None, HOURS)),
+        "lead 1 days",
+        "lead 25 hours",
+    ),
+    "CF lead": (
+        ("ahead", 1, 2, ({"standard_name": "forecast_period"}, None)),
+        "ahead 1",
+        "ahead 2",
+    ),
+}
+AGREE = {
+    "run": ("run", "hindcast", "operational"),
+    "height": ("height", 2.0, 10.0),
+    "station": ("station", "Wien", "Wien"),
+    "bytes": ("station", b"Wien", "Wien"),
+    "number or text": ("station_id", 11120, "11120"),
+    "real or whole": ("station_id", 11120.0, 11120),
+    "missing": ("station", "Wien", np.nan),
+    "single precision": ("lat", 47.26, np.float32(47.26)),
+    "step in single precision": ("lon", 359.9, np.float32(3599) * np.float32(0.1)),
+    "around the globe": ("lon", 350.0, -10.0),
+    "latitude as text": ("lat", 47.25, "47N"),
+    "lead": ("lead", 24, 24.0),
+    "units": ("lead", 24, 1, (HOURS, DAYS)),
+    "length": ("step", np.timedelta64(24, "h"), 1, (None, DAYS)),
+    "length or number": ("step", np.timedelta64(24, "h"), 48),
+    "calendar": ("lead", 1, 30, ({"units": "months"}, DAYS)),
+    "unknown unit": ("lead", 1, 30, ({"units": "moons"}, DAYS)),
+}
+CALLS = {
+    "apply": lambda model, new: model.apply(new),
+    "quantile": lambda model, new: model.quantile(new, 0.5),
+    "exceedance": lambda model, new: model.exceedance(new, 10.0),
+    "categories": lambda model, new: model.categories(new),
+    "mean": lambda model, new: model.mean(new),
+    "members": lambda model, new: model.members(new, 5),
+    "dates": lambda model, new: model.members(new, 5, coherence="dates"),
+    "ecc": lambda model, new: model.members(new, coherence="ecc"),
+    "crps": lambda model, new: model.crps(new, TRUTH),
+    "pit": lambda model, new: model.pit(new, TRUTH),
+}
+
+
+@pytest.mark.parametrize("case", DIFFER)
+def test_another_place_or_lead(case):
+    given, there, here = DIFFER[case]
+    model, new = pair(*given)
+    with pytest.warns(UserWarning, match="the model was fitted at ") as caught:
+        model.quantile(new, 0.5)
+    (told,) = (str(warning.message) for warning in caught)
+    assert told == (
+        f"the model was fitted at {there}, but forecast is at {here}: does it belong to the model? "
+        f"If so, use forecast.drop_vars({given[0]!r}), if not a model of a hindcast there"
+    )
+    model.quantile(new.drop_vars(given[0]), 0.5)
+
+
+@pytest.mark.parametrize("case", AGREE)
+def test_what_is_the_same_or_names_no_place(case):
+    model, new = pair(*AGREE[case])
+    model.quantile(new, 0.5)  # warnings are errors here
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_each_call_tells_once_and_where_it_was_made(call):
+    model, new = pair("station", "Innsbruck", "Wien")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(model, new)
+    assert [str(w.message)[:42] for w in caught] == ["the model was fitted at station Innsbruck,"]
+    assert caught[0].filename == __file__
+
+
+def test_several_coordinates_and_variables_are_one_warning():
+    labels = {"station": "Innsbruck", "lat": 47.26, "run": "a"}, {"station": "Wien", "lat": 48.2}
+    hindcast = xr.Dataset({"a": HINDCAST, "b": HINDCAST}).assign_coords(labels[0])
+    model = hindcast.recal.fit(xr.Dataset({"a": TRUTH, "b": TRUTH}), METHOD)
+    with pytest.warns(UserWarning, match="the model was fitted at ") as caught:
+        model.apply(xr.Dataset({"a": NEW, "b": NEW}).assign_coords(labels[1]))
+    assert len(caught) == 1
+    assert "station Innsbruck, lat 47.26, but forecast is at station Wien, lat 48.2:" in str(
+        caught[0].message
+    )
+    assert "forecast.drop_vars(['station', 'lat'])" in str(caught[0].message)
+
+
+def test_updates_tell_of_the_hindcast():
+    model, _ = pair("station", "Innsbruck", "Wien")
+    later = {"time": HINDCAST.time + np.timedelta64(90, "D")}
+    more, theirs = at(NEW, "station", "Wien").assign_coords(later), TRUTH.assign_coords(later)
+    with pytest.warns(UserWarning, match=r"but hindcast is at station Wien.*hindcast.drop_vars\("):
+        model.update(more, theirs)
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_stored_models_remember(tmp_path, suffix):
+    model, new = pair("lead", np.timedelta64(24, "h"), np.timedelta64(48, "h"))
+    path = tmp_path / f"model.{suffix}"
+    model.save(path)
+    with pytest.warns(UserWarning, match="fitted at lead 1 days, but forecast is at lead 2 days:"):
+        xrecal.open_recalibrator(path).mean(new)
+
+
+def test_models_stored_without_it_say_nothing(tmp_path):
+    paths = [tmp_path / f"{name}.nc" for name in ("schema1_emos", "schema1_emos_issued")]
+    for path in paths:
+        path.write_bytes(gzip.decompress((make.HERE / f"{path.name}.gz").read_bytes()))
+    model = xrecal.open_recalibrator(paths[0])
+    assert not [c for c in model.state.coords.values() if c.ndim == 0]
+    with xr.open_dataset(paths[1]) as issued:
+        model.mean(issued[["t2m"]].assign_coords(lead=3, site="Wien"))
+
+
+def test_lazy_inputs_are_told_of_without_computing():
+    model = at(HINDCAST, "station", "a").chunk().recal.fit(TRUTH, METHOD)
+    with forbid_compute(), pytest.warns(UserWarning, match="fitted at station a, but forecast"):
+        model.quantile(at(NEW, "station", "b").chunk(), 0.5)

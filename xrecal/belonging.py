@@ -1,0 +1,121 @@
+"""Whether forecasts belong to a model: warnings of another place or lead."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+import xarray as xr
+
+from .dims import LEAD
+from .forms import Form
+from .labels import users_stacklevel
+from .leads import span_of, unit_of_leads
+from .recalibrator import FittedVariable
+
+PLACE_NAMES = (
+    "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
+    "id",
+)  # fmt: skip
+"""Coordinates that name a place; so do those with the CF attribute ``cf_role``."""
+
+DEGREES = ("lat", "latitude", "lon", "longitude")
+"""Coordinates that are degrees, as are those that CF attributes say to be such."""
+
+ROUNDING = 360 * float(np.finfo(np.float32).eps)
+"""Degrees by which coordinates in single precision differ from what they stand for."""
+
+NewForecast = tuple[Form, FittedVariable]
+
+
+def warn_of_other_place(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
+    """Warn of forecasts whose place or lead is another than that of the hindcast of their fit.
+
+    Told from scalar coordinates that both have: names of stations and sites, latitudes and
+    longitudes, and leads. One warning for all variables.
+    """
+    for told in dict.fromkeys(_other_place(*one, name=name) for one in forecasts):
+        if told is not None:
+            warnings.warn(told, stacklevel=users_stacklevel())
+
+
+def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None:
+    known = _scalars(fitted.state)
+    given = {n: c for part in form.parts.values() for n, c in _scalars(part).items()}
+    differ = [n for n in known if n in given and _differ(n, known[n], given[n])]
+    if not differ:
+        return None
+    there, here = (
+        ", ".join(f"{n} {_shown(n, coords[n])}" for n in differ) for coords in (known, given)
+    )
+    drop = repr(differ[0]) if len(differ) == 1 else repr(differ)
+    return (
+        f"the model was fitted at {there}, but {name} is at {here}: does it belong to the model? "
+        f"If so, use {name}.drop_vars({drop}), if not a model of a hindcast there"
+    )
+
+
+def _scalars(obj: xr.DataArray | xr.Dataset) -> dict[Hashable, xr.DataArray]:
+    """Scalar coordinates whose value is known without computing, and there."""
+    scalars = {n: c for n, c in obj.coords.items() if c.ndim == 0 and c.chunks is None}
+    return {n: c for n, c in scalars.items() if not bool(c.isnull())}
+
+
+def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
+    """Whether two coordinates of one name tell two places, or two leads."""
+    if any(_is_lead(name, c) for c in (a, b)):
+        return _differ_in_time(a, b)
+    if any(_is_angle(name, c) for c in (a, b)):
+        if not (_are_numbers(a) and _are_numbers(b)):
+            return False
+        apart = float(a.to_numpy()) - float(b.to_numpy())
+        return abs(math.remainder(apart, 360)) > ROUNDING
+    if name not in PLACE_NAMES and not any("cf_role" in c.attrs for c in (a, b)):
+        return False
+    return _differ_in_value(a, b)
+
+
+def _is_lead(name: Hashable, label: xr.DataArray) -> bool:
+    return name in LEAD.names or label.attrs.get("standard_name") in LEAD.standard_names
+
+
+def _is_angle(name: Hashable, label: xr.DataArray) -> bool:
+    """Whether it is a latitude or longitude, by its name or what CF asks for."""
+    units = str(label.attrs.get("units", ""))
+    told = label.attrs.get("standard_name") in ("latitude", "longitude")
+    return name in DEGREES or told or units in ("degrees_north", "degrees_east")
+
+
+def _differ_in_time(a: xr.DataArray, b: xr.DataArray) -> bool:
+    """Whether leads differ; numbers without a unit are in that of other numbers."""
+    units = unit_of_leads(a), unit_of_leads(b)
+    if units[0] != units[1] and (None not in units or "timedelta64" in units):
+        spans = span_of(a), span_of(b)
+        return None not in spans and spans[0] != spans[1]
+    return _differ_in_value(a, b)
+
+
+def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
+    """Whether labels differ; numbers of another type do not, and not those written as text."""
+    if _are_numbers(a) and _are_numbers(b):
+        return bool(a.to_numpy() != b.to_numpy())
+    return _text(a) != _text(b)
+
+
+def _are_numbers(label: xr.DataArray) -> bool:
+    return label.dtype.kind in "iuf"
+
+
+def _text(label: xr.DataArray) -> str:
+    """A label as one would write it, bytes of a netCDF file as what they stand for."""
+    value = label.drop_vars(list(label.coords)).expand_dims("label").to_index()[0]
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return text.removesuffix(" 00:00:00")
+
+
+def _shown(name: Hashable, label: xr.DataArray) -> str:
+    """A label, with the unit of a lead."""
+    units = label.attrs.get("units", "") if _is_lead(name, label) else ""
+    return f"{_text(label)} {units}".rstrip()
