@@ -1,4 +1,4 @@
-"""Warnings of forecasts at another place or lead than the hindcast."""
+"""Warnings of forecasts at another place or lead than the hindcast, or with other values."""
 
 import gzip
 import warnings
@@ -169,3 +169,118 @@ def test_lazy_inputs_are_told_of_without_computing():
     model = at(HINDCAST, "station", "a").chunk().recal.fit(TRUTH, METHOD)
     with forbid_compute(), pytest.warns(UserWarning, match="fitted at station a, but forecast"):
         model.quantile(at(NEW, "station", "b").chunk(), 0.5)
+
+
+# values -------------------------------------------------------------------------------------------
+
+FAR = "far from the hindcast that the model was fitted on"
+OTHERS = {
+    "pool": xrecal.LinearPool((METHOD, xrecal.EMOS())),
+    "errors": xrecal.CKME(ridge=0.1, support="errors"),
+}
+GRID = random("time", "lat", "member") + xr.DataArray([0.0, 40.0, 80.0], dims="lat")
+GRID_TRUTH = random("time", "lat", seed=1) + xr.DataArray([0.0, 40.0, 80.0], dims="lat")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HINDCAST.recal.fit(TRUTH, METHOD)
+
+
+@pytest.mark.parametrize("shift", [-273.15, 273.15])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_far_values(model, call, shift):
+    new = (NEW + shift).assign_attrs(units="K")
+    with pytest.warns(UserWarning, match=FAR) as caught:
+        call(model, new)
+    low, high = (f"{float(end):.4g}" for end in (new.min(), new.max()))
+    learned = f"{float(HINDCAST.min()):.4g} to {float(HINDCAST.max()):.4g} K"
+    assert [str(w.message) for w in caught] == [
+        f"t2m of the forecast is between {low} and {high}, {FAR}, {learned}: is it in another "
+        "unit, whatever its attribute units says, or another variable? Give it in the unit of the "
+        "hindcast"
+    ]
+
+
+def test_the_limit_is_the_width_of_the_range(model):
+    width = HINDCAST.max() - HINDCAST.min()
+    for flat, away in ((HINDCAST.max() + width, 1e-6), (HINDCAST.min() - width, -1e-6)):
+        new = (NEW * 0 + flat).assign_attrs(units="K")
+        model.mean(new - away)
+        with pytest.warns(UserWarning, match=FAR):
+            model.mean(new + away)
+        model.mean(xr.concat([new + away, NEW], "member"))  # one of them is near
+
+
+def test_ranges_are_of_all_locations_together():
+    model = GRID.recal.fit(GRID_TRUTH, METHOD)
+    model.mean(GRID.isel(lat=[2, 1, 0]).drop_vars("lat", errors="ignore"))
+    with pytest.warns(UserWarning, match=FAR):
+        model.mean(GRID + 300)
+
+
+@pytest.mark.parametrize("method", OTHERS.values(), ids=OTHERS)
+def test_methods_that_keep_the_hindcast(method):
+    model = HINDCAST.recal.fit(TRUTH, method)
+    with pytest.warns(UserWarning, match=FAR):
+        model.mean((NEW + 99).assign_attrs(units="K"))
+
+
+def test_normal_distributions_by_their_locations():
+    def normal(forecasts, times=1):
+        loc = forecasts.mean("member", keep_attrs=True)
+        return xrecal.gaussian(loc, times * forecasts.std("member", keep_attrs=True))
+
+    model = normal(HINDCAST).recal.fit(TRUTH, METHOD)
+    model.mean(normal(NEW, times=1e3))
+    with pytest.warns(UserWarning, match=FAR):
+        model.mean(normal((NEW + 99).assign_attrs(units="K")))
+
+
+def test_missing_values_do_not_count(model):
+    holes = HINDCAST.copy()
+    holes[3, 2], holes[4] = np.nan, np.nan
+    with pytest.warns(UserWarning, match=FAR):
+        holes.recal.fit(TRUTH, METHOD).mean((holes + 99).assign_attrs(units="K"))
+    model.mean(NEW * np.nan)
+    model.mean(NEW.isel(time=slice(0)))
+
+
+def test_no_range_no_warning():
+    flat = (HINDCAST * 0 + 3).assign_attrs(units="K")
+    flat.recal.fit(TRUTH, METHOD).mean(NEW + 99)
+    (HINDCAST * np.nan).recal.fit(TRUTH, METHOD).mean(NEW + 99)
+
+
+def test_directions_have_none():
+    angles = (10 * (HINDCAST - 10) % 360).assign_attrs(units="degrees", circular_period=360.0)
+    truth = (10 * (TRUTH - 10) % 360).assign_attrs(units="degrees")
+    narrow = (angles / 100).assign_attrs(angles.attrs)
+    narrow.recal.fit(truth).mean((narrow + 180).assign_attrs(angles.attrs))
+
+
+def test_vectors_each_by_its_own_range():
+    past = xr.Dataset({"u": HINDCAST, "v": HINDCAST + 50})
+    observed = xr.Dataset({"u": TRUTH, "v": TRUTH + 50})
+    model = past.recal.fit(observed, METHOD, jointly=("u", "v"))
+    new = xr.Dataset({"u": NEW, "v": NEW + 50})
+    model.mean(new)
+    with pytest.warns(UserWarning, match=f"v of the forecast is between .*{FAR}") as caught:
+        model.mean(new.assign(v=new.v + 99))
+    assert len(caught) == 1
+
+
+def test_lazy_ones_are_not_read(model):
+    far = NEW + 99
+    lazy = HINDCAST.chunk().recal.fit(TRUTH, METHOD)
+    with forbid_compute():
+        model.quantile(far.chunk(), 0.5)
+        lazy.quantile(far, 0.5)
+
+
+def test_plans_read_no_values(model):
+    model.plan(NEW + 99, probe=False)
+
+
+def test_methods_that_keep_no_hindcast_say_nothing():
+    HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).mean((NEW + 99).assign_attrs(units="K"))

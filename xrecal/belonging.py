@@ -1,4 +1,4 @@
-"""Whether forecasts belong to a model: warnings of another place or lead."""
+"""Whether forecasts belong to a model: warnings of another place or lead, and of far values."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 import xarray as xr
 
+from .attributes import shown_units
+from .circles import PERIOD
 from .dims import LEAD
-from .forms import Form
+from .forms import VECTOR, Form
 from .labels import users_stacklevel
 from .leads import span_of, unit_of_leads
+from .methods import VectorCKME
 from .recalibrator import FittedVariable
 
 PLACE_NAMES = (
@@ -119,3 +122,45 @@ def _shown(name: Hashable, label: xr.DataArray) -> str:
     """A label, with the unit of a lead."""
     units = label.attrs.get("units", "") if _is_lead(name, label) else ""
     return f"{_text(label)} {units}".rstrip()
+
+
+def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
+    """Warn of forecasts in memory that are far from all that their fit has learned from.
+
+    Far is further from the range of the members of the hindcast than that range is wide, at all
+    locations together: of normal distributions their locations. Nothing is told of variables on a
+    circle, of lazy forecasts or fits, which are not computed for it, and by methods that keep no
+    hindcast, such as EMOS.
+    """
+    for form, fitted in forecasts:
+        learned = _learned(fitted)
+        if learned is None or learned.chunks is not None or form.loc.chunks is not None:
+            continue
+        (low, high), (lowest, highest) = _range(learned), _range(form.loc)
+        width = high - low
+        if width > 0 and (lowest - high > width or low - highest > width):
+            units = shown_units(fitted.attrs)
+            name = "forecast" if form.name is None else f"{form.name} of the forecast"
+            warnings.warn(
+                f"{name} is between {lowest:.4g} and {highest:.4g}, far from the hindcast that "
+                f"the model was fitted on, {low:.4g} to {high:.4g} {units}".rstrip()
+                + ": is it in another unit, whatever its attribute units says, or another "
+                "variable? Give it in the unit of the hindcast",
+                stacklevel=users_stacklevel(),
+            )
+
+
+def _learned(fitted: FittedVariable) -> xr.DataArray | None:
+    """Members of the hindcast that the fit keeps, if it does and they are on a line."""
+    if fitted.attrs.get(PERIOD) is not None:
+        return None
+    method = fitted.method
+    name = f"{VECTOR}{method.own}" if isinstance(method, VectorCKME) else "loc"
+    return fitted.state.get(name)
+
+
+def _range(values: xr.DataArray) -> tuple[float, float]:
+    """Least and largest of what is there; NaN if nothing is."""
+    if values.size == 0:
+        return math.nan, math.nan
+    return float(values.min().data), float(values.max().data)  # as a GPU's go by no other way

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import xarray as xr
 
-from .belonging import warn_of_other_place
+from .belonging import warn_of_far_values, warn_of_other_place
 from .circles import PERIOD, check_period
 from .covariates import Given, period_of
 from .dims import LEVEL, MEMBER
@@ -32,12 +32,13 @@ from .valid_time import known_valid_times, valid_times
 
 
 def match_variables(
-    model: Recalibrator, forecast: Labelled
+    model: Recalibrator, forecast: Labelled, *, read_values: bool = True
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other.
 
     Of the fits those of the forecast's leads and places; one that is a scalar coordinate becomes
-    a dimension of length one, which :func:`as_given` takes off results.
+    a dimension of length one, which :func:`as_given` takes off results. Values of forecasts in
+    memory are read once, unless told not to, to warn of those that are far from the hindcast.
     """
     if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
         raise TypeError(
@@ -66,6 +67,8 @@ def match_variables(
         check_forecast(form, variable)
         found[name] = _with_partners(form, variable, forms), variable
     warn_of_other_place(found.values())
+    if read_values:
+        warn_of_far_values(found.values())
     return found
 
 

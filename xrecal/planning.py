@@ -102,7 +102,7 @@ def plan_forecast(
 ) -> Plan:
     """What a product of a model takes; see :meth:`xrecal.Recalibrator.plan`."""
     resources = find_resources()
-    matched = match_variables(model, forecast)
+    matched = match_variables(model, forecast, read_values=False)
     works = [
         _plan_product(name, form, fitted, values, covariates, probe)
         for name, (form, fitted) in matched.items()

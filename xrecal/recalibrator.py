@@ -228,7 +228,9 @@ class Recalibrator(Products, Probabilities, ModelScores):
         -----
         UserWarning
             If the forecast is at another place or lead than the hindcast, by the scalar coordinates
-            of both.
+            of both; or its values are further from the range of the hindcast than that range is
+            wide. Values are read once where forecast and model are in memory, never of lazy ones,
+            and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
 
         Examples
         --------
