@@ -18,6 +18,7 @@ from .doors import show_what_is_behind
 from .forms import Labelled
 from .jointly import Period
 from .methods import Method
+from .misuse import explain_calls
 from .pairing import Observations
 from .pooling import PoolOver
 from .recalibrator import Recalibrator
@@ -171,3 +172,4 @@ class DatasetRecal(_Recal[xr.Dataset]):
 
 
 show_what_is_behind(_Recal)
+explain_calls(_Recal, "recal")

@@ -18,6 +18,7 @@ from .diagnostics.cases import Dims
 from .diagnostics.skce_task import Test
 from .forms import Labelled
 from .methods import Method
+from .misuse import explain_calls
 from .pairing import Observations
 from .thresholds import Threshold
 
@@ -242,3 +243,6 @@ class Plots(EvidencePlots):
             min_samples=min_samples,
         )
         return ridge_curve(curve, ax=ax, label=label)
+
+
+explain_calls(Plots, "recal.plot")
