@@ -137,3 +137,78 @@ def test_other_dates_are_only_told():
     forecasts = random("time", "member", time=DAYS + np.timedelta64(400, "D"))
     with pytest.raises(ValueError, match=r"\(first: 2000-01-01 00:00:00, .*00:00:00\)$"):
         forecasts.recal.crps(random("time", time=DAYS))
+
+
+NORTHWARD = np.array([45.0, 45.5, 46.0])
+GRIDS = {
+    "another order": ("lat", NORTHWARD[::-1], "same labels along 'lat' in another order; use "),
+    "more": ("lat", np.append(NORTHWARD, 46.5), "3 against 4 labels; select the same ones, "),
+    "rounding": (
+        "lat",
+        NORTHWARD + 1e-7,
+        "they agree up to rounding, so if they mean the same use ",
+    ),
+    "an offset": ("lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less than half a st"),
+    "both": ("lat", NORTHWARD[::-1] - 0.24, "all are within 0.24 of each other, less than half a"),
+    "rounding and another order": ("lat", NORTHWARD[::-1] + 1e-7, "all are within 1e-07 of each"),
+    "a name of xarray": (
+        "size",
+        NORTHWARD[::-1],
+        "same labels along 'size' in another order; use ",
+    ),
+    "no name of Python": ("my lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less th"),
+}
+
+
+@pytest.mark.parametrize("call", ["fit", "crps"])
+@pytest.mark.parametrize("case", GRIDS)
+def test_grids_that_nearly_agree(case, call):
+    dim, theirs, message = GRIDS[case]
+    forecasts = random("time", dim, "member", **{dim: NORTHWARD})
+    observed = random("time", dim, seed=1, sizes={dim: theirs.size}, **{dim: theirs})
+    run = getattr(forecasts.recal, call)
+    with pytest.raises(ValueError, match=message) as error:
+        run(observed)
+    name = "hindcast" if call == "fit" else "forecast"
+    typed = str(error.value)[str(error.value).index("observations.") :]
+    names = {"observations": observed, name: forecasts}
+    moved = eval(typed, names)
+    nearest = [abs(theirs - lat).argmin() for lat in NORTHWARD]
+    np.testing.assert_array_equal(moved, observed.isel({dim: nearest}))
+    run(moved)
+
+
+def test_what_to_type_is_short():
+    forecasts, observed = (random("time", *d, lat=NORTHWARD) for d in (("lat", "member"), ("lat",)))
+    with pytest.raises(ValueError, match=r"; use observations.sel\(lat=forecast.lat\)$"):
+        forecasts.recal.crps(observed.isel(lat=[2, 1, 0]))
+    with pytest.raises(
+        ValueError,
+        match=r'sel\(lat=forecast.lat, method="nearest"\).assign_coords\(lat=forecast.lat\)$',
+    ):
+        forecasts.recal.crps(observed.assign_coords(lat=NORTHWARD + 0.1))
+
+
+@pytest.mark.parametrize(
+    "theirs", [NORTHWARD + 0.25, NORTHWARD + 0.3, [45.0, 46.1, 45.5], [45.0, 45.0, 46.0]]
+)
+def test_other_grids_are_only_told(theirs):
+    forecasts = random("time", "lat", "member", lat=NORTHWARD)
+    with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
+        forecasts.recal.crps(random("time", "lat", lat=theirs))
+
+
+def test_a_single_label_has_no_step():
+    forecasts = random("time", "lat", "member", lat=[45.0], sizes={"lat": 1})
+    with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
+        forecasts.recal.crps(random("time", "lat", lat=[45.1], sizes={"lat": 1}))
+
+
+def test_forecasts_beside_a_model():
+    forecasts = random("time", "lat", "member", lat=NORTHWARD)
+    model = forecasts.recal.fit(random("time", "lat", lat=NORTHWARD), xrecal.EMOS())
+    with pytest.raises(ValueError, match=r"same use forecast\.sel\(") as error:
+        model.mean(forecasts.assign_coords(lat=NORTHWARD + 0.1))
+    assert str(error.value).endswith(
+        'forecast.sel(lat=model.state.lat, method="nearest").assign_coords(lat=model.state.lat)'
+    )

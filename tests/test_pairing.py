@@ -206,14 +206,14 @@ def test_forecast_without_cases():
             [1.0, 2, 4],
             "labels along 'lat' differ, first at position 2: 3.0 in hindcast",
         ),
-        ([1.0, 2, 3], [3.0, 2, 1], r"another order; use observations.reindex\({'lat': hindcast\['"),
+        ([1.0, 2, 3], [3.0, 2, 1], r"another order; use observations.sel\(lat=hindcast.lat\)$"),
         ([1.0, 2, 3], [1.0, 2], "differ along 'lat': 3 against 2 labels; select the same ones"),
         (list("abc"), list("abd"), "first at position 2: c in hindcast, d in observations; bring"),
         (list("abc"), [1, 2, 3], "first at position 0: a in hindcast, 1 in observations; bring"),
         (
             np.array([0.1, 0.2, 0.3], dtype="float32"),
             [0.1, 0.2, 0.3],
-            r"up to rounding, .* use observations.assign_coords\({'lat': hindcast\['lat'\]}\)",
+            r"up to rounding, .* use observations.assign_coords\(lat=hindcast.lat\)",
         ),
     ],
 )

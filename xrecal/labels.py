@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Hashable, Iterable
+from keyword import iskeyword
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -186,31 +187,57 @@ def require_equal_labels(
     names: tuple[str, str],
 ) -> None:
     """Raise ValueError unless both have the same size and, if both have them, labels along dim."""
+    at = _at_labels_of(names[0], dim)
     if a.sizes[dim] != b.sizes[dim]:
         told = ""
         if dim in a.indexes and dim in b.indexes and a.indexes[dim].isin(b.indexes[dim]).all():
-            told = f", {names[1]}.sel({{{dim!r}: {names[0]}[{dim!r}]}})"
+            told = f", {names[1]}.sel({at})"
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
             f"{b.sizes[dim]} labels; select the same ones{told}"
         )
     if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
         return
-    if a.indexes[dim].sort_values().equals(b.indexes[dim].sort_values()):
+    labels, others = a.indexes[dim], b.indexes[dim]
+    if labels.sort_values().equals(others.sort_values()):
         raise ValueError(
             f"{names[0]} and {names[1]} have the same labels along {dim!r} in another order; use "
-            f"{names[1]}.reindex({{{dim!r}: {names[0]}[{dim!r}]}})"
+            f"{names[1]}.sel({at})"
         )
-    labels, others = a.indexes[dim], b.indexes[dim]
     differ = np.flatnonzero(np.asarray(labels != others))[0]
     remedy = "bring both to the same locations"
     numbers = labels.dtype.kind in "iuf" and others.dtype.kind in "iuf"
     if numbers and np.allclose(labels, others, rtol=1e-6, atol=1e-6, equal_nan=True):
         remedy = (
             "they agree up to rounding, so if they mean the same use "
-            f"{names[1]}.assign_coords({{{dim!r}: {names[0]}[{dim!r}]}})"
+            f"{names[1]}.assign_coords({at})"
+        )
+    elif numbers and (apart := _within_half_a_step(labels, others)) is not None:
+        remedy = (
+            f"all are within {apart:.2g} of each other, less than half a step of the grid, so if "
+            f'they mean the same use {names[1]}.sel({at}, method="nearest").assign_coords({at})'
         )
     raise ValueError(
         f"labels along {dim!r} differ, first at position {differ}: {labels[differ]} in "
         f"{names[0]}, {others[differ]} in {names[1]}; {remedy}"
     )
+
+
+def _at_labels_of(name: str, dim: Hashable) -> str:
+    """Argument that selects, or assigns, the labels of an object along a dimension."""
+    plain = isinstance(dim, str) and dim.isidentifier() and not iskeyword(dim)
+    if plain and not hasattr(xr.DataArray, str(dim)) and not hasattr(xr.Dataset, str(dim)):
+        return f"{dim}={name}.{dim}"
+    return f"{{{dim!r}: {name}[{dim!r}]}}"
+
+
+def _within_half_a_step(labels: Any, others: Any) -> float | None:
+    """Largest distance of numbers to the nearest others, if that makes them pairs; else None."""
+    if not others.is_unique or not (
+        others.is_monotonic_increasing or others.is_monotonic_decreasing
+    ):
+        return None  # which no label can be selected from by distance
+    a, b = (np.sort(index.to_numpy().astype(np.float64)) for index in (labels, others))
+    step = min(np.diff(a).min(initial=np.inf), np.diff(b).min(initial=np.inf))
+    apart = float(np.abs(a - b).max(initial=0))
+    return apart if apart < step / 2 < np.inf else None
