@@ -10,6 +10,7 @@ from matplotlib.ticker import PercentFormatter
 from .bands import share_limits
 from .labels import with_units
 from .legends import legend
+from .numbers import number_points
 from .reading import in_memory, over_places
 from .style import (
     BAND,
@@ -55,9 +56,10 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     -----
     Below the diagonal intervals hold less than they promise. A point of a calibrated forecast lies
     within the band with a probability of 90 %, by the binomial distribution of the number of cases,
-    which are taken as independent. The number at each point is the mean width of the intervals. Of
-    many locations points are the median, lines the range of 90 % of them, and the band is that of
-    one location: lines as long as the band are what calibration looks like.
+    which are taken as independent. The number at a point is the mean width of the intervals; those
+    that would lie on another curve or number are left out. Of many locations points are the median,
+    lines the range of 90 % of them, and the band is that of one location: lines as long as the band
+    are what calibration looks like.
 
     Examples
     --------
@@ -85,12 +87,11 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
         ax.vlines(levels, share.low, share.high, color=colour, lw=1.2, zorder=2.5)
     line: Style = {"color": colour, "ms": 5, "lw": 1.2, "label": label, "zorder": 3}
     mark_curve(ax.plot(levels, share.middle, "o-", **line)[0])
-    for level, value, size in zip(levels, share.middle, width.middle, strict=True):
-        if np.isfinite(value):
-            ax.annotate(
-                f"{size:.3g}", (level, value), (6, -4), textcoords="offset points",
-                fontsize="x-small", color=ink(ax) if label is None else colour, va="top",
-            )  # fmt: skip
+    number_points(
+        ax,
+        [p for p in zip(levels, share.middle, width.middle, strict=True) if np.isfinite(p[1])],
+        ink(ax) if label is None else colour,
+    )
     dress(ax, grid="both")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1, decimals=0))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -113,6 +115,12 @@ def reference_height(ax: Axes, y: float) -> None:
     """A level line of no gain, or of a flat histogram."""
     line = ax.axhline(y, color=ink(ax), alpha=0.55, lw=0.9, ls=(0, (4, 3)), zorder=1.9)
     line.set_gid(_REFERENCE)
+
+
+def curves_of(ax: Axes) -> list[npt.NDArray[np.float64]]:
+    """Points (n, 2) of each curve that is a line."""
+    lines = [line for line in ax.lines if str(line.get_gid()).startswith(_CURVE)]
+    return [np.asarray(line.get_xydata(), dtype=np.float64) for line in lines]
 
 
 def _n_curves(ax: Axes) -> int:

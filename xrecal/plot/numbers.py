@@ -1,0 +1,90 @@
+"""Numbers at the points of curves, where they cover no other curve and no other number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.text import Annotation
+
+from .reading import Floats
+from .style import Style, curves_of
+
+SIZE = "x-small"
+
+_NUMBER = "xrecal-number"
+
+AWAY = 5
+"""Points between a number and the point that it belongs to, along both axes."""
+
+LETTER = 0.65
+"""Width of a digit, in sizes of the font."""
+
+MARGIN = 1
+"""Points that stay free around a number."""
+
+
+class _Box(NamedTuple):
+    """Where a number would stand, in points from the origin of unit Axes."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+
+    def meets(self, other: _Box) -> bool:
+        apart = self.left > other.right or other.left > self.right
+        return not (apart or self.low > other.high or other.low > self.high)
+
+    def crossed_by(self, curve: Floats) -> bool:
+        """Whether a curve (n, 2), drawn from left to right, goes through it."""
+        x = np.linspace(self.left, self.right, 20)
+        y = np.interp(x, curve[:, 0], curve[:, 1], left=np.nan, right=np.nan)
+        return bool(((y >= self.low) & (y <= self.high)).any())
+
+
+def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour: object) -> None:
+    """Write the third of each triple at the point of the first two, on Axes from 0 to 1.
+
+    Below and to the right of rising curves, else above and to the left; left out where a curve or
+    number of the same Axes is in the way, also at points that had a number before.
+    """
+    for x, y, value in points:
+        style: Style = {"textcoords": "offset points", "fontsize": SIZE, "color": colour}
+        text = ax.annotate(f"{value:.3g}", (x, y), (AWAY, -AWAY), **style)
+        text.set_gid(_NUMBER)
+    _arrange(ax)
+
+
+def _arrange(ax: Axes) -> None:
+    """Find a place for each number of the Axes."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    unit = 72 / figure.dpi * min(ax.bbox.width, ax.bbox.height)
+    curves = [unit * points[np.isfinite(points).all(1)] for points in curves_of(ax)]
+    curves = [points for points in curves if len(points)]
+    taken: list[_Box] = []
+    numbers = [t for t in ax.texts if isinstance(t, Annotation) and t.get_gid() == _NUMBER]
+    for number in numbers:
+        number.set_visible(False)
+        for side in (1, -1):
+            box = _box(number, unit, side)
+            if any(box.meets(t) for t in taken) or any(box.crossed_by(c) for c in curves):
+                continue
+            taken.append(box)
+            number.set(ha="left" if side > 0 else "right", va="top" if side > 0 else "bottom")
+            number.xyann = (side * AWAY, -side * AWAY)
+            number.set_visible(True)
+            break
+
+
+def _box(number: Annotation, unit: float, side: int) -> _Box:
+    """Below and to the right of its point (1), or above and to the left (-1)."""
+    size = FontProperties(size=SIZE).get_size_in_points()
+    x, y = unit * number.xy[0], unit * number.xy[1]
+    ends = sorted((x + side * AWAY, x + side * (AWAY + LETTER * size * len(number.get_text()))))
+    heights = sorted((y - side * AWAY, y - side * (AWAY + size)))
+    return _Box(ends[0] - MARGIN, ends[1] + MARGIN, heights[0] - MARGIN, heights[1] + MARGIN)
