@@ -196,7 +196,8 @@ def _slot_coordinates(
             values = taken_labels(labels.to_index().to_numpy(), cases)
             found[str(name)] = (member, values, labels.attrs)
     if components is not None:
-        found["component"] = (member, np.asarray(components), {})
+        about = {"long_name": "component of the pool that the member comes from"}
+        found["component"] = (member, np.asarray(components), about)
     return found
 
 

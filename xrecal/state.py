@@ -15,7 +15,7 @@ from .devices import method_on_device
 from .dims import CaseAxis
 from .ensembles import task_parts
 from .forms import VECTOR
-from .methods import Method, VectorCKME
+from .methods import LinearPool, Method, VectorCKME
 from .methods.base import Cases, Parameter
 from .pairing import Pairs
 from .parallel import work_on
@@ -266,6 +266,9 @@ def describe_state(
                 "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
                 "flag_meanings": " ".join(parameter.flags),
             }
+    if isinstance(method, LinearPool):
+        told = (f"{component.label}: {component.meaning}" for component in method.components)
+        described["pool_weight"]["description"] = "; ".join(told)
     for variable in state.data_vars:
         if str(variable) in described:
             state[variable].attrs = described[str(variable)]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.typing import FloatArray
 
-from .base import Cases, Method, NewCases, Parameter, equal_mass_levels
+from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_levels
 from .ckme import CKME, SUPPORTS
 from .folds import fold_groups
 
@@ -25,6 +25,15 @@ COMPONENT = "component"
 OBSERVATIONS = "observations"
 """Name of the block of members that are past observations."""
 
+MEMBERS = {
+    "observations": "past observations",
+    "mean": "past errors around the forecast mean",
+    "regression": "past errors around a regression on the forecast mean",
+    "standardised": "past errors in units of the spread that EMOS gives",
+    "ratio": "past ratios to the forecast mean",
+}
+"""Members of a CKME by its support, in words."""
+
 N_HELD_OUT = 100
 """Quantiles that stand for a held-out forecast when components are weighed."""
 
@@ -36,6 +45,12 @@ class Component:
     label: str
     method: Method
     support: str | None = None
+
+    @property
+    def meaning(self) -> str:
+        """What its label stands for."""
+        members = "" if self.support is None else f", members from {MEMBERS[self.support]}"
+        return f"{self.method!r}{members}"
 
     @property
     def on_observations(self) -> bool:
@@ -164,6 +179,21 @@ def predict_component(
     return component.method.weighted_ensembles(
         new, cases, own, own_members=not component.on_observations
     )
+
+
+def members_of(
+    component: Component,
+    new: NewCases,
+    cases: Cases,
+    fitted: Mapping[str, npt.NDArray[Any]],
+    share: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
+    found = predict_component(component, new, cases, fitted, share)
+    if component.on_cases:
+        return found.members, found.weights  # type: ignore[attr-defined]
+    members = found.quantile(equal_mass_levels(N_QUANTILES))
+    return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
 
 
 _LARGE = 1

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.dims import CaseAxis
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import IntArray
 
 from .base import (
     N_QUANTILES,
@@ -25,7 +25,6 @@ from .base import (
     Parameter,
     check_bounds,
     check_names,
-    equal_mass_levels,
     missing_forecasts,
     names_of,
     period_of_cases,
@@ -39,7 +38,7 @@ from .components import (
     Component,
     components_of,
     fit_method,
-    predict_component,
+    members_of,
     raw_quantiles,
 )
 from .emos import EMOS
@@ -64,6 +63,13 @@ class LinearPool(Shown):
     kind of error, 200 equal-mass quantiles for each other method, told by ``component``.
     The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
     weighed, which flatters it a little against methods without one; so are its kernel and bounds.
+
+    Components are named by method, covariates and, of a CKME, where its members lie: at past
+    ``observations``, or at past errors around the forecast ``mean``, around a ``regression`` on it,
+    ``standardised`` by the spread that EMOS gives, or as a ``ratio`` to the mean. A number tells
+    methods of one name apart: ``emos_season`` has the season in its location, ``emos_season_2``
+    (``vary_spread=True``) in its spread too. ``model.state["pool_weight"].description`` has the
+    settings of each.
 
     Parameters
     ----------
@@ -271,7 +277,7 @@ class LinearPool(Shown):
             share = fitted["pool_weight"][:, c]
             if not (share > 0).any():
                 continue
-            own, mass = self._part(component, new, cases, fitted, share)
+            own, mass = members_of(component, new, cases, fitted, share)
             counts = (share > 0)[:, np.newaxis]
             missing |= counts & np.isnan(mass).any(-1)
             at = places[OBSERVATIONS if component.on_observations else component.label]
@@ -283,18 +289,3 @@ class LinearPool(Shown):
             members[..., places[OBSERVATIONS]] = cases.observations[:, np.newaxis]
         weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
         return Empirical(members, weights)
-
-    @staticmethod
-    def _part(
-        component: Component,
-        new: NewCases,
-        cases: Cases,
-        fitted: Mapping[str, npt.NDArray[Any]],
-        share: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
-        found = predict_component(component, new, cases, fitted, share)
-        if component.on_cases:
-            return found.members, found.weights  # type: ignore[attr-defined]
-        members = found.quantile(equal_mass_levels(N_QUANTILES))
-        return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
