@@ -40,6 +40,10 @@ def test_first_line_stays_and_sources_are_left_out():
     assert text.partition("Parameters\n")[2].partition("\n\n")[0] in behind
 
 
+def test_help_on_fit_tells_how_to_see_its_progress():
+    assert "ProgressBar(): model = model.compute()" in inspect.getdoc(DataArrayRecal.fit)
+
+
 def test_names_of_other_functions_lead_there():
     assert ":func:`~xrecal.ensembles.mean`" in inspect.getdoc(DataArrayRecal.quantile)
     assert not re.search(r":(func|meth):`\w+`", inspect.getdoc(DataArrayRecal.skce))

@@ -92,7 +92,10 @@ def fit(
     Returns
     -------
     Recalibrator
-        Lazy if an input is a Dask array: see :meth:`xrecal.Recalibrator.compute`.
+        Lazy if an input is a Dask array: see :meth:`xrecal.Recalibrator.compute`. A fit in memory
+        is one task on one core without a progress bar. In chunks of locations, such as
+        ``hindcast.chunk({"lat": 8})``, it uses all cores, and shows its progress by
+        ``with dask.diagnostics.ProgressBar(): model = model.compute()``.
 
     Raises
     ------
