@@ -12,7 +12,7 @@ import xarray as xr
 
 from .comparison import Known
 from .covariates import Given
-from .cross_validation import By, attributes_of, predict_unseen, told_of
+from .cross_validation import By, attributes_of, told_of
 from .diagnostics.cases import Evidence
 from .diagnostics.pit import pit_of_cases
 from .diagnostics.skce import skce_test, skce_test_of
@@ -27,6 +27,7 @@ from .products import numbers_of
 from .recalibrate import fit
 from .reductions import crps_of, evidence_of
 from .tasks_cv import evidence_from
+from .unseen import predict_unseen
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
