@@ -105,6 +105,8 @@ def compare(
     :func:`xrecal.arrays.diebold_mariano`. Locations are tested one by one, so some differ by
     chance. They depend on each other, so the table tests the mean over all locations of the
     score differences in each case, one number a case.
+    Cross-validation holds 200 quantiles of each case in memory, a part of the locations at a time,
+    but all positions that are pooled together.
 
     Examples
     --------

@@ -113,7 +113,7 @@ def cross_validate(
     >>> few = hindcast.isel(init=slice(0, None, 5))
     >>> options = {"by": "block", "output": "crps", "pool": "location"}
     >>> few.recal.cross_validate(observations, xrecal.EMOS(), **options).mean().round(2).item()
-    0.24
+    0.29
     """
     method = checked(method, condition_on, min_samples)
     score, size = _score(output, q)
