@@ -11,7 +11,6 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
 
 import xrecal
 from benchmarks.skill.sets import SOURCES
@@ -41,22 +40,17 @@ def evidence(forecast, observations, dim):
 def recalibrated(one, dim):
     """Quantiles of the hindcast, each case predicted by a fit that has not seen it."""
     method = xrecal.CKME(support="auto", condition_on="season" if one.season else None)
-    if one.pool is None:
-        years = np.unique(one.hindcast[dim].dt.year).size if one.season else 0
-        return one.hindcast.recal.cross_validate(
-            one.observations,
-            method,
-            dim=dim,
-            by="year" if years >= 5 else "block",
-            output="quantile",
-            q=LEVELS,
-        )
-    parts = []
-    for i in range(one.hindcast.sizes[dim]):
-        rest = one.hindcast.drop_isel({dim: i})
-        model = rest.recal.fit(one.observations, method, pool=one.pool)
-        parts.append(model.quantile(one.hindcast.isel({dim: [i]}), LEVELS))
-    return xr.concat(parts, dim)
+    by_year = one.season or one.pool is not None
+    years = np.unique(one.hindcast[dim].dt.year).size if by_year else 0
+    return one.hindcast.recal.cross_validate(
+        one.observations,
+        method,
+        dim=dim,
+        by="year" if years >= 5 else "block",
+        output="quantile",
+        q=LEVELS,
+        pool=one.pool,
+    )
 
 
 def run_source(source, quick=False):

@@ -1,3 +1,5 @@
+import importlib
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -337,6 +339,75 @@ def test_named_dimension_of_cases():
     hindcast, truth = HINDCAST.rename(time="run"), TRUTH.rename(time="run")
     result = validate([xrecal.EMOS()], hindcast, truth, dim="run")
     xr.testing.assert_identical(timeless(result), timeless(validate([xrecal.EMOS()])))
+
+
+POOLS = {"positions": ("lat", "lon"), "lat": "lat", "windows": {"lat": 3}}
+POOLED = {
+    "climatology": xrecal.Climatology(),
+    "EMOS": xrecal.EMOS(),
+    "CKME": xrecal.CKME(support="errors"),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("by", ["year", "block", "retrospective"])
+@pytest.mark.parametrize("chunks", [None, {"lat": -1}])
+def test_pooled_methods_are_cross_validated(pool, by, chunks):
+    few, truth = (array[::4] for array in ensemble_and_truth(n_lat=3))
+    truth = truth.where(truth.lat + truth.lon > 45.5)  # nowhere at one place
+    options = {"pool": POOLS[pool], "by": by, "min_samples": 3}
+    scores = {"raw": few.recal.crps(truth)} | {
+        label: few.recal.cross_validate(truth, method, output="crps", **options)
+        for label, method in POOLED.items()
+    }
+    if chunks is not None:
+        few, truth = few.chunk(chunks), truth.chunk(chunks)
+    result = validate(POOLED, few, truth, **options)
+    known = xr.concat(scores.values(), "method").notnull().all("method")
+    assert 0 < known.sum() < known.size
+    np.testing.assert_array_equal(result.n_cases, known.sum("time"))
+    for label, values in scores.items():
+        expected = values.where(known).mean("time")
+        np.testing.assert_allclose(one(result, label).crps, expected, rtol=1e-12)
+    assert result.attrs["pool"] == repr(POOLS[pool])
+    assert repr(result).endswith(f", pool={POOLS[pool]!r}")
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("piece", [compare_evidence.PIECE, 1])
+def test_pooled_methods_on_later_forecasts(pool, piece, monkeypatch):
+    monkeypatch.setattr(compare_evidence, "PIECE", piece)
+    few, truth = (array[::4] for array in ensemble_and_truth(n_lat=3))
+    new, verified = new_cases(n_lat=3)
+    settings = {"pool": POOLS[pool], "min_samples": 3}
+    result = validate(POOLED, few, truth, forecast=new, verification=verified, **settings)
+    for label, method in POOLED.items():
+        scores = few.recal.fit(truth, method, **settings).crps(new, verified)
+        np.testing.assert_allclose(one(result, label).crps, scores.mean("time"), rtol=1e-12)
+    assert result.attrs["pool"] == repr(POOLS[pool])
+
+
+def test_pooled_positions_are_not_cut_into_pieces(monkeypatch):
+    options = {"pool": "lat", "by": "block"}
+    whole = validate([xrecal.EMOS()], **options)
+    monkeypatch.setattr(compare_evidence, "PIECE", 1)
+    for pool in ("lat", ("lat", "lon")):
+        found = validate([xrecal.EMOS()], **options | {"pool": pool})
+        if pool == "lat":
+            xr.testing.assert_allclose(timeless(found), timeless(whole), rtol=1e-12)
+        assert (found.n_cases == 48).all()
+
+
+def test_what_cannot_be_pooled_is_refused_before_any_score(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("xrecal.compare"), "as_issued", None)
+    with pytest.raises(ValueError, match="no location dimension 'depth'"):
+        validate([xrecal.EMOS()], pool="depth")
+    with pytest.raises(ValueError, match=r"window 3 along 'lat' is larger than its 2 positions"):
+        validate([xrecal.EMOS()], pool={"lat": 3})
+    with pytest.raises(ValueError, match=r"hindcast.chunk\(\{'lat': -1\}\)"):
+        validate([xrecal.EMOS()], HINDCAST.chunk(lat=1), pool="lat")
+    with pytest.raises(ValueError, match=r"observations.chunk\(\{'lat': -1\}\)"):
+        validate([xrecal.EMOS()], truth=TRUTH.chunk(lat=1), pool={"lat": 1})
 
 
 def test_splits_and_new_forecasts_exclude_each_other():

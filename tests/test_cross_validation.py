@@ -6,7 +6,7 @@ import scipy.stats
 import xarray as xr
 
 import xrecal
-from xrecal import cross_validation
+from xrecal import unseen
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.dims import case_axis
 
@@ -78,10 +78,8 @@ def test_distances_reused_are_those_of_each_split(form, monkeypatch):
     method = xrecal.CKME(support="auto", bandwidth="cv")
     hindcast = FORMS[form](HINDCAST.where(HINDCAST.member < 3 + HINDCAST.lat - 45))
     reused = hindcast.recal.cross_validate(TRUTH, method)
-    task = cross_validation.CrossValidationTask
-    monkeypatch.setattr(
-        cross_validation, "CrossValidationTask", lambda *args: task(*args[:-1], False)
-    )
+    task = unseen.CrossValidationTask
+    monkeypatch.setattr(unseen, "CrossValidationTask", lambda *args: task(*args[:-1], False))
     again = hindcast.recal.cross_validate(TRUTH, method)
     xr.testing.assert_allclose(reused, again, rtol=1e-7)
 

@@ -331,6 +331,7 @@ def test_a_group_is_never_split(data):
 
 def test_a_task_may_get_the_positions_that_each_fit_serves():
     array = np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)
+    new = np.arange(2 * 3 * 4 * 7.0).reshape(2, 3, 4, 7)
     for pool in (
         Pool(("a", "b"), (3, 4), None, (0, 7)),
         Pool(("a", "b"), (3, 4), (3, 1), (0, 1, 2)),
@@ -341,8 +342,8 @@ def test_a_task_may_get_the_positions_that_each_fit_serves():
             assert cases.shape[1] == 5 * k
             return served
 
-        found = PooledTask(task, pool, (1,), served=True)(array)
-        np.testing.assert_array_equal(found, array)
+        found = PooledTask(task, pool, (1, 1), n_served=1)(array, new)
+        np.testing.assert_array_equal(found, new)
 
 
 def test_repeat_gives_masks_of_dates_to_cases():

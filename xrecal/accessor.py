@@ -82,6 +82,7 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
         q: float | Sequence[float] | np.ndarray = cross_validation.QUANTILES,
         condition_on: str | tuple[str, ...] | None = None,
         covariates: Given = None,
+        pool: PoolOver = None,
         min_samples: int = 20,
     ) -> Labelled:
         """Predict each case unseen; see :func:`xrecal.cross_validation.cross_validate`."""
@@ -100,6 +101,7 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
             q=q,
             condition_on=condition_on,
             covariates=covariates,
+            pool=pool,
             min_samples=min_samples,
         )
 

@@ -19,6 +19,7 @@ from .labels import users_stacklevel
 from .methods import CKME, EMOS, Climatology, LinearPool, Method
 from .pairing import pair_cases
 from .parallel import require_one_chunk
+from .pooling import PoolOver, read_pool
 from .recalibrate import checked
 from .valid_time import lead_to_look_up
 
@@ -42,6 +43,7 @@ def compare(
     every: Span | None = None,
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
+    pool: PoolOver = None,
     min_samples: int = 20,
 ) -> Comparison:
     """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
@@ -65,6 +67,10 @@ def compare(
         Covariates for all methods that leave them open. The reference stays plain.
     covariates : dict from str to DataArray, optional
         Their values, with those for ``forecast``, where they are not coordinates.
+    pool : str, tuple of str or dict, optional
+        Location dimensions whose cases every fit learns from together, as for
+        ``hindcast.recal.fit``. So does the climatology, which is then that of all positions
+        pooled, and easy to beat where they differ.
     dim, member_dim, min_samples
         As for ``hindcast.recal.fit``.
 
@@ -99,6 +105,8 @@ def compare(
     :func:`xrecal.arrays.diebold_mariano`. Locations are tested one by one, so some differ by
     chance. They depend on each other, so the table tests the mean over all locations of the
     score differences in each case, one number a case.
+    Cross-validation holds 200 quantiles of each case in memory, a part of the locations at a time,
+    but all positions that are pooled together.
 
     Examples
     --------
@@ -114,9 +122,12 @@ def compare(
     }
     _check_covariates(covariates, labelled)
     case = _case_dim(form, dim)
-    _require_whole(form, observed, case)
+    pooled = read_pool(pool, form, case)
+    positions = () if pooled is None else pooled.dims
+    _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
+    options["pool"] = pool
     ways = {"gap": gap, "blocks": blocks, "window": window, "every": every}
     if forecast is None:
         if verification is not None:
@@ -124,7 +135,7 @@ def compare(
         known_of = {RAW: as_issued(form, observed, case)}
 
         def score(method: Method, given: Given) -> Known:
-            return cross_validated(form, observed, method, case, by, ways, given, min_samples)
+            return cross_validated(form, observed, method, case, by, ways, given, min_samples, pool)
     else:
         scored = _only_form(forecast, member_dim, "forecast")
         _check_unseen(form, scored, case, {"by": by, **ways})
@@ -144,6 +155,7 @@ def compare(
         given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
         known_of[label] = score(method, given)
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
+    attrs |= {} if pool is None else {"pool": repr(pool)}
     told = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
     attrs |= {} if told is None else {"cross_validation": told}
     return compare_scores(known_of, case, attrs)
@@ -168,11 +180,11 @@ def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> 
     return pair_cases(form, observed, case, name=name).observations
 
 
-def _require_whole(form: Form, observed: xr.DataArray, case: Hashable) -> None:
+def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...]) -> None:
     """Raise ValueError for chunks that no fit can take, before any score is computed."""
     for part in form.parts.values():
-        require_one_chunk(part, (case, form.member_dim), name="hindcast")
-    require_one_chunk(observed, (case,), name="observations")
+        require_one_chunk(part, (*dims, form.member_dim), name="hindcast")
+    require_one_chunk(observed, dims, name="observations")
 
 
 def _check_unseen(past: Form, new: Form, dim: Hashable, splits: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import xarray as xr
 
 from .comparison import Known
 from .covariates import Given
-from .cross_validation import By, attributes_of, predict_unseen, told_of
+from .cross_validation import By, attributes_of, told_of
 from .diagnostics.cases import Evidence
 from .diagnostics.pit import pit_of_cases
 from .diagnostics.skce import skce_test, skce_test_of
@@ -22,11 +22,13 @@ from .matching import match_variables
 from .methods import Method
 from .methods.base import N_QUANTILES, equal_mass_levels
 from .pairing import Pairs, pair_cases
+from .pooling import PoolOver, read_pool
 from .predict import run_on_forecasts
 from .products import numbers_of
 from .recalibrate import fit
 from .reductions import crps_of, evidence_of
 from .tasks_cv import evidence_from
+from .unseen import predict_unseen
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
@@ -43,10 +45,13 @@ def cross_validated(
     splits: Mapping[str, Any],
     covariates: Given,
     min_samples: int,
+    pool: PoolOver = None,
 ) -> Known:
     """Evidence on a method by cases of the hindcast that its fits have not seen."""
     start = perf_counter()
-    form, observed = _in_pieces(form, observed, case)
+    pooled = read_pool(pool, form, case)
+    whole = (case,) if pooled is None else (case, *pooled.dims)
+    form, observed = _in_pieces(form, observed, whole)
     values = predict_unseen(
         form,
         observed,
@@ -58,9 +63,11 @@ def cross_validated(
         splits,
         covariates,
         min_samples,
+        pool,
     )
     scores, pit = (values.isel(quantile=i, drop=True) for i in (0, 1))
-    attrs = {**attributes_of(form, observed, "crps"), "cross_validation": told_of(by, splits)}
+    told = told_of(by, {**splits, "pool": pool})
+    attrs = {**attributes_of(form, observed, "crps"), "cross_validation": told}
     quantiles = values.isel(quantile=slice(2, None)).assign_coords(quantile=LEVELS)
     return _known(scores.assign_attrs(attrs), pit, quantiles, observed, case, start)
 
@@ -80,7 +87,7 @@ def on_unseen(
     start = perf_counter()
     forecast, verified = unseen
     ((form, fitted),) = match_variables(model, forecast).values()
-    form, verified = _in_pieces(form, verified, case)
+    form, verified = _in_pieces(form, verified, (case,))
     pairs = pair_cases(form, verified, case, name="forecast")
     scores, pit, quantiles = run_on_forecasts(
         form,
@@ -146,10 +153,15 @@ def _whole(pairs: Pairs, case: Hashable) -> Evidence:
     return Evidence(whole, (case,))
 
 
-def _in_pieces(form: Form, observed: xr.DataArray, case: Hashable) -> tuple[Form, xr.DataArray]:
-    """Large forecasts in memory as Dask arrays, so that their quantiles never are at once."""
+def _in_pieces(
+    form: Form, observed: xr.DataArray, whole: tuple[Hashable, ...]
+) -> tuple[Form, xr.DataArray]:
+    """Large forecasts in memory as Dask arrays, so that their quantiles never are at once.
+
+    Not cut along the dimensions that are ``whole`` in every fit.
+    """
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items() if d in form.dims}
-    places = {d: n for d, n in sizes.items() if d != case}
+    places = {d: n for d, n in sizes.items() if d not in whole}
     size = math.prod(sizes.values()) * N_QUANTILES * form.loc.dtype.itemsize
     lazy = any(array.chunks is not None for array in (*form.parts.values(), observed))
     if lazy or not places or size <= PIECE:

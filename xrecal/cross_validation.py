@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
@@ -12,18 +11,15 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line
-from .covariates import Given, period_of
-from .dims import CaseAxis
+from .covariates import Given
 from .forms import Form, Labelled
-from .labels import users_stacklevel
 from .levels import level_coordinate, read_levels
 from .methods import Method
 from .pairing import Observations, pair_variables
-from .parallel import run_blockwise, work_on
-from .recalibrate import DEFAULT, Prepared, checked, prepare
-from .recalibrator import CASE, CASE_MEMBER
-from .state import task_arguments
-from .tasks_cv import CrossValidationTask, Fold, Score, crps_from, pit_from, quantiles_from
+from .pooling import PoolOver
+from .recalibrate import DEFAULT, checked
+from .tasks_cv import Score, crps_from, pit_from, quantiles_from
+from .unseen import predict_unseen
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
@@ -49,6 +45,7 @@ def cross_validate(
     q: float | Sequence[float] | np.ndarray = QUANTILES,
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
+    pool: PoolOver = None,
     min_samples: int = 20,
 ) -> Labelled:
     """Predict every case of a hindcast by fits that have not seen it.
@@ -78,6 +75,9 @@ def cross_validate(
         lies at random within the jump, the same place in every run and at every location.
     q : float or sequence of float
         Levels of the quantiles in [0, 1], each once, in any order.
+    pool : str, tuple of str or dict, optional
+        Location dimensions whose cases each fit learns from together, as for ``fit``. A date is
+        predicted at all locations by fits that know it at none.
     min_samples : int
         Fits with fewer complete cases predict NaN.
 
@@ -101,24 +101,30 @@ def cross_validate(
     Each fit is the one that ``fit`` makes of the training cases alone, so everything it chooses
     (ridge, centres, bounds, half-life) is unknown to the cases predicted. As many fits a location
     as there are splits. By year or block energy distances are computed once for all of them, which
-    changes rounding only; where only the past counts each split computes its own.
+    changes rounding only; where only the past counts, or cases are pooled, each split computes its
+    own. Each fit has at most 1500 pooled cases, of positions that depend on its number of dates
+    alone.
 
     Examples
     --------
     >>> crps = hindcast.recal.cross_validate(observations, xrecal.EMOS(), by="block", output="crps")
     >>> crps.sizes["init"], crps.mean().round(2).item()
     (50, 0.23)
+    >>> few = hindcast.isel(init=slice(0, None, 5))
+    >>> options = {"by": "block", "output": "crps", "pool": "location"}
+    >>> few.recal.cross_validate(observations, xrecal.EMOS(), **options).mean().round(2).item()
+    0.29
     """
     method = checked(method, condition_on, min_samples)
     score, size = _score(output, q)
     options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
-    told = told_of(by, options)
+    told = told_of(by, {**options, "pool": pool})
     results = {}
     for name, (form, observed) in pair_variables(
         hindcast, observations, member_dim, name="hindcast"
     ).items():
         result = predict_unseen(
-            form, observed, method, score, size, dim, by, options, covariates, min_samples
+            form, observed, method, score, size, dim, by, options, covariates, min_samples, pool
         )
         result.attrs = {**attributes_of(form, observed, output), "cross_validation": told}
         if output == "quantile":
@@ -144,28 +150,6 @@ def told_of(by: str, options: Mapping[str, Any]) -> str:
     )
 
 
-def predict_unseen(
-    form: Form,
-    observed: xr.DataArray,
-    method: Method,
-    score: Score,
-    size: int | None,
-    dim: Hashable | None,
-    by: By,
-    options: Mapping[str, Any],
-    covariates: Given,
-    min_samples: int,
-) -> xr.DataArray:
-    """What ``score`` makes of each case, predicted by fits that have not seen it.
-
-    One number a case, or ``size`` of them along ``quantile`` in place of the members.
-    """
-    prepared = prepare(form, observed, method, dim, covariates, min_samples)
-    folds = _folds(method, prepared, by, options, min_samples)
-    result = _run(prepared, folds, score, size, min_samples, by)
-    return _in_user_order(result, form, prepared)
-
-
 def _score(output: str, q: float | Sequence[float] | np.ndarray) -> tuple[Score, int | None]:
     """What is made of predictions, and the size of its last axis if it has one."""
     if output == "quantile":
@@ -176,109 +160,10 @@ def _score(output: str, q: float | Sequence[float] | np.ndarray) -> tuple[Score,
     return (crps_from if output == "crps" else pit_from), None
 
 
-def _plain(span: object) -> str:
-    """A length of time as 10 days, a number as it is."""
-    if isinstance(span, datetime.timedelta):
-        return str(span)
-    return repr(span) if isinstance(span, int) else str(span)
-
-
-def _folds(
-    method: Method,
-    prepared: Prepared,
-    by: str,
-    options: Mapping[str, Any],
-    min_samples: int,
-) -> list[Fold]:
-    """Splits of the cases, each with the method as it can be used on its training cases."""
-    from .arrays.splitting import splits
-
-    axis = prepared.axis
-    n = prepared.pairs.observations.sizes[prepared.pairs.dim]
-    folds, notes = [], []
-    for split in splits(n, by, year=axis.year, days=axis.days, **options):
-        train, test = np.flatnonzero(split.train), np.flatnonzero(split.test)
-        suited, note = _suited(method, axis.take(train), train.size, test)
-        folds.append(Fold(suited, train, test))
-        notes += [] if note is None else [note]
-    few = sum(fold.train.size < min_samples for fold in folds)
-    if few == len(folds):
-        raise ValueError(
-            f"every split leaves fewer than min_samples={min_samples} cases to learn from, "
-            f"{max(fold.train.size for fold in folds)} at most; give a longer window, a smaller "
-            "gap, or a smaller min_samples if so few are meant"
-        )
-    if few:
-        warnings.warn(
-            f"{few} of {len(folds)} splits leave fewer than min_samples={min_samples} cases to "
-            "learn from; the cases they test are NaN",
-            stacklevel=users_stacklevel(),
-        )
-    if notes and prepared.note is None:  # that on all cases has been told
-        warnings.warn(
-            f"{notes[0]} (in {len(notes)} of {len(folds)} splits)", stacklevel=users_stacklevel()
-        )
-    return folds
-
-
-def _suited(
-    method: Method, axis: CaseAxis, n_cases: int, test: np.ndarray
-) -> tuple[Method, str | None]:
-    try:
-        return method.check(axis, n_cases)
-    except ValueError as error:
-        raise ValueError(
-            f"{error} (learning from {n_cases} cases to predict cases {test[0]} to {test[-1]})"
-        ) from error
-
-
-def _run(
-    prepared: Prepared,
-    folds: list[Fold],
-    score: Score,
-    size: int | None,
-    min_samples: int,
-    by: By,
-) -> xr.DataArray:
-    """Predictions of the cases in order of time; one task for each chunk of locations."""
-    parts, others = task_arguments(prepared.pairs, prepared.covariates)
-    periods = {name: period_of(value) for name, value in prepared.covariates.items()}
-    (result,) = run_blockwise(
-        CrossValidationTask(
-            folds,
-            tuple(parts),
-            prepared.axis,
-            periods,
-            score,
-            size,
-            min_samples,
-            by in ("year", "block"),
-        ),
-        *parts.values(),
-        *others.values(),
-        core=[(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)] * len(others),
-        out=[(CASE,) if size is None else (CASE, "quantile")],
-        dtypes=[parts["loc"].dtype],
-        sizes={CASE: others["observations"].sizes[CASE], "quantile": size or 1},
-        what=work_on("the cross-validation", prepared.pairs.form.name),
-    )
-    return result.rename({CASE: prepared.pairs.dim})
-
-
-def _in_user_order(result: xr.DataArray, form: Form, prepared: Prepared) -> xr.DataArray:
-    """Cases, dimensions and coordinates as in the hindcast."""
-    dim = prepared.pairs.dim
-    given = [part.indexes[dim] for part in form.parts.values() if dim in part.indexes]
-    if given and not given[0].is_monotonic_increasing:
-        result = result.isel({dim: np.argsort(given[0].argsort())})
-    coords = {
-        name: coordinate
-        for part in form.parts.values()
-        for name, coordinate in part.coords.items()
-        if dim in coordinate.dims and form.member_dim not in coordinate.dims
-    }
-    new = ("quantile",) if "quantile" in result.dims else ()
-    return result.assign_coords(coords).transpose(*form.order(new))
+def _plain(value: object) -> str:
+    """A length of time as 10 days, anything else as it would be typed."""
+    length = isinstance(value, (datetime.timedelta, np.generic))
+    return str(value) if length else repr(value)
 
 
 def attributes_of(form: Form, observed: xr.DataArray, output: OutputOf) -> dict[str, Any]:

@@ -64,6 +64,24 @@ class Pool:
         windows = zip(self.dims, self.widths, strict=True)
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
+    def learning_from(self, n_dates: int) -> Pool:
+        """The pool of a fit to so many dates: of positions in excess some, evenly spaced.
+
+        The same ones whatever the values and the method. Raises ValueError where no second
+        position is left.
+        """
+        whole = math.prod(self.sizes if self.widths is None else self.widths)
+        k = min(whole, MAX_POOLED // max(n_dates, 1))
+        if self.widths is not None and k % 2 == 0:
+            k -= 1  # so that the location itself is among them
+        if k < min(whole, 2):
+            raise ValueError(
+                f"pool: at most {MAX_POOLED} cases are pooled, which leaves {n_dates} dates no "
+                "second position; leave pool out, as each location has many cases of its own"
+            )
+        taken = (2 * np.arange(k) + 1) * whole // (2 * k)
+        return replace(self, taken=tuple(int(t) for t in taken))
+
     def repeat(self, of_dates: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What is known of each date (n, ...), for each pooled case (n k, ...)."""
         return np.repeat(of_dates, len(self.taken), axis=0)
@@ -86,17 +104,15 @@ class Pool:
         return np.where(inside.all(0), np.ravel_multi_index(at, self.sizes, mode="clip"), -1)
 
 
-def read_pool(given: PoolOver, form: Form, dim: Hashable, n_dates: int) -> Pool | None:
+def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
     """What ``fit`` is asked to pool, checked against the hindcast; None for nothing.
 
-    Where positions times dates exceed ``MAX_POOLED``, evenly spaced positions are taken, the same
-    whatever the values and the method.
+    All positions, of which :meth:`Pool.learning_from` takes as many as a fit can.
 
     Raises
     ------
     ValueError
-        If a dimension is no location dimension, a window has no width that fits, or there are
-        enough dates without pooling.
+        If a dimension is no location dimension, or a window has no width that fits.
     """
     if given is None:
         return None
@@ -110,16 +126,7 @@ def read_pool(given: PoolOver, form: Form, dim: Hashable, n_dates: int) -> Pool 
             _check_width(d, width, sizes[d])
         widths = tuple(int(windows[d]) for d in dims)
     whole = math.prod(sizes[d] for d in dims) if widths is None else math.prod(widths)
-    k = min(whole, MAX_POOLED // max(n_dates, 1))
-    if widths is not None and k % 2 == 0:
-        k -= 1  # so that the location itself is among them
-    if k < min(whole, 2):
-        raise ValueError(
-            f"pool: at most {MAX_POOLED} cases are pooled, which leaves {n_dates} dates no second "
-            "position; leave pool out, as each location has many cases of its own"
-        )
-    taken = (2 * np.arange(k) + 1) * whole // (2 * k)
-    return Pool(dims, tuple(sizes[d] for d in dims), widths, tuple(int(t) for t in taken))
+    return Pool(dims, tuple(sizes[d] for d in dims), widths, tuple(range(whole)))
 
 
 def _check_dims(dims: tuple[Hashable, ...], form: Form, dim: Hashable) -> None:

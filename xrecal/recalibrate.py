@@ -220,15 +220,23 @@ def prepare(
     covariates: Given,
     min_samples: int,
     pool: PoolOver = None,
+    *,
+    in_splits: bool = False,
 ) -> Prepared:
-    """Pair, order and date the cases of a variable, and read its covariates."""
+    """Pair, order and date the cases of a variable, and read its covariates.
+
+    With ``in_splits`` fits are of some dates, so each will have a pool of its own: here it has all
+    positions, and the axis is that of the dates.
+    """
     require_distances(form, name="hindcast")
     if not isinstance(method, VectorCKME):
         refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
     pairs = in_order(pair_cases(form, observed, dim, name="hindcast"))
     assert pairs.dim is not None
     n_dates = pairs.observations.sizes[pairs.dim]
-    pooled = read_pool(pool, form, pairs.dim, n_dates)
+    pooled = read_pool(pool, form, pairs.dim)
+    if pooled is not None and not in_splits:
+        pooled = pooled.learning_from(n_dates)
     pairs = replace(pairs, pool=pooled)
     positions = () if pooled is None else pooled.dims
     n_positions = 1 if pooled is None else len(pooled.taken)
@@ -244,7 +252,7 @@ def prepare(
         require_one_chunk(part, (pairs.dim, form.member_dim, *positions), name="hindcast")
     require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
     axis = case_axis(pairs.observations.assign_coords(dates_of(pairs)), pairs.dim)
-    axis = axis if pooled is None else pooled.axis(axis, n_dates)
+    axis = axis if pooled is None or in_splits else pooled.axis(axis, n_dates)
     method, note = method.check(axis, n_dates * n_positions)
     if note is not None:
         warnings.warn(note, stacklevel=users_stacklevel())

@@ -18,6 +18,7 @@ from .typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from .arrays.distributions import Distribution
     from .arrays.forms import Forecasts
+    from .pooling import Pool
 
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
@@ -41,11 +42,21 @@ Score: TypeAlias = Callable[[HeldOut], FloatArray]
 
 
 class Fold(NamedTuple):
-    """One split: which cases, by their position in time, and the method as it suits them."""
+    """One split: which cases, by their position in time, and the method as it suits them.
+
+    Where cases are pooled, which dates.
+    """
 
     method: Method
     train: IntArray
     test: IntArray
+    pool: Pool | None = None
+    """Positions whose cases are learned from together, as many as so many dates leave."""
+
+    @property
+    def n_cases(self) -> int:
+        """Cases to learn from, with those of all pooled positions."""
+        return self.train.size * (1 if self.pool is None else len(self.pool.taken))
 
 
 class CrossValidationTask:

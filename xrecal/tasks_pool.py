@@ -25,8 +25,9 @@ class PooledTask:
     fits of their own, ...). The task gets (B, n k, ...), so that the neighbours of all locations,
     many times the input, are never in memory at once.
 
-    With ``served`` the task gets the same arrays once more, (B, t, n, ...), at the t positions
-    that each fit is for, and returns arrays (B, t, ...): results have all pooled dimensions.
+    The last ``n_served`` arguments are not pooled: the task gets them as they are, (B, t, n, ...),
+    at the t positions that each fit is for, and returns arrays (B, t, ...), so that results have
+    all pooled dimensions.
     """
 
     def __init__(
@@ -34,9 +35,9 @@ class PooledTask:
         task: Callable[..., Arrays],
         pool: Pool,
         n_core: tuple[int, ...],
-        served: bool = False,
+        n_served: int = 0,
     ) -> None:
-        self.task, self.pool, self.n_core, self.served = task, pool, n_core, served
+        self.task, self.pool, self.n_core, self.n_served = task, pool, n_core, n_served
 
     @property
     def on_device(self) -> bool:
@@ -61,21 +62,22 @@ class PooledTask:
         places = self.pool.places()
         positions = np.arange(math.prod(self.pool.sizes)).reshape(len(places), -1)
         n_fits = math.prod(lead) * len(places)
-        each = sum(a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole)
-        shape = (*lead, *(self.pool.sizes if self.pool.own_fits or self.served else ()))
+        each = [a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole]
+        shape = (*lead, *(self.pool.sizes if self.pool.own_fits or self.n_served else ()))
         found: list[npt.NDArray[Any]] = []
-        for block in location_blocks(n_fits, 4 * each * places.shape[1]):
+        cut = len(whole) - self.n_served
+        size = sum(each[:cut]) * places.shape[1] + sum(each[cut:]) * positions.shape[1]
+        for block in location_blocks(n_fits, 4 * size):
             fits = np.arange(n_fits)[block]
-            given = [_as_cases(self._at(a, lead, places, fits)) for a in whole]
-            if self.served:
-                given += [self._at(a, lead, positions, fits) for a in whole]
+            given = [_as_cases(self._at(a, lead, places, fits)) for a in whole[:cut]]
+            given += [self._at(a, lead, positions, fits) for a in whole[cut:]]
             result = self.task(*given)
             results = result if isinstance(result, tuple) else (result,)
             xp = namespace(results[0])
             found = found or [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
             for array, part in zip(found, results, strict=True):
                 array[block] = part
-        skip = 2 if self.served else 1
+        skip = 2 if self.n_served else 1
         joined = tuple(array.reshape((*shape, *array.shape[skip:])) for array in found)
         return joined if len(joined) > 1 else joined[0]
 

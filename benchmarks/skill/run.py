@@ -47,12 +47,12 @@ def score_method(one, method):
     if one.pool is None:
         model = one.hindcast.recal.fit(one.observations, method)
         return model.crps(one.forecast, one.observations), model.state.get("pool_weight")
-    dim, scores = "init", []
-    for i in range(one.hindcast.sizes[dim]):
-        rest = one.hindcast.drop_isel({dim: i})
-        model = rest.recal.fit(one.observations, method, pool=one.pool)
-        scores.append(model.crps(one.forecast.isel({dim: [i]}), one.observations))
-    return xr.concat(scores, dim), model.state.get("pool_weight")
+    options = {"by": "year", "pool": one.pool, "output": "crps"}
+    scores = one.hindcast.recal.cross_validate(one.observations, method, **options)
+    if not isinstance(method, xrecal.LinearPool):
+        return scores, None
+    rest = one.hindcast.isel(init=slice(-1))  # the weights of one of the fits
+    return scores, rest.recal.fit(one.observations, method, pool=one.pool).state["pool_weight"]
 
 
 def score_set(one):

@@ -23,7 +23,7 @@ class Set(NamedTuple):
     guard: bool = False
     """Whether it is only guarded against losses, and does not count in the median."""
     pool: tuple[str, ...] | None = None
-    """Dimensions pooled; each case is then forecast from all others"""
+    """Dimensions pooled; each year of the hindcast is then forecast from all others"""
 
 
 def by_years(name, forecast, observations, train, test) -> Set:

@@ -7,12 +7,13 @@ from collections.abc import Hashable
 import xarray as xr
 
 from xrecal.covariates import Given
-from xrecal.cross_validation import By, Span, predict_unseen, told_of
+from xrecal.cross_validation import By, Span, told_of
 from xrecal.forms import Labelled
 from xrecal.methods import Method
 from xrecal.pairing import Observations
 from xrecal.recalibrate import DEFAULT, checked
 from xrecal.tasks_cv import parts_from
+from xrecal.unseen import predict_unseen
 
 from .cases import (
     as_dataset,
