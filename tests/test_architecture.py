@@ -14,6 +14,8 @@ PACKAGE = Path(xrecal.__path__[0])
 FILES = sorted(PACKAGE.rglob("*.py"))
 ARRAYS = sorted((PACKAGE / "arrays").rglob("*.py"))
 FORBIDDEN = ("xarray", "dask", "distributed", "matplotlib", "cupy", "scipy.linalg")
+# What scipy.linalg computes holds the GIL; called by their addresses, LAPACK's functions do not.
+ADDRESSES = "scipy.linalg.cython_lapack"
 
 
 def imports(path: Path) -> set[str]:
@@ -37,7 +39,8 @@ def within(name: str, package: str) -> bool:
 @pytest.mark.parametrize("path", ARRAYS, ids=lambda path: path.stem)
 def test_arrays_know_no_labels_tasks_or_figures(path):
     for name in imports(path):
-        assert not any(within(name, package) for package in FORBIDDEN), name
+        forbidden = any(within(name, package) for package in FORBIDDEN)
+        assert name == ADDRESSES or not forbidden, name
         if within(name, "xrecal"):
             assert within(name, "xrecal.arrays") or within(name, "xrecal.typing"), name
 

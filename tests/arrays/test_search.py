@@ -3,8 +3,9 @@ import pytest
 
 from xrecal.arrays import Forecasts, fit_ckme
 from xrecal.arrays.ckme import HALF_LIVES
+from xrecal.arrays.descent import GRID as EXPONENTS
 from xrecal.arrays.embedding import Settings
-from xrecal.arrays.search import GRID as EXPONENTS
+from xrecal.arrays.search import TRIED, Search
 from xrecal.arrays.status import RIDGE_EDGE
 
 from .ckme_reference import GRID, SUPPORTS, Choice, blocks_in_time
@@ -165,3 +166,30 @@ def test_a_support_that_needs_a_small_ridge_is_followed_down(rng, n, width, nois
     assert together.support[0] == 0
     assert together.loss == pytest.approx(alone[0].loss)
     assert together.ridge < 1e-4
+
+
+def valley(lowest_tried, lowest_compared):
+    """A record whose losses have their minimum at one ridge for some cases, at another for all."""
+
+    def record(self, solver, folds, targets, exponent, slack, supports, recorded):
+        lowest = lowest_tried if folds is self.folds else lowest_compared
+        recorded[supports] = np.nan
+        for f in range(folds.n_out.size):
+            recorded[np.ix_(supports, folds.cases[f, : folds.n_held[f]])] = (
+                1 + 0.1 * (exponent - lowest) ** 2
+            )
+
+    return record
+
+
+@pytest.mark.parametrize("tried", [-3.0, -1.0, 0.0])
+@pytest.mark.parametrize("compared", [-0.5, -1.75, -2.9])
+def test_the_ridge_that_suits_all_cases_is_found_from_one_that_suits_some(
+    rng, monkeypatch, tried, compared
+):
+    n = TRIED + 100
+    x, y = make_cases(rng, 1, n, missing=False)
+    monkeypatch.setattr(Search, "record", valley(tried, compared))
+    found = fit_ckme(Forecasts(x), y, Settings(solver="lowrank"))
+    assert np.log10(found.ridge[0]) == pytest.approx(compared)
+    assert found.status[0] == 0

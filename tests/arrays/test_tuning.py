@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
 from xrecal.arrays.embedding import Settings
 from xrecal.arrays.fitting import LATER_PARTS
-from xrecal.arrays.tuning import arrange_folds
+from xrecal.arrays.tuning import TRAINED_ON, arrange_folds, merge
 
 from .ckme_reference import SUPPORTS, Choice, blocks_in_time, train_on
 from .test_ckme import as_embedding, make_cases
@@ -25,6 +25,40 @@ def folded_cases(draw):
     else:
         fold = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))[number]
     return fold.astype(np.int64), step.astype(np.int64)
+
+
+@given(folded_cases(), st.integers(0, 3), st.booleans(), st.integers(1, 6))
+def test_merged_folds_hold_out_neighbours_together(cases, gap, forward, most):
+    folds = arrange_folds(*cases, gap, forward)
+    found, n = merge(folds, most), folds.cases.shape[1]
+    parts = np.array_split(np.arange(folds.n_out.size), most)
+    sets = [
+        [
+            (set(one.cases[f, :held]), set(one.cases[f, :out]))
+            for f, (held, out) in enumerate(zip(one.n_held, one.n_out, strict=True))
+        ]
+        for one in (folds, found)
+    ]
+    together = [
+        tuple(set().union(*(sets[0][f][kind] for f in part)) for kind in range(2)) for part in parts
+    ]
+    trained = [n - len(out) for _, out in together]
+    kept = folds.n_out.size <= most or any(
+        size < max(TRAINED_ON * (n - folds.n_out[part]).max(), 2)
+        for size, part in zip(trained, parts, strict=True)
+    )
+    assert sets[1] == (sets[0] if kept else together)
+    np.testing.assert_array_equal(
+        np.sort(found.cases, axis=1), np.tile(np.arange(n), (len(sets[1]), 1))
+    )
+
+
+def test_years_are_merged_and_later_parts_are_not():
+    fold, step = np.repeat(np.arange(10), 30), np.arange(300)
+    years = merge(arrange_folds(fold, step, 2, False), 5)
+    assert years.n_held.tolist() == [60] * 5
+    later = arrange_folds(fold, step, 2, True)
+    assert merge(later, 5) is later
 
 
 @given(folded_cases(), st.integers(0, 6), st.booleans())

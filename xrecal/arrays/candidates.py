@@ -52,7 +52,7 @@ class Best:
     tried_exponent: FloatArray
     """(G, S) where that is"""
     tried_down_to: FloatArray
-    """(G,) smallest exponent that was tried"""
+    """(G,) smallest exponent that was tried, or of which nothing was to be gained"""
 
     @classmethod
     def nothing_yet(cls, candidates: Candidates, n: int) -> Best:
@@ -72,3 +72,19 @@ class Best:
     def winner(self) -> int:
         """The best support."""
         return int(np.argmin(self.loss))
+
+    def note_try(self, g: int, exponent: float, losses: FloatArray, recorded: FloatArray) -> None:
+        """Keep the losses (S,) of one kernel and ridge, and what was recorded, where they are best.
+
+        Of equal losses the larger ridge counts, which is the smoother forecast.
+        """
+        self.tried_down_to[g] = min(self.tried_down_to[g], exponent)
+        tried, at = self.tried_loss[g], self.tried_exponent[g]
+        for s, loss in enumerate(losses.tolist()):
+            if loss > tried[s]:
+                continue
+            if loss < tried[s] or exponent >= at[s]:
+                tried[s], at[s] = loss, exponent
+                if loss < self.loss[s] or (loss == self.loss[s] and self.kernel[s] == g):
+                    self.kernel[s], self.exponent[s], self.loss[s] = g, exponent, loss
+                    self.recorded[s] = recorded[s]

@@ -60,16 +60,16 @@ class Location:
         """Columns (k, n) of some cases of that matrix."""
         assert self.columns is not None
         self.columns.prefetch(cases)
-        return np.stack([self.column(case, bandwidth, strength) for case in cases.tolist()])
-
-    def column(self, case: int, bandwidth: float, strength: float) -> FloatArray:
-        """Column (n,) of that matrix."""
-        assert self.columns is not None
-        exponent = self.columns.column(case) / -bandwidth
+        exponent = np.stack([self.columns.column(case) for case in cases.tolist()])
+        exponent /= -bandwidth
         if strength > 0:
-            apart = (self.features - self.features[case]) ** 2 @ self.precision
-            exponent -= strength * apart
-        return np.asarray(np.exp(exponent) * (self.root * self.root[case]))
+            exponent -= strength * feature_distances(
+                self.features[cases], self.features, self.precision
+            )
+        np.exp(exponent, out=exponent)
+        if (self.root != 1).any():
+            exponent *= self.root[cases, np.newaxis] * self.root
+        return exponent
 
 
 def locate(

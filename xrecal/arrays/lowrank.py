@@ -38,7 +38,8 @@ class Factor:
         self._location, self._kernel = location, (bandwidth, strength)
         self._most = min(max_rank, location.root.size)
         self._left = location.root**2  # diagonal of K - L Lᵀ
-        self._rows = np.empty((min(64, self._most), location.root.size))
+        # Memory that is not yet used takes no room, and growing would mean copying.
+        self._rows = np.empty((self._most, location.root.size))
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
         # With the first landmarks, however many.
@@ -52,7 +53,7 @@ class Factor:
     @property
     def nbytes(self) -> int:
         """Memory of the factor."""
-        return self._rows.nbytes + (0 if self._square is None else self._square.nbytes)
+        return self.rows.nbytes + (0 if self._square is None else self._square.nbytes)
 
     @property
     def residual(self) -> float:
@@ -63,14 +64,13 @@ class Factor:
         """Take these cases (r,) as the first landmarks, all at once."""
         columns = self._location.columns_of(landmarks, *self._kernel)
         root = np.linalg.cholesky(columns[:, landmarks])
-        self._rows = np.linalg.inv(root) @ columns
-        self._left = np.maximum(self._left - np.einsum("rn,rn->n", self._rows, self._rows), 0.0)
-        self._left[landmarks] = 0.0
         self.landmarks = landmarks.tolist()
-        explained = np.cumsum(np.einsum("rn,rn->r", self._rows, self._rows)) / self._left.size
+        np.matmul(np.linalg.inv(root), columns, out=self.rows)
+        self._left = np.maximum(self._left - np.einsum("rn,rn->n", self.rows, self.rows), 0.0)
+        self._left[landmarks] = 0.0
+        explained = np.cumsum(np.einsum("rn,rn->r", self.rows, self.rows)) / self._left.size
         self._residuals = [self._residuals[0], *(self._residuals[0] - explained)]
         self._residuals[-1] = what_is_left(self._left)[0]
-        self._square = None
 
     def extend(self, tolerance: float) -> int:
         """How many of the landmarks leave no more than the tolerance; more are added if need be.
@@ -92,30 +92,24 @@ class Factor:
         cases = np.argpartition(self._left, -size)[-size:]
         columns = self._location.columns_of(cases, *self._kernel)
         columns -= self.rows[:, cases].T @ self.rows
-        self._make_room(rank + size)
         taken, residuals = np.empty(size, np.int64), np.empty(size)
         added = take_pivots(
             columns, cases, self._left, tolerance, self._rows[rank : rank + size], taken, residuals
         )
         self.landmarks += taken[:added].tolist()
         self._residuals += residuals[:added].tolist()
-        self._square = None
 
-    def _make_room(self, rank: int) -> None:
-        """Room for rows of so many landmarks."""
-        if rank > self._rows.shape[0]:
-            room = min(max(rank, 2 * self._rows.shape[0]), self._most) - self._rows.shape[0]
-            self._rows = np.concatenate([self._rows, np.empty((room, self._left.size))])
-
-    def product(self, train: IntArray, out: IntArray) -> FloatArray:
-        """``LᵀL`` (r, r) of the rows of the cases to train on, given all others."""
+    def product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
+        """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others."""
+        rows = self.rows[:rank]
         if train.size < out.size:
-            part = self.rows[:, train]
+            part = rows[:, train]
             return part @ part.T
-        if self._square is None:
-            self._square = self.rows @ self.rows.T
-        part = self.rows[:, out]
-        return self._square - part @ part.T
+        if self._square is None or self._square.shape[0] < rank:
+            self._square = rows @ rows.T
+        part = rows[:, out]
+        found = part @ part.T
+        return np.subtract(self._square[:rank, :rank], found, out=found)
 
     def operators(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray]:
         """Matrices (r, r) and (r, n) from similarities to the first landmarks to signed weights.

@@ -28,12 +28,18 @@ def golden_section(
 
 
 def parabola(loss: Callable[[float], float], middle: float, at: float, step: float) -> float:
-    """Vertex of the parabola through three points half a step apart, given the one in between.
+    """Vertex of the parabola through three points half a step apart, given one of them.
 
-    Two more losses are enough where these are noisy. Never farther away than the outer points.
+    Two more losses are enough where these are noisy. They are those above it if the first one is
+    lower, as large ridges take less time, and its neighbours if not. Never farther away than the
+    outer points.
     """
     half = step / 2
-    above, below = loss(middle + half), loss(middle - half)
+    above = loss(middle + half)
+    if above < at:
+        middle, below, at, above = middle + half, at, above, loss(middle + step)
+    else:
+        below = loss(middle - half)
     bend = below - 2 * at + above
     if not bend > 0 or math.isinf(bend):
         lowest = min(below, at, above)

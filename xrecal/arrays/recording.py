@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._compiled import kernel
+from ._compiled import inner, kernel
 from .errors import fill_members
 from .tuning import heaviest, left_out_weights
 
@@ -58,6 +58,7 @@ def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
 
 def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
     """Compile the recording of one fold."""
+    rank = _all if on_support else _with_weight
 
     @kernel
     def record_fold(
@@ -80,40 +81,53 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
         """
         n = target.size
         beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        error = np.empty(n)
         train = folds.cases[f, folds.n_out[f] :]
         k = train.size
-        total = 0.0
-        for i in train:
-            total += root[i] * root[i]
+        scale, share = root[train], root[train] ** 2
+        share /= share.sum()
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
-            mass, scale = 0.0, 1.0 / root[case]
-            for i in train:
-                full[i] = signed[c, i] * root[i] * scale
-                mass += full[i]
-            for i in train:
-                full[i] += (1.0 - mass) * root[i] * root[i] / total
+            mass, heavier = 0.0, 1.0 / root[case]
+            for i in range(k):
+                beta[i] = signed[c, train[i]] * scale[i] * heavier
+                mass += beta[i]
+            for i in range(k):
+                beta[i] += (1.0 - mass) * share[i]
             if not on_support:
-                for i in range(k):
-                    beta[i] = full[train[i]]
                 project(beta[:k], points[:k], row[:k])
-                for i in range(k):
-                    full[train[i]] = row[i]
+            for i in range(k):
+                full[train[i]] = beta[i] if on_support else row[i]
             for s in supports:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
-                for i in range(k):
-                    row[i] = full[targets.ranked[f, s, i]]
                 first, last = targets.inner[f]
-                fill_members(
-                    centre, spread, targets.error[f, s, :k], low, high, first, last, points[:k]
-                )
+                used = rank(full, targets.ranked[f, s, :k], targets.error[f, s], row, error)
+                fill_members(centre, spread, error[:used], low, high, first, last, points[:used])
                 if on_support:
-                    for i in range(k):
-                        beta[i] = row[i]
-                    project(beta[:k], points[:k], row[:k])
-                record(row[:k], points[:k], theta, target[case], out[s, case])
+                    beta[:used] = row[:used]
+                    project(beta[:used], points[:used], row[:used])
+                record(row[:used], points[:used], theta, target[case], out[s, case])
 
     return record_fold
+
+
+@inner
+def _all(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
+    """Signed weights and errors in their order, and how many there are."""
+    for i in range(ranked.size):
+        weights[i], error[i] = full[ranked[i]], errors[i]
+    return int(ranked.size)
+
+
+@inner
+def _with_weight(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
+    """The same of probabilities, without those that are zero; most are."""
+    used = 0
+    for i in range(ranked.size):
+        weight = full[ranked[i]]
+        weights[used], error[used] = weight, errors[i]
+        used += 0 if weight <= 0.0 else 1
+    return used
 
 
 def _of_all_folds(record_fold: Any) -> Any:

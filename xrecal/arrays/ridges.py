@@ -12,10 +12,10 @@ from xrecal.typing import FloatArray, IntArray
 
 from .ckme import DEFAULT, fit_ckme
 from .covariates import Features
+from .descent import GRID
 from .embedding import Settings, calibration
 from .fitting import search_locations
 from .forms import Forecasts, Squared
-from .search import GRID
 
 RIDGES = 10.0**GRID
 """Ridges that a fit tries, ascending."""

@@ -10,37 +10,21 @@ from numpy.typing import NDArray
 from xrecal.typing import FloatArray, IntArray
 
 from .candidates import Best, Candidates
+from .descent import FAR, GRID, GRID_STEP, NEAR, falls_fast, gains_hardly, settles
 from .location import Location
 from .minimum import golden_section, parabola
 from .recording import mean_losses, recorder
 from .solvers import CLOSE, ROUGH, Exact, Solver, Solvers
-from .tuning import Folds, Targets, rank_errors, thin_out
+from .tuning import Folds, Targets, merge, rank_errors, thin_out
 
-# Ridges tried, in powers of ten.
-GRID_STEP = 0.5
-GRID = np.arange(-6.0, 0.1, GRID_STEP)
 START = -2.0
 
 # Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
 # solver makes them the main cost.
 TRIED, COMPARED = 500, 2000
 
-NEAR, FAR = 0.01, 0.03
-"""Kernels and supports whose loss is so much larger than the best may be better with other cases,
-or with another ridge."""
-
-
-def falls_fast(
-    losses: FloatArray, now: FloatArray, exponent: FloatArray | float, smallest: FloatArray
-) -> NDArray[np.bool_]:
-    """Whether a loss (..., S), with a grid step less of ridge now, may be the smallest in the end.
-
-    If it goes on to fall by the same share with each step down to the smallest ridge.
-    """
-    steps = (np.asarray(exponent)[..., np.newaxis] - GRID[0]) / GRID_STEP
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        ahead = now * (now / losses) ** steps
-    return np.asarray(((now < (1 - FAR) * losses) & (ahead < smallest)).any(axis=-1))
+# Folds at most to choose by; each of them takes factorisations of its own.
+TRIED_FOLDS = 5
 
 
 class Search:
@@ -59,13 +43,13 @@ class Search:
         self.low_rank = location.columns is not None
         # With many cases some of them, always the same, are enough to choose by.
         self.thinned = self.low_rank and location.target.size > TRIED
-        self.folds = thin_out(folds, TRIED) if self.thinned else folds
+        self.folds = thin_out(merge(folds, TRIED_FOLDS), TRIED) if self.thinned else folds
         self.compared = thin_out(folds, COMPARED) if self.thinned else folds
         projection = candidates.project, candidates.on_support
         self.recorder = recorder(*projection, candidates.record)
         # Of low rank what is best is recorded again, more closely.
         self.rough = recorder(*projection, candidates.loss) if self.low_rank else self.recorder
-        self._targets: dict[bool, Targets] = {}
+        self._targets: dict[tuple[bool, bool], Targets] = {}
 
     def run(self, ridge: float | None) -> Best:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
@@ -89,32 +73,64 @@ class Search:
     def _try_ridges(self, g: int, ridge: float | None, best: Best) -> None:
         """Try ridges with one kernel: from a likely one up, then down, while they may be better."""
         solver, at = self.solvers[g], best.tried_exponent[g]
-        attempt = _Attempt(self, solver, self.targets(g), g, best)
+        supports = np.arange(self.candidates.supports.size)
+        recorded = np.full_like(best.recorded, np.nan)
+
+        def attempt(exponent: float) -> FloatArray:
+            targets = self._targets_of(g, self.folds)
+            self.record(solver, self.folds, targets, exponent, ROUGH, supports, recorded)
+            losses: FloatArray = mean_losses(recorded, supports)
+            best.note_try(g, exponent, losses, recorded)
+            return losses
+
         if ridge is not None:
             attempt(float(np.log10(ridge)))
             return
-        at[:] = start = START if np.isinf(best.loss).all() else float(best.exponent[best.winner])
+        at[:] = start = self._first_ridge(g, best)
         enough = solver.patience + GRID_STEP / 2
-        before, above = attempt(start), None
+        path = [attempt(start)]  # losses with ever smaller ridges
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
         for exponent in GRID[start < GRID]:  # first up, as small ridges need many landmarks
             if (exponent - at[self._promising(best.tried_loss[[g]], NEAR)[0]]).min() > enough:
                 break
-            losses = attempt(exponent)
-            above = losses if above is None else above
-        falls = above is not None and self._falls(above, before, start, best)
+            path.insert(0, attempt(exponent))
+        path = [np.full_like(path[0], np.inf), *path]
         for exponent in GRID[start > GRID][::-1]:
             far = (at[self._promising(best.tried_loss[[g]], NEAR)[0]] - exponent).min() > enough
-            if (far and not falls) or not solver.reaches(10.0**exponent, ROUGH):
+            if (far or self._settles(path, best)) and not self._falls(path, exponent, best):
+                best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
                 break
-            losses, before = before, attempt(exponent)
-            falls = self._falls(losses, before, exponent, best)
+            if not solver.reaches(10.0**exponent, ROUGH):
+                break
+            path.append(attempt(exponent))
 
-    def _falls(self, losses: FloatArray, now: FloatArray, exponent: float, best: Best) -> bool:
+    def _first_ridge(self, g: int, best: Best) -> float:
+        """That of the best kernel so far; one step larger if similarities count by more."""
+        if np.isinf(best.loss).all():
+            return START
+        first, strength = float(best.exponent[best.winner]), self.candidates.kernels[g][1]
+        stronger = strength > self.candidates.kernels[best.kernel[best.winner]][1]
+        return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
+
+    def _falls(self, path: list[FloatArray], exponent: float, best: Best) -> bool:
         """Whether a support may yet become the best one, or the best of its own."""
-        smallest = best.loss if self.candidates.each else best.loss.min(keepdims=True)
-        return bool(falls_fast(losses, now, exponent, smallest))
+        last = exponent + GRID_STEP
+        return len(path) > 2 and bool(
+            falls_fast(path[-3], path[-2], path[-1], last, self._smallest(best))
+        )
+
+    def _settles(self, path: list[FloatArray], best: Best) -> bool:
+        """Whether no support will."""
+        return (
+            self.low_rank
+            and len(path) > 2
+            and bool(settles(path[-3], path[-2], path[-1], self._smallest(best)))
+        )
+
+    def _smallest(self, best: Best) -> FloatArray:
+        """The loss that each support is up against: its own, or that of the best one."""
+        return best.loss if self.candidates.each else best.loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
         """Which losses (G, S) are at most so much larger than the smallest one that counts."""
@@ -125,31 +141,49 @@ class Search:
         """Try with more cases what is nearly best, and ridges so many steps away, in place."""
         near = self._promising(best.tried_loss, NEAR)
         best.loss[:] = np.inf
-        recorded = np.full_like(best.recorded, np.nan)
         for g in map(int, np.flatnonzero(near.any(axis=1))):
-            solver, supports = self.solvers[g], np.flatnonzero(near[g])
+            supports = np.flatnonzero(near[g])
             at = np.unique(np.add.outer(best.tried_exponent[g, supports], steps))
-            smallest = np.full(supports.size, np.inf)
-            for exponent in at[at <= GRID[-1]][::-1].tolist():  # small ridges take most time
-                if not solver.reaches(10.0**exponent, ROUGH):
+            down = at[at <= GRID[-1]][::-1].tolist()  # small ridges take most time
+            path: list[FloatArray] = []
+            for exponent in down:
+                if not self.solvers[g].reaches(10.0**exponent, ROUGH):
                     break
-                self.record(
-                    solver, self.compared, self.targets(g), exponent, ROUGH, supports, recorded
-                )
-                best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
-                losses = mean_losses(recorded, supports)
-                for s in supports[losses[supports] < best.loss[supports]]:
-                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, losses[s]
-                if (losses[supports] > smallest).all():
+                path.append(self._compare(g, exponent, supports, best))
+                smallest = np.broadcast_to(self._smallest(best), best.loss.shape)[supports]
+                if len(path) > 1 and gains_hardly(path[-2], path[-1], smallest).all():
+                    best.tried_down_to[g] = min(best.tried_down_to[g], exponent - GRID_STEP)
                     break
-                smallest = np.minimum(smallest, losses[supports])
+                further = exponent == down[-1] > GRID[0] and len(steps) > 1
+                if further and self._is_best(best, g, exponent):
+                    down.append(exponent - GRID_STEP)
+            largest = down[0]
+            while len(steps) > 1 and self._is_best(best, g, largest) and largest < GRID[-1]:
+                largest += GRID_STEP
+                self._compare(g, largest, supports, best)
+
+    def _compare(self, g: int, exponent: float, supports: IntArray, best: Best) -> FloatArray:
+        """Losses of some supports with more cases; what is best is kept."""
+        recorded = np.full_like(best.recorded, np.nan)
+        targets = self._targets_of(g, self.compared)
+        self.record(self.solvers[g], self.compared, targets, exponent, ROUGH, supports, recorded)
+        best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
+        losses: FloatArray = mean_losses(recorded, supports)
+        for s in supports[losses[supports] < best.loss[supports]]:
+            best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, losses[s]
+        return losses[supports]
+
+    def _is_best(self, best: Best, g: int, exponent: float) -> bool:
+        """Whether this kernel and ridge are the best of a support that counts."""
+        here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
+        return bool(here.any() if self.candidates.each else here[best.winner])
 
     def _record_best(self, best: Best) -> None:
         """Record more closely what is best, in place: for each support, or for the best one."""
         wanted = np.arange(best.loss.size) if self.candidates.each else np.array([best.winner])
         for g in map(int, np.unique(best.kernel[wanted])):
             supports = wanted[best.kernel[wanted] == g]
-            targets = self.targets(g)
+            targets = self._targets_of(g, self.compared)
             self._record_all(self.compared, targets, g, best.exponent, supports, best.recorded)
             best.loss[supports] = mean_losses(best.recorded, supports)[supports]
 
@@ -163,7 +197,7 @@ class Search:
         """Locate the winner's ridge between the neighbours of its grid point, in place."""
         s, supports = best.winner, np.array([best.winner])
         g, recorded = int(best.kernel[s]), np.full_like(best.recorded, np.nan)
-        solver, targets = self.solvers[g], self.targets(g)
+        solver, targets = self.solvers[g], self._targets_of(g, self.compared)
 
         def loss(exponent: float) -> float:
             self.record(solver, self.compared, targets, exponent, CLOSE, supports, recorded)
@@ -227,12 +261,12 @@ class Search:
             signed = solver.signed(folds, f, ridge, slack)
             code.fold(signed, where.root, folds, f, *known)
 
-    def targets(self, g: int) -> Targets:
-        """Errors in the folds searched over; they train on the same cases, thinned out or not."""
-        conditioned = self.candidates.kernels[g][1] > 0
-        if conditioned not in self._targets:
-            self._targets[conditioned] = self._rank_errors(self.folds, g)
-        return self._targets[conditioned]
+    def _targets_of(self, g: int, folds: Folds) -> Targets:
+        """Errors in folds that are searched over."""
+        known = folds is self.folds, self.candidates.kernels[g][1] > 0
+        if known not in self._targets:
+            self._targets[known] = self._rank_errors(folds, g)
+        return self._targets[known]
 
     def _rank_errors(self, folds: Folds, g: int) -> Targets:
         """Errors around centres; covariates that do not count do not enter these either."""
@@ -244,33 +278,3 @@ class Search:
             self.location.target, *self.bounds, self.candidates.fit,
         )  # fmt: skip
         return found
-
-
-class _Attempt:
-    """One ridge with one kernel, for all supports; keeps what is best."""
-
-    def __init__(
-        self, search: Search, solver: Solver, targets: Targets, g: int, best: Best
-    ) -> None:
-        self.search, self.solver, self.targets, self.g, self.best = search, solver, targets, g, best
-        self.supports = np.arange(search.candidates.supports.size)
-        self.recorded = np.full_like(best.recorded, np.nan)
-
-    def __call__(self, exponent: float) -> FloatArray:
-        best, g, folds = self.best, self.g, self.search.folds
-        self.search.record(
-            self.solver, folds, self.targets, exponent, ROUGH, self.supports, self.recorded
-        )
-        best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
-        tried, at = best.tried_loss[g], best.tried_exponent[g]
-        losses: FloatArray = mean_losses(self.recorded, self.supports)
-        for s, loss in enumerate(losses.tolist()):
-            if loss > tried[s]:
-                continue
-            # Of equal losses the larger ridge, which is the smoother forecast.
-            if loss < tried[s] or exponent >= at[s]:
-                tried[s], at[s] = loss, exponent
-                if loss < best.loss[s] or (loss == best.loss[s] and best.kernel[s] == g):
-                    best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, loss
-                    best.recorded[s] = self.recorded[s]
-        return losses

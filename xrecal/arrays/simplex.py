@@ -112,27 +112,40 @@ def _rows(beta: FloatArray) -> FloatArray:
 @kernel
 def simplex_row(beta: Any, support: Any, out: Any) -> None:
     """Euclidean projection of one row; its support plays no part."""
-    top, total, kept = -np.inf, 0.0, beta.size
-    for b in beta:
-        if b > top or np.isnan(b):
-            top = b
+    top, total, kept = _largest(beta), 0.0, beta.size
     for i in range(kept):  # sums relative to the largest lose no digits where all are large
         out[i] = beta[i] - top
         total += out[i]
     shift = (total - 1.0) / kept
     while True:  # what is at most the shift stays so as this grows, and need not be seen again
         total, count = 0.0, 0
-        for i in range(kept):
-            if out[i] > shift:
-                total += out[i]
-                out[count] = out[i]
-                count += 1
+        for i in range(kept):  # without a branch, which nobody could predict
+            above = out[i]
+            keep = above > shift
+            out[count] = above
+            count += keep
+            total += above if keep else 0.0
         if count == 0 or count >= kept:
             break
         shift, kept = (total - 1.0) / count, count
     for i in range(beta.size):
         weight = beta[i] - top - shift
         out[i] = weight if not weight <= 0 else 0.0
+
+
+@kernel
+def _largest(row: Any) -> Any:
+    """Largest entry, four at a time; NaN counts for nothing."""
+    a = b = c = d = -np.inf
+    n = row.size - row.size % 4
+    for i in range(0, n, 4):
+        a = row[i] if row[i] > a else a
+        b = row[i + 1] if row[i + 1] > b else b
+        c = row[i + 2] if row[i + 2] > c else c
+        d = row[i + 3] if row[i + 3] > d else d
+    for i in range(n, row.size):
+        a = row[i] if row[i] > a else a
+    return max(max(a, b), max(c, d))
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
+from ._lapack import solve_positive
 from .location import Location
 from .lowrank import Factor
 from .tuning import Folds, heaviest, left_out_weights
@@ -175,7 +176,7 @@ class LowRank:
         rows = self.factor.rows[:rank]
         among = self._product(f, train, out, rank)[:rank, :rank].copy()
         among[np.diag_indices_from(among)] += ridge * train.size * heaviest(self._root, train)
-        return np.asarray(np.linalg.solve(among, rows[:, out[:n_held]]).T @ rows)
+        return solve_positive(among, rows.T[out[:n_held]]) @ rows
 
     def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
@@ -183,7 +184,7 @@ class LowRank:
             known_for, product = self._among[f]
             if product.shape[0] >= rank and np.array_equal(train, known_for):
                 return product
-        self._among[f] = train, self.factor.product(train, out)
+        self._among[f] = train, self.factor.product(train, out, rank)
         return self._among[f][1]
 
 

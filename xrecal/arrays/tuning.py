@@ -13,6 +13,9 @@ from .centre import centre_of
 from .errors import error_of, inside
 from .kernel import subset
 
+TRAINED_ON = 0.75
+"""Share of the training cases that folds must keep to be held out together."""
+
 
 class Folds(NamedTuple):
     """Folds of n cases: each row holds those held out, others left out, then those to train on."""
@@ -99,6 +102,28 @@ def thin_out(folds: Folds, size: int) -> Folds:
         cases[f, :n_before] = np.concatenate([held[kept[held]], held[~kept[held]]])
         n_held[f] = kept[held].sum()
     return folds._replace(cases=cases, n_held=n_held)
+
+
+def merge(folds: Folds, most: int) -> Folds:
+    """At most so many folds, of neighbours that are held out together.
+
+    Folds that would train on much less, as those that learn from the past alone, are left as they
+    are.
+    """
+    n_folds, n = folds.cases.shape
+    if n_folds <= most:
+        return folds
+    role = np.zeros((most, n), np.int64)
+    for g, some in enumerate(np.array_split(np.arange(n_folds), most)):
+        for f in some:
+            role[g, folds.cases[f, : folds.n_out[f]]] = 1
+        for f in some:
+            role[g, folds.cases[f, : folds.n_held[f]]] = 2
+        n_train = n - np.count_nonzero(role[g])
+        if n_train < max(TRAINED_ON * (n - folds.n_out[some]).max(), 2):
+            return folds
+    cases = np.argsort(-role, axis=1, kind="stable")
+    return Folds(cases, (role == 2).sum(1), (role > 0).sum(1))
 
 
 @kernel

@@ -22,6 +22,7 @@ from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDG
 from xrecal.arrays.tuning import Folds, arrange_folds
 from xrecal.typing import FloatArray, IntArray
 
+from .best import Best
 from .bounds import find_bounds
 from .cases import Group, groups_of, select, usable
 from .centre import fit_centres
@@ -29,7 +30,7 @@ from .covariates import no_features
 from .held_out import Judge
 from .location import Locations, locate
 from .namespace import take
-from .search import Best, Search
+from .search import Search
 
 __all__ = ["fit_ckme"]
 

@@ -38,7 +38,11 @@ def golden_sections(
 def parabolas(losses: Losses, middle: FloatArray, at: FloatArray, step: float) -> FloatArray:
     """Vertices (b,) of parabolas through three points half a step apart."""
     half, everywhere = step / 2, np.arange(middle.size)
-    above, below = losses(everywhere, middle + half), losses(everywhere, middle - half)
+    above = losses(everywhere, middle + half)
+    up = above < at
+    third = losses(everywhere, np.where(up, middle + step, middle - half))
+    middle = np.where(up, middle + half, middle)
+    below, at, above = np.where(up, at, third), np.where(up, above, at), np.where(up, third, above)
     bend = below - 2 * at + above
     lowest = np.minimum(np.minimum(below, at), above)
     end = 1.0 * (lowest == above) - 1.0 * (lowest == below)

@@ -7,74 +7,34 @@ looked at without it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.search import (
-    COMPARED,
+from xrecal.arrays.descent import (
     FAR,
     GRID,
     GRID_STEP,
     NEAR,
-    START,
-    TRIED,
     falls_fast,
+    gains_hardly,
+    settles,
 )
+from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.search import COMPARED, START, TRIED, TRIED_FOLDS
 from xrecal.arrays.solvers import CLOSE, ROUGH
-from xrecal.arrays.tuning import Folds, thin_out
+from xrecal.arrays.tuning import Folds, merge, thin_out
 from xrecal.typing import FloatArray, IntArray
 
+from .best import Best
 from .held_out import Judge, Targets
 from .location import Locations
 from .lowrank import LowRank
 from .minimum import golden_sections, parabolas
 from .solvers import Exact, Solver
 
-__all__ = ["Best", "Search"]
-
-
-@dataclass
-class Best:
-    """Best setting of each of S supports at b locations, on the host."""
-
-    kernel: IntArray
-    """(b, S) position among the candidates"""
-    exponent: FloatArray
-    """(b, S) power of ten of the ridge"""
-    loss: FloatArray
-    """(b, S)"""
-    tried_loss: FloatArray
-    """(b, G, S) smallest loss of each kernel"""
-    tried_exponent: FloatArray
-    """(b, G, S) where that is"""
-    tried_down_to: FloatArray
-    """(b, G) smallest exponent that was tried"""
-
-    @classmethod
-    def nothing_yet(cls, b: int, n_kernels: int, n_supports: int) -> Best:
-        """Before anything was tried."""
-        each, tried = (b, n_supports), (b, n_kernels, n_supports)
-        return cls(
-            np.zeros(each, np.int64),
-            np.zeros(each),
-            np.full(each, np.inf),
-            np.full(tried, np.inf),
-            np.zeros(tried),
-            np.full(tried[:2], np.inf),
-        )
-
-    @property
-    def winner(self) -> IntArray:
-        """The best support (b,)."""
-        return np.asarray(np.argmin(self.loss, axis=1))
-
-    def of_winner(self, values: Any) -> Any:
-        """Entries (b,) of values (b, S) for the best support."""
-        return values[np.arange(values.shape[0]), self.winner]
+__all__ = ["Search"]
 
 
 class Search:
@@ -94,10 +54,10 @@ class Search:
         self._bandwidth = bandwidth
         self.b = int(bandwidth.shape[0])
         self.thinned = low_rank and where.n > TRIED
-        self.folds = thin_out(folds, TRIED) if self.thinned else folds
+        self.folds = thin_out(merge(folds, TRIED_FOLDS), TRIED) if self.thinned else folds
         self.compared = thin_out(folds, COMPARED) if self.thinned else folds
         self._solvers: dict[int, Solver] = {}
-        self._targets: dict[bool, list[list[Targets]]] = {}
+        self._targets: dict[tuple[bool, bool], list[list[Targets]]] = {}
 
     def solver(self, g: int) -> Solver:
         """Solver with one of the kernels."""
@@ -136,34 +96,63 @@ class Search:
         if ridge is not None:
             self._attempt(g, everywhere, np.full(self.b, np.log10(ridge)), best)
             return
-        nothing = np.isinf(best.loss).all(axis=1)
-        start = np.where(nothing, START, best.of_winner(best.exponent))
+        start = self._first_ridges(g, best)
         best.tried_exponent[:, g] = start[:, np.newaxis]
-        before = self._attempt(g, everywhere, start, best)
-        above = np.full_like(before, np.nan)
+        # Losses of three ridges, ever smaller, infinite where there were fewer.
+        now = self._attempt(g, everywhere, start, best)
+        before, losses = np.full_like(now, np.inf), np.full_like(now, np.inf)
         goes_on = np.ones(self.b, np.bool_)
         if self.low_rank:
             goes_on = np.asarray(self._promising(best.tried_loss, FAR)[:, g].any(axis=1))
         for sign in (1, -1):  # first up, as small ridges need many landmarks
             going = goes_on.copy()
-            falls = (sign < 0) & falls_fast(above, before, start, best.loss.min(1, keepdims=True))
             for step in range(1, GRID.size):
                 exponent = start + sign * step * GRID_STEP
                 going &= (GRID[0] - 0.1 < exponent) & (exponent < GRID[-1] + 0.1)
-                going &= self._close(g, sign * exponent, sign, best) | falls
+                on = self._close(g, sign * exponent, sign, best)
+                if sign < 0:
+                    on = self._goes_down(on, before, losses, now, exponent, best)
+                    done = np.flatnonzero(going & ~on)
+                    down_to = np.minimum(best.tried_down_to[done, g], exponent[done])
+                    best.tried_down_to[done, g] = down_to
+                going &= on
                 if sign < 0:
                     at = np.flatnonzero(going)
                     going[at] = self.solver(g).reaches(at, 10.0 ** exponent[at], ROUGH)
                 if not going.any():
                     break
                 at = np.flatnonzero(going)
-                now, losses = before.copy(), before
-                now[at] = self._attempt(g, at, exponent[at], best)
-                if sign > 0:
-                    above = now if step == 1 else above
-                    continue
-                before = now
-                falls = falls_fast(losses, now, exponent, best.loss.min(1, keepdims=True))
+                found = self._attempt(g, at, exponent[at], best)
+                if sign < 0:
+                    before[at], losses[at], now[at] = losses[at], now[at], found
+                elif step == 1:
+                    losses[at] = found
+                elif step == 2:
+                    before[at] = found
+
+    def _first_ridges(self, g: int, best: Best) -> FloatArray:
+        """Those (b,) of the best kernels so far; one step larger if similarities count by more."""
+        strengths = np.array([strength for _, strength in self.kernels])
+        stronger = self.low_rank & (strengths[g] > strengths[best.of_winner(best.kernel)])
+        first = best.of_winner(best.exponent) + GRID_STEP * stronger
+        nothing = np.isinf(best.loss).all(axis=1)
+        return np.asarray(np.where(nothing, START, np.minimum(first, GRID[-1])))
+
+    def _goes_down(
+        self,
+        close: npt.NDArray[np.bool_],
+        before: FloatArray,
+        losses: FloatArray,
+        now: FloatArray,
+        exponent: FloatArray,
+        best: Best,
+    ) -> npt.NDArray[np.bool_]:
+        """Whether smaller ridges (b,) are worth trying after three others."""
+        smallest = best.loss.min(axis=1, keepdims=True)
+        known = np.isfinite(losses).all(axis=1)
+        falls = known & falls_fast(before, losses, now, exponent + GRID_STEP, smallest)
+        settled = self.low_rank & known & settles(before, losses, now, smallest)
+        return np.asarray((close & ~settled) | falls)
 
     def _close(self, g: int, beyond: FloatArray, sign: int, best: Best) -> npt.NDArray[np.bool_]:
         """Whether ridges (b,) are close enough to the best one of a support that may be best."""
@@ -181,18 +170,7 @@ class Search:
         """Losses (c, S) of one ridge at each of some locations with one kernel; keeps the best."""
         supports = np.arange(self.judge.supports.size)
         losses = self._losses(g, at, exponent, ROUGH, self.folds, supports)
-        best.tried_down_to[at, g] = np.minimum(best.tried_down_to[at, g], exponent)
-        tried, where = best.tried_loss[at, g], best.tried_exponent[at, g]
-        wide = np.broadcast_to(exponent[:, np.newaxis], losses.shape)
-        # Of equal losses the larger ridge, which is the smoother forecast.
-        better = (losses < tried) | ((losses == tried) & (wide >= where))
-        best.tried_loss[at, g] = np.where(better, losses, tried)
-        best.tried_exponent[at, g] = np.where(better, wide, where)
-        same = (losses == best.loss[at]) & (best.kernel[at] == g)
-        first = better & ((losses < best.loss[at]) | same)
-        best.kernel[at] = np.where(first, g, best.kernel[at])
-        best.exponent[at] = np.where(first, wide, best.exponent[at])
-        best.loss[at] = np.where(first, losses, best.loss[at])
+        best.note_try(at, g, exponent, losses)
         return losses
 
     def _choose_again(self, best: Best, steps: tuple[float, ...]) -> None:
@@ -204,30 +182,58 @@ class Search:
                 np.unique(np.add.outer(best.tried_exponent[i, g, near[i, g]], steps))
                 for i in range(self.b)
             ]
-            wanted = [at[at <= GRID[-1]][::-1] for at in wanted]  # small ridges take most time
-            smallest = np.where(near[:, g], np.inf, -np.inf)
+            # Small ridges take most time.
+            down = [at[at <= GRID[-1]][::-1].tolist() for at in wanted]
+            before, step = np.full_like(best.loss, np.inf), 0
             going = near[:, g].any(axis=1)
-            for step in range(max(at.size for at in wanted)):
-                going &= np.array([step < at.size for at in wanted])
+            while True:
+                going &= np.array([step < len(at) for at in down])
                 at = np.flatnonzero(going)
-                exponent = np.array([wanted[i][step] for i in at])
+                exponent = np.array([down[i][step] for i in at])
                 going[at] = self.solver(g).reaches(at, 10.0**exponent, ROUGH)
                 exponent, at = exponent[going[at]], at[going[at]]
                 if at.size == 0:
                     break
-                self._compare(g, at, exponent, near[at, g], smallest, going, best)
+                losses = self._compare(g, at, exponent, near[at, g], best)
+                hardly = gains_hardly(before[at], losses, best.loss[at].min(1, keepdims=True))
+                done = (hardly | ~near[at, g]).all(axis=1) & (step > 0)
+                down_to = np.minimum(best.tried_down_to[at, g], exponent - GRID_STEP)
+                best.tried_down_to[at[done], g] = down_to[done]
+                before[at], going[at] = losses, ~done
+                for i in at[~done & self._is_best(best, g, at, exponent)].tolist():
+                    last = down[i][-1]
+                    if len(steps) > 1 and step == len(down[i]) - 1 and last > GRID[0]:
+                        down[i].append(last - GRID_STEP)
+                step += 1
+            if len(steps) > 1:
+                largest = np.array([at[0] if at else np.nan for at in down])
+                self._compare_larger(g, largest, near[:, g], best)
+
+    def _is_best(
+        self, best: Best, g: int, at: IntArray, exponent: FloatArray
+    ) -> npt.NDArray[np.bool_]:
+        """Whether this kernel and these ridges (c,) are the best ones at some locations."""
+        kernel, ridge, loss = (
+            best.of_winner(part)[at] for part in (best.kernel, best.exponent, best.loss)
+        )
+        return np.asarray((kernel == g) & (ridge == exponent) & np.isfinite(loss))
+
+    def _compare_larger(
+        self, g: int, largest: FloatArray, near: npt.NDArray[np.bool_], best: Best
+    ) -> None:
+        """Go on with larger ridges where the largest one (b,) is the best."""
+        while True:
+            at = np.flatnonzero(near.any(axis=1) & (largest < GRID[-1]))
+            at = at[self._is_best(best, g, at, largest[at])]
+            if at.size == 0:
+                return
+            largest[at] += GRID_STEP
+            self._compare(g, at, largest[at], near[at], best)
 
     def _compare(
-        self,
-        g: int,
-        at: IntArray,
-        exponent: FloatArray,
-        near: npt.NDArray[np.bool_],
-        smallest: FloatArray,
-        going: npt.NDArray[np.bool_],
-        best: Best,
-    ) -> None:
-        """Try one ridge at some locations with more cases; where all get worse, stop there."""
+        self, g: int, at: IntArray, exponent: FloatArray, near: npt.NDArray[np.bool_], best: Best
+    ) -> FloatArray:
+        """Losses (c, S) of one ridge at some locations with more cases; what is best is kept."""
         supports = np.flatnonzero(near.any(axis=0))
         losses = self._losses(g, at, exponent, ROUGH, self.compared, supports)
         losses = np.where(near, losses, np.inf)
@@ -236,8 +242,7 @@ class Search:
         best.kernel[at] = np.where(better, g, best.kernel[at])
         best.exponent[at] = np.where(better, exponent[:, np.newaxis], best.exponent[at])
         best.loss[at] = np.where(better, losses, best.loss[at])
-        going[at] = ~(losses > smallest[at]).all(axis=1)
-        smallest[at] = np.minimum(smallest[at], losses)
+        return losses
 
     def on_edge(self, best: Best) -> npt.NDArray[np.bool_]:
         """Whether the winners' ridges (b,) are the smallest or largest that could be tried."""
@@ -283,7 +288,8 @@ class Search:
         """Mean losses (c, S) with one kernel and ridges (c,)."""
         solved = self.solver(g).prepare(at, 10.0**exponent, slack)
         conditioned = self.kernels[g][1] > 0
-        if conditioned not in self._targets:
+        known = folds is self.folds, conditioned
+        if known not in self._targets:
             k = self.where.cases.features.shape[-1] if conditioned else 0
-            self._targets[conditioned] = self.judge.targets(self.folds, k)
-        return self.judge.losses(solved, folds, self._targets[conditioned], at, supports)
+            self._targets[known] = self.judge.targets(folds, k)
+        return self.judge.losses(solved, folds, self._targets[known], at, supports)
