@@ -20,6 +20,11 @@ NEW, VERIFIED = new_cases(n=5, m=4, n_lat=3, n_lon=4)
 LOCATIONS = {"lat": 3, "lon": 4}
 EXPECTED = {}
 
+threads_draw = pytest.mark.filterwarnings(
+    "ignore:Do not use the `random` module:hypothesis.errors.HypothesisDeprecationWarning"
+)
+"""Threads of a cluster in this process draw random numbers while Hypothesis looks at its own."""
+
 
 def expected(method):
     """The same without Dask."""
@@ -82,6 +87,7 @@ ALONG = st.one_of(st.just({}), pieces({"time": 5}))
 DIMS = st.permutations(HINDCAST.dims)
 
 
+@threads_draw
 @pytest.mark.parametrize(
     ("scheduler", "method"),
     [("synchronous", "ckme"), ("threads", "emos"), ("threads", "ckme"), ("cluster", "emos")],
@@ -98,6 +104,7 @@ def test_any_cut_gives_the_same(scheduler, method):
 
 
 @pytest.mark.slow
+@threads_draw
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("scheduler", ["synchronous", "cluster of processes"])
 def test_any_cut_gives_the_same_for_every_method(scheduler, method):

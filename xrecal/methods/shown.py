@@ -50,13 +50,14 @@ def changed(settings: Shown) -> dict[str, Any]:
 
 
 def kinds_with(name: str) -> list[type[Shown]]:
-    """Classes of settings that have one of this name."""
+    """Classes of settings of this package that have one of this name."""
     found: list[type[Shown]] = []
     more = Shown.__subclasses__()
     while more:
         kind = more.pop(0)
         more += kind.__subclasses__()
-        if is_dataclass(kind) and name in settings_of(kind):
+        ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if ours and is_dataclass(kind) and name in settings_of(kind):
             found.append(kind)
     return sorted(found, key=lambda kind: kind.__name__)
 
