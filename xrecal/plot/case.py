@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -134,7 +133,7 @@ def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> 
 def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
     """Labels as they are shown; nothing for missing ones, which have no say in the format."""
     names = np.full(labels.size, "", dtype=object)
-    known = ~pd.isnull(labels)
+    known = xr.DataArray(labels).notnull().to_numpy()
     names[known] = shown_labels(labels[known])
     return tuple(names)
 
