@@ -131,3 +131,18 @@ def test_products_survive_a_file(call, door, tmp_path):
     with xr.open_dataarray(tmp_path / "product.nc") as back:
         xr.testing.assert_equal(back, found)
         assert back.attrs == found.attrs
+
+
+@pytest.mark.parametrize("method", [xrecal.CKME(), xrecal.CKME(support="errors"), xrecal.EMOS()])
+def test_a_variable_without_a_long_name_is_given_none(method):
+    bare = {"units": "K"}
+    model = HINDCAST.drop_attrs().assign_attrs(bare).recal.fit(TRUTH, method)
+    issued = model.apply(NEW.drop_attrs().assign_attrs(bare))
+    (form,) = [v for name, v in issued.data_vars.items() if name in ("t2m", "t2m_loc")]
+    assert "long_name" not in form.attrs
+    assert form.attrs["units"] == "K"
+    one = issued.isel(lat=0, lon=0).recal.plot.fan()
+    assert one.get_ylabel() == "t2m (K)"
+    if method == xrecal.CKME():
+        told = "observations of the cases used"
+        assert model.state.observations.attrs["long_name"] == told

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
+from .forms import Form
 from .typing import FloatArray
+
+NEAR = 1e-6
+"""How far a level may be outside of those given: float32 levels and rounding pass."""
 
 
 def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
@@ -37,6 +42,17 @@ def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
             f"q must hold increasing levels between 0 and 1, ends excluded, got {levels}"
         )
     return levels
+
+
+def levels_of(form: Form) -> FloatArray:
+    """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
+    top = 100.0 if form.member_dim == "percentile" else 1.0
+    return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
+
+
+def is_between(levels: FloatArray, given: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether each level is between the lowest and the highest of those given, or one of them."""
+    return np.asarray((levels >= given.min() - NEAR) & (levels <= given.max() + NEAR))
 
 
 def level_coordinate(levels: FloatArray) -> xr.Variable:

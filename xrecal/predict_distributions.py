@@ -108,6 +108,7 @@ def _weighted(
         ).rename({CASE: member})
         dims = [d for d in weights.dims if d in members.dims]
         members = members.transpose(*dims)
+        members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(fitted.state.sizes[CASE])[0].size}
         members, weights = run_on_forecasts(

@@ -79,6 +79,21 @@ def pit_of(
     return (distribution.pit(observations, uniform),)
 
 
+def quantile_pit_of(
+    distribution: Empirical,
+    observations: FloatArray,
+    cases: IntArray,
+    *places: IntArray,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
+    from .arrays import quantile_pit, uniform_at
+
+    uniform = uniform_at(seed, sum(places, np.zeros_like(cases)), cases)
+    return (quantile_pit(distribution.members, levels, observations, uniform),)
+
+
 def evidence_of(
     distribution: Distribution,
     observations: FloatArray,
@@ -253,6 +268,7 @@ ON_DEVICE = frozenset(
         members_and_weights,
         members_of,
         pit_of,
+        quantile_pit_of,
         quantiles_of,
         std_of,
         weights_of,

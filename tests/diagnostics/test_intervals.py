@@ -48,6 +48,28 @@ def test_ends_are_quantiles(form):
     np.testing.assert_allclose(found.coverage, inside.transpose("lat", "lon"), rtol=1e-14)
 
 
+@pytest.mark.parametrize("form", ["quantile", "percentile"])
+@pytest.mark.filterwarnings("error")
+def test_intervals_beyond_the_levels_of_quantiles_are_not_known(form):
+    forecast = ENSEMBLE.recal.quantile([0.1, 0.25, 0.75, 0.9])  # 1 - 0.8 is not 0.2 in floats
+    if form == "percentile":
+        forecast = forecast.assign_coords(quantile=[10, 25, 75, 90]).rename(quantile="percentile")
+    for cut in (forecast, forecast.chunk(lat=1)):
+        found = cut.recal.coverage(TRUTH).compute()
+        for name in ("coverage", "width", "interval_score", "dependence"):
+            known = found[name].notnull().all(("lat", "lon"))
+            np.testing.assert_array_equal(known, [True, True, False])
+            assert found[name].isel(level=2).isnull().all()
+            told = "not known from these quantiles: 0.9"
+            assert found[name].attrs["comment"] == told
+        assert (found.n_cases == 30).all()
+        inside = ENSEMBLE.recal.coverage(TRUTH, level=[0.5, 0.8])
+        xr.testing.assert_equal(found.coverage.isel(level=[0, 1]), inside.coverage)
+        lopsided = cut.isel({cut.dims[1]: [1, 2, 3]}).recal.coverage(TRUTH, level=[0.5, 0.8])
+        np.testing.assert_array_equal(lopsided.width.notnull().all(("lat", "lon")), [True, False])
+    assert "comment" not in inside.coverage.attrs
+
+
 def test_one_level_has_no_dimension():
     one, several = (ENSEMBLE.recal.coverage(TRUTH, level=level) for level in (0.8, [0.8]))
     assert one.coverage.dims == ("lat", "lon")

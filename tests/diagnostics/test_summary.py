@@ -53,6 +53,20 @@ def test_tables_of_one_and_of_several_locations():
     assert "CRPS" not in repr(every.drop_vars("crps")).splitlines()[0]
 
 
+def test_tables_tell_intervals_that_quantiles_leave_open():
+    quantiles = ENSEMBLE.recal.quantile([0.1, 0.25, 0.75, 0.9])
+    several = repr(quantiles.recal.summary(TRUTH, **OPTIONS)).splitlines()
+    (row,) = (row for row in several if row.startswith("coverage of 90%"))
+    assert row.split() == ["coverage", "of", "90%", "not", "known"]
+    assert several[-1].endswith("discoveries; not known: beyond the levels of these quantiles")
+    here = {"lat": 0, "lon": 1}
+    alone = repr(quantiles.isel(here).recal.summary(TRUTH.isel(here), **OPTIONS)).splitlines()
+    assert [row.split()[2:] for row in alone if "coverage of 90%" in row] == [
+        ["90%", "not", "known"]
+    ]
+    assert alone[-1] == "30 cases; not known: beyond the levels of these quantiles"
+
+
 def test_censored_forecasts_are_tested_by_quantiles():
     loc, scale = ENSEMBLE.mean("member", keep_attrs=True), ENSEMBLE.std("member", keep_attrs=True)
     bounded = xrecal.gaussian(loc, scale, lower=270.0)

@@ -62,9 +62,31 @@ def test_the_heaviest_past_cases_are_named():
 def test_names_keep_apart():
     masses = np.array([0.3, 0.29, 0.2, 0.01])
     at = np.array([0.5, 0.55, 0.9, 0.1])
-    assert heaviest(masses, at, 0.07) == [0, 2, 3]
-    assert heaviest(masses, at, 0.01) == [0, 1, 2, 3]
-    assert len(heaviest(np.ones(50), np.arange(50.0), 0.5)) == 5
+    assert heaviest(masses, at, "abcd", 0.07) == [0, 2, 3]
+    assert heaviest(masses, at, "abcd", 0.01) == [0, 1, 2, 3]
+    assert heaviest(masses, at, ["a", "", "a", "b"], 0.01) == [0, 3]
+    assert len(heaviest(np.ones(50), np.arange(50.0), list(map(str, range(50))), 0.5)) == 5
+
+
+@pytest.mark.parametrize("figure", [plot.cdf, plot.density])
+def test_members_of_a_pool_are_named_by_their_dates_alone(figure):
+    """A date has a member in each component that keeps cases; quantiles of others have none."""
+    dates = xr.date_range("2001-03-01", periods=4).to_numpy()
+    labels = np.concatenate([dates, dates, np.full(20, np.datetime64("NaT"))])
+    members = xr.DataArray(
+        np.concatenate([np.arange(4.0), np.arange(4.0) + 0.5, np.linspace(-2, 7, 20)]),
+        {"calibration_time": ("member", labels)},
+        "member",
+        "t2m",
+    )
+    masses = np.concatenate([[0.1, 0.08, 0.06, 0.04], [0.09, 0.07, 0.05, 0.03], np.full(20, 0.024)])
+    ax = figure(xrecal.weighted(members, xr.DataArray(masses, dims="member")))
+    assert names(ax) == ["2001-03-01", "2001-03-02", "2001-03-03", "2001-03-04"]
+    if figure is plot.density:
+        (stems,) = [c for c in ax.collections if c.get_label() == "weight of past cases"]
+        assert len(stems.get_segments()) == 8
+    else:
+        assert len(ax.collections[0].get_offsets()) == 8
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -52,6 +52,16 @@ def test_levels_in_any_order_and_alone():
     np.testing.assert_array_equal(curves(alone)[0].get_xydata(), expected[:1])
 
 
+def test_intervals_that_quantiles_leave_open_are_told():
+    quantiles = FORECAST.recal.quantile([0.1, 0.25, 0.75, 0.9])
+    ax = quantiles.recal.plot.coverage(TRUTH)
+    (line,) = curves(ax)
+    np.testing.assert_array_equal(np.isnan(line.get_ydata()), [False, False, True])
+    quantiles.recal.plot.coverage(TRUTH, ax=ax, label="again")
+    told = [text.get_text() for text in ax.texts if "known" in text.get_text()]
+    assert told == ["90%: not known from these quantiles"]
+
+
 def test_curves_can_be_compared_on_the_same_axes():
     data = data_of("coverage", "one")
     ax = plot.coverage(data, label="raw")

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import dask
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,6 +47,25 @@ def test_panels_of_other_forms():
     assert figure.texts[1].get_text() == (
         "weighted ensemble; cases along time, 2020-03-21 to 2020-04-29"
     )
+
+
+@pytest.mark.parametrize("threshold", [None, 281.0])
+@pytest.mark.parametrize("form", ["ensemble", "quantile"])
+def test_cells_of_the_table_do_not_touch(form, threshold):
+    forecast, truth = many()
+    forecast = forecast if form == "ensemble" else forecast.recal.quantile([0.1, 0.25, 0.5, 0.9])
+    figure = forecast.recal.report(truth, threshold=threshold, **QUICK)
+    FigureCanvasAgg(figure).draw()
+    (ax,) = [ax for ax in figure.axes if ax.get_title("left") == "Summary"]
+    rows = {}
+    for text in ax.texts[:-1]:
+        if text.get_text():
+            rows.setdefault(text.get_position()[1], []).append(text.get_window_extent())
+    assert len(rows) == 9
+    gaps = [(b.x0 - a.x1) * 72 / figure.dpi for row in rows.values() for a, b in pairwise(row)]
+    assert min(gaps) > 2  # points
+    assert min(box.x0 for row in rows.values() for box in row) > 0
+    assert max(box.x1 for row in rows.values() for box in row) < figure.bbox.x1
 
 
 def test_pyplot_knows_nothing_of_it():

@@ -71,6 +71,22 @@ def test_the_score_and_its_parts_are_told():
     assert not plot.reliability(data, label="raw").texts
 
 
+def test_an_event_that_is_never_forecast_is_told():
+    never = FORECAST.recal.plot.reliability(TRUTH, 400.0)
+    told = "forecast probability never differs from 0"
+    assert [text.get_text() for text in never.texts if "never" in text.get_text()] == [told]
+    both = FORECAST.recal.plot.reliability(TRUTH, [281.0, 400.0])
+    assert [text.get_text() for text in both.texts] == [f"> 400 K: {told}"]
+    forecast, truth = many()
+    n = int((truth.notnull().any("time")).sum())
+    rare = forecast.where((forecast.lat == forecast.lat[1]) & (forecast.lon == forecast.lon[1]), 0)
+    ax = rare.recal.plot.reliability(truth, 281.0)
+    assert [text.get_text() for text in ax.texts] == [f"{told}\nat {n - 1} of {n} locations"]
+    sure = rare.where(rare.lat != rare.lat[0], 400.0).recal.plot.reliability(truth, 281.0)
+    assert sure.texts[0].get_text().startswith("forecast probability never differs\nat ")
+    assert not [t for t in plot.reliability(data_of("reliability", "many")).texts if t.get_text()]
+
+
 def test_thresholds_have_names():
     data = FORECAST.recal.reliability(TRUTH, [279.0, 281.5])
     ax = plot.reliability(data)

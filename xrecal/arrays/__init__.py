@@ -60,6 +60,7 @@ calibration_tests  matrix -> p-values of the hypothesis of calibration
 montecarlo         ... by observations drawn from the forecasts
 calibration        all of these at many locations, with a status
 pit                probability integral transform, recalibrated and conformal levels
+between_levels     ... of forecasts of which some quantiles alone are known
 climatology        past observations, whatever the forecast
 dispatch           which module serves NumPy and which CuPy
 batched            what CuPy arrays are served by: many locations at once
@@ -160,6 +161,7 @@ _HOME = {
     "hash_uniform": "draws",
     "uniform_at": "draws",
     "pit_values": "pit",
+    "quantile_pit": "between_levels",
     "recalibrated_members": "pit",
     "find_bounds": "bounds",
     "Features": "covariates",

@@ -30,6 +30,7 @@ ON_DEVICE = {
     "project_energy": "batched.simplex",
     "project_simplex": "batched.simplex",
     "shuffled_members": "batched.members",
+    "quantile_pit": "between_levels",
     "similarity": "batched.kernel",
     "squared_energy_distance": "batched.distance",
     "uniform_at": "draws",

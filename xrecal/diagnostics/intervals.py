@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.forms import Labelled, require_free
+from xrecal.forms import Form, Labelled, require_free
+from xrecal.levels import is_between, levels_of
 from xrecal.pairing import Observations
 from xrecal.products import check_seed
 from xrecal.reductions import quantiles_of
@@ -26,6 +27,8 @@ from .cases import (
 from .pit import pit_of_cases
 
 LEVEL = "level"
+UNKNOWN = "not known from these quantiles"
+"""Of intervals that end beyond the levels of a forecast that is given as quantiles."""
 
 
 def coverage(
@@ -76,7 +79,9 @@ def coverage(
     Coverage can be right on average and wrong for every forecast, which ``dependence`` and
     :func:`skce_test` tell apart. Intervals of rain, which end on dry days, hold more than their
     level; those between few members hold less, as nothing lies beyond these (46, 73 and 82 % for 10
-    exchangeable members at 50, 80 and 90 %), and those of quantiles end at the outermost level.
+    exchangeable members at 50, 80 and 90 %). Of a forecast that is given as quantiles an interval
+    beyond their outermost levels is not known, NaN; one between them ends at those of the nearest
+    levels, as ``.recal.quantile`` gives them: ask for intervals whose ends are there.
     O(m) a forecast, and O(n²) for the dependence of n cases.
 
     References
@@ -125,6 +130,10 @@ def coverage(
         name: array.assign_attrs(long_name=text, **units)
         for (name, (text, units)), array in zip(named.items(), found, strict=True)
     }
+    unknown = levels[~is_known(evidence.form, levels)]
+    if unknown.size:
+        told = f"{UNKNOWN}: {', '.join(f'{one:g}' for one in unknown)}"
+        variables = {name: array.assign_attrs(comment=told) for name, array in variables.items()}
     variables |= counted(pit.notnull(), evidence.dims)
     result = as_dataset(evidence, variables, "coverage of central intervals")
     attrs = {"long_name": "probability of the interval", "units": "1"}
@@ -133,12 +142,24 @@ def coverage(
 
 
 def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray, xr.DataArray]:
-    """Lower and upper end of the central intervals of each forecast, over ``level``."""
-    ends = evidence.reduce(
-        partial(quantiles_of, levels=np.concatenate([(1 - levels) / 2, (1 + levels) / 2])),
-        new={LEVEL: 2 * levels.size},
-    )
+    """Lower and upper end of the central intervals of each forecast, over ``level``.
+
+    NaN where a forecast is given as quantiles, and the interval ends beyond their levels.
+    """
+    wanted = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
+    ends = evidence.reduce(partial(quantiles_of, levels=wanted), new={LEVEL: wanted.size})
+    known = np.tile(is_known(evidence.form, levels), 2)
+    if not known.all():
+        ends = ends.where(xr.DataArray(known, dims=[LEVEL]))
     return ends.isel({LEVEL: slice(levels.size)}), ends.isel({LEVEL: slice(levels.size, None)})
+
+
+def is_known(form: Form, levels: np.ndarray) -> np.ndarray:
+    """Whether both ends of central intervals are between levels at which quantiles are given."""
+    if form.kind != "quantile":
+        return np.ones(levels.size, bool)
+    given = levels_of(form)
+    return is_between((1 - levels) / 2, given) & is_between((1 + levels) / 2, given)
 
 
 def _checked(level: float | Sequence[float]) -> np.ndarray:

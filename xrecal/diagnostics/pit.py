@@ -10,10 +10,11 @@ import xarray as xr
 
 from xrecal.attributes import history_only
 from xrecal.forms import Labelled, require_free
+from xrecal.levels import levels_of
 from xrecal.methods.base import is_whole
 from xrecal.pairing import Observations, pair_cases, pair_variables
 from xrecal.products import check_seed, numbers_of
-from xrecal.reductions import pit_of
+from xrecal.reductions import Reduction, pit_of, quantile_pit_of
 
 from .cases import (
     Dims,
@@ -50,7 +51,8 @@ def pit(
         Pool each observation into its own ensemble: uniform for members that are exchangeable with
         the observation, however few. Only for plain ensembles.
     seed : int
-        Of the random numbers that place an observation within a jump of the forecast's CDF.
+        Of the random numbers that place an observation within a jump of the forecast's CDF, or
+        between the levels of quantiles.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -70,6 +72,9 @@ def pit(
     O(m) a forecast. Without the random part atoms, such as dry days, would pile up at single
     values. The empirical distribution of m members leaves an observation outside all of them with
     0 or 1, so few members fail although exchangeable with the observation: see ``augmented``.
+    Of quantiles only their levels are known: the transform is drawn between the two levels that
+    enclose the observation, 0 below all and 1 above, so that exact quantiles, however few, have a
+    uniform one.
 
     References
     ----------
@@ -236,6 +241,7 @@ def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.D
     if augmented:
         require_plain(evidence.form, "augmented=True")
     numbers = numbers_of(evidence.form, evidence.pairs.dim)
-    return evidence.reduce(
-        partial(pit_of, seed=seed, augmented=augmented), [evidence.observations, *numbers]
-    )
+    transform: Reduction = partial(pit_of, seed=seed, augmented=augmented)
+    if evidence.form.kind == "quantile":
+        transform = partial(quantile_pit_of, levels=levels_of(evidence.form), seed=seed)
+    return evidence.reduce(transform, [evidence.observations, *numbers])

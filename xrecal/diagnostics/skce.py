@@ -137,6 +137,9 @@ def skce_test(
     with serial dependence they reject too often, "block" most of all, as it compares neighbours.
     "wild" needs ten blocks or more (fewer are flagged). Censored normal distributions are tested
     by 200 quantiles of them.
+    A forecast that is given as quantiles is judged as the distribution that has these values
+    alone: few of them are rejected although they are exact, unlike by :func:`pit_test`. Test many
+    levels, the weighted ensemble that they came from, or ``cross_validate(..., output="pit")``.
 
     O(n²) distances and n² numbers of memory a location, and O(n_resamples n²) for the test, which
     for "montecarlo" of normal distributions takes seconds with hundreds of cases; "block" is

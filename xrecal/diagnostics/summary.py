@@ -14,7 +14,7 @@ from xrecal.pairing import Observations
 from xrecal.table import Table, shown_p
 
 from .cases import Dims, as_dataset, read_evidence
-from .intervals import LEVEL, coverage
+from .intervals import LEVEL, UNKNOWN, coverage
 from .pit import pit_test
 from .scores import crps
 from .skce import skce_test
@@ -56,18 +56,22 @@ class Summary(xr.Dataset):
             self._row("bias", self["bias"], units),
             self._row("spread / error", self["spread_error_ratio"]),
         ]
+        partial = self["coverage"].attrs.get("comment", "").startswith(UNKNOWN)
         for level in self[LEVEL].to_numpy():
             share = self["coverage"].sel({LEVEL: level})
-            rows.append(self._row(f"coverage of {level:.0%}", share, percent=True))
+            row = self._row(f"coverage of {level:.0%}", share, percent=True)
+            unknown = partial and bool(share.isnull().all())
+            rows.append([row[0], "not known", *[""] * (len(row) - 2)] if unknown else row)
         rows.append(self._row("SKCE", self["skce"]))
         rows += [self._p_row("PIT p", "pit_p_value"), self._p_row("SKCE p", "skce_p_value")]
         n = self["n_cases"].to_numpy()
         cases = f"{n.min()}" if n.size == 0 or n.min() == n.max() else f"{n.min()} to {n.max()}"
+        beyond = "; not known: beyond the levels of these quantiles" if partial else ""
         if n.size == 1:
-            return Table((), [row[:2] for row in rows], f"{cases} cases")
+            return Table((), [row[:2] for row in rows], f"{cases} cases{beyond}")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
         foot = f"{n.size} locations, {cases} cases each; p < {SIGNIFICANT} after control of false "
-        return Table(head, rows, foot + "discoveries")
+        return Table(head, rows, f"{foot}discoveries{beyond}")
 
     def _row(
         self, label: str, values: xr.DataArray, units: str = "", percent: bool = False
@@ -125,7 +129,8 @@ def summary(
     Summary
         A Dataset over locations: ``crps`` and ``bias``, in the unit of the variable;
         ``spread_error_ratio``, 1 if calibrated; ``coverage`` of the central 50 and 90 % intervals
-        over ``level``; ``pit_p_value``; ``skce`` and ``skce_p_value``; ``n_cases`` and ``status``
+        over ``level``, NaN where a forecast that is given as quantiles leaves them open;
+        ``pit_p_value``; ``skce`` and ``skce_p_value``; ``n_cases`` and ``status``
         of the SKCE. Lazy if an input is; computed it prints as a table.
 
     Raises

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -31,7 +32,12 @@ class Members(NamedTuple):
     values: Floats
     masses: Floats
     names: tuple[str, ...] | None
-    """Of the past cases that members come from, where these are labelled."""
+    """Of the past cases that members come from, where these are labelled; empty for others."""
+
+    @property
+    def past(self) -> npt.NDArray[np.bool_]:
+        """Which members come from a past case, unlike quantiles of a component of a pool."""
+        return np.array([bool(name) for name in self.names or [""] * self.values.size])
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class OneCase:
         used = np.flatnonzero(np.isfinite(values) & (masses > 0))
         order = used[np.argsort(values[used], kind="stable")]
         labels = self._case_labels()
-        names = None if labels is None else tuple(shown_labels(labels[order]))
+        names = None if labels is None else _names(labels[order])
         return Members(values[order], masses[order] / masses[order].sum(), names)
 
     def _case_labels(self) -> np.ndarray | None:
@@ -124,11 +130,23 @@ def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> 
         ax.axvline(value, color=ink(ax), lw=1.3, ls=(0, (5, 2)), label="observed", zorder=4)
 
 
-def heaviest(masses: Floats, at: Floats, apart: float) -> list[int]:
-    """Positions of the heaviest members, whose names stand ``apart`` from each other."""
+def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
+    """Labels as they are shown; nothing for missing ones, which have no say in the format."""
+    names = np.full(labels.size, "", dtype=object)
+    known = xr.DataArray(labels).notnull().to_numpy()
+    names[known] = shown_labels(labels[known])
+    return tuple(names)
+
+
+def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> list[int]:
+    """Positions of the heaviest members, whose names stand ``apart`` from each other.
+
+    Each name once, as the members that components of a pool make of one date share it.
+    """
     found: list[int] = []
     for i in np.argsort(-masses, kind="stable").tolist():
-        if all(abs(at[i] - at[j]) >= apart for j in found):
+        new = names[i] and names[i] not in [names[j] for j in found]
+        if new and all(abs(at[i] - at[j]) >= apart for j in found):
             found.append(i)
         if len(found) == N_NAMED:
             break

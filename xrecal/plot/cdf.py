@@ -13,7 +13,7 @@ from .case import Members, OneCase, draw_observation, heaviest, reach, read_case
 from .labels import WIDTH_BELOW, label_of
 from .legends import legend
 from .reading import Floats, only_variable
-from .style import GREY, dress, ink, mark_curve, next_colour, open_axes
+from .style import GREY, Style, dress, ink, mark_curve, next_colour, open_axes
 
 APART = 0.07
 """Least distance between the names of past cases, in probability."""
@@ -102,8 +102,10 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
     """Points on the steps of past cases, and names of the heaviest."""
     middle = np.cumsum(members.masses) - members.masses / 2
     sizes = 40 * members.masses / members.masses.max()
-    ax.scatter(members.values, middle, s=sizes, color=colour, alpha=0.6, lw=0, zorder=3)
-    for i in heaviest(members.masses, middle, APART):
+    past = members.past
+    points: Style = {"color": colour, "alpha": 0.6, "lw": 0, "zorder": 3}
+    ax.scatter(members.values[past], middle[past], s=sizes[past], **points)
+    for i in heaviest(members.masses, middle, names, APART):
         ax.annotate(
             names[i], (members.values[i], middle[i]), (7, -3), textcoords="offset points",
             fontsize="x-small", color=ink(ax), va="center", zorder=5,

@@ -7,6 +7,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
+from xrecal.diagnostics.intervals import UNKNOWN
+
 from .bands import share_limits
 from .labels import with_units
 from .legends import legend
@@ -22,6 +24,7 @@ from .style import (
     is_first,
     mark_curve,
     next_colour,
+    note,
     open_axes,
     reference,
     veil,
@@ -59,7 +62,8 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     which are taken as independent. The number at a point is the mean width of the intervals; those
     that would lie on another curve or number are left out. Of many locations points are the median,
     lines the range of 90 % of them, and the band is that of one location: lines as long as the band
-    are what calibration looks like.
+    are what calibration looks like. Intervals that a forecast given as quantiles leaves open have
+    no point, and a note says so.
 
     Examples
     --------
@@ -85,6 +89,11 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     share, width = (over_places(data[name], (LEVEL,)) for name in names[:2])
     if share.low is not None and share.high is not None:
         ax.vlines(levels, share.low, share.high, color=colour, lw=1.2, zorder=2.5)
+    partial = data["coverage"].attrs.get("comment", "").startswith(UNKNOWN)
+    if partial and np.isnan(share.middle).any():
+        shown = ", ".join(f"{level:.0%}" for level in levels[np.isnan(share.middle)])
+        if (text := f"{shown}: {UNKNOWN}") not in [written.get_text() for written in ax.texts]:
+            note(ax, text, x=0.97, y=0.03)
     line: Style = {"color": colour, "ms": 5, "lw": 1.2, "label": label, "zorder": 3}
     mark_curve(ax.plot(levels, share.middle, "o-", **line)[0])
     number_points(

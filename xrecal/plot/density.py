@@ -96,8 +96,9 @@ def _draw_members(ax: Axes, members: Members) -> None:
     values, masses = members.values, members.masses
     top = STEMS * heights.max() * masses / masses.max()
     stems: Style = {"color": PALETTE[1], "lw": 1.1, "zorder": 3}
-    ax.vlines(values, 0, top, label="weight of past cases", **stems)
-    for i in heaviest(masses, values, APART * (np.ptp(edges) or 1.0)):
+    past = members.past
+    ax.vlines(values[past], 0, top[past], label="weight of past cases", **stems)
+    for i in heaviest(masses, values, members.names, APART * (np.ptp(edges) or 1.0)):
         ax.annotate(
             members.names[i], (values[i], top[i]), (0, 3), textcoords="offset points",
             fontsize="x-small", color=ink(ax), ha="center", va="bottom", rotation=90, zorder=5,

@@ -34,8 +34,9 @@ from .style import BAND, Style, ink
 SIZE = (11.69, 8.27)
 """A4, in inches."""
 
-TABLE_WIDTH = 0.75
-"""Of a column with the table alone, in parts of that of a panel."""
+TABLE_WIDTH, TABLE_SHARE = 0.75, 0.5
+"""Of a column with the table alone: of one location in parts of the width of a panel, and of many,
+which has more columns, in parts of that of all panels beside it."""
 
 SUFFIXES = (".pdf", ".png")
 DPI = 200
@@ -199,15 +200,14 @@ def _draw(found: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
     figure = Figure(figsize=SIZE, layout=layout)
     n_columns = math.ceil(len(panels) / 2)
     alone = len(panels) % 2 == 0  # else the table takes the place that is left
-    grid = figure.add_gridspec(
-        2, n_columns + alone, width_ratios=[1] * n_columns + [TABLE_WIDTH] * alone
-    )
+    summary = found["summary"]
+    assert isinstance(summary, Summary)
+    width = TABLE_SHARE * n_columns if summary["n_cases"].size > 1 else TABLE_WIDTH
+    grid = figure.add_gridspec(2, n_columns + alone, width_ratios=[1] * n_columns + [width] * alone)
     for i, (name, function, data) in enumerate(panels):
         ax = function(data, ax=figure.add_subplot(grid[i // n_columns, i % n_columns]))
         ax.set_aspect("auto")
         ax.set_title(name, fontsize="medium", loc="left", weight="bold", pad=8)
-    summary = found["summary"]
-    assert isinstance(summary, Summary)
     _draw_table(figure.add_subplot(grid[:, -1] if alone else grid[1, -1]), summary, 1 + alone)
     figure.text(0.02, 0.975, title, fontsize="x-large", weight="bold", va="top")
     figure.text(0.02, 0.93, subtitle, va="top", alpha=0.75)
@@ -223,11 +223,12 @@ def _draw_table(ax: Axes, summary: Summary, n_rows: int) -> None:
     lines = [list(table.head), *rows] if table.head else rows
     widths = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
     ends = np.cumsum(widths) / sum(widths)
+    size = "xx-small" if table.head else "small"
     ax.axis("off")
     ax.set(xlim=(0, 1), ylim=(n_rows * (len(lines) + 2.4), -0.8))
     for y, row in enumerate(lines):
         is_head = bool(table.head) and y == 0
-        text: Style = {"fontsize": "small" if len(row) == 2 else "x-small", "va": "center"}
+        text: Style = {"fontsize": size, "va": "center"}
         text |= {"color": ink(ax), "weight": "bold" if is_head else "normal"}
         label = row[0].replace(f"({units})", f"({pretty_units({'units': units})})")
         ax.text(0, y, label, **text)

@@ -71,7 +71,8 @@ def reliability(
     probability with a chance of about 90 %: groups of independent cases with similar probabilities
     have a binomial number of events, as for the consistency bars of [2]_, and there are as many
     groups as make this the error of the regression. Of many locations the curve is the median, and
-    the area the range of 90 % of them.
+    the area the range of 90 % of them. Where most have one probability in all cases, such as 0 of
+    an event that is never forecast, there is no curve, and a note says so.
 
     References
     ----------
@@ -111,6 +112,9 @@ def reliability(
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal", ylabel="observed frequency")
     ax.set_xlabel("issued probability" + _event(data))
     legend(ax, loc="upper left")
+    constant = [text for name, places in curves.items() if (text := _constant(name, places))]
+    if first and constant:
+        note(ax, "\n".join(constant), y=0.6)
     if single and first and label is None:
         _note_score(ax, data)
     return ax
@@ -125,6 +129,18 @@ def _by_threshold(data: xr.Dataset) -> dict[str, xr.Dataset]:
         f"> {float(value):g} {units}".rstrip(): data.sel({THRESHOLD: value})
         for value in data[THRESHOLD]
     }
+
+
+def _constant(name: str, places: list[tuple[Floats, Floats]]) -> str:
+    """What to say where most locations have one probability in all cases, which draws no curve."""
+    fixed = [issued[0] for issued, _ in places if issued[0] == issued[-1]]
+    if len(fixed) <= len(places) / 2:
+        return ""
+    text = f"{name}: " if name else ""
+    text += "forecast probability never differs"
+    if len(set(fixed)) == 1:
+        text += f" from {fixed[0]:g}"
+    return text + (f"\nat {len(fixed)} of {len(places)} locations" if len(places) > 1 else "")
 
 
 def _event(data: xr.Dataset) -> str:
