@@ -223,7 +223,7 @@ def test_what_cannot_be_compared():
         compare(hindcast=xr.Dataset({"a": HINDCAST, "b": HINDCAST}))
     with pytest.raises(ValueError, match="forecast lacks the dimension 'time' of the cases"):
         compare(forecast=NEW[0], verification=VERIFIED[0])
-    with pytest.raises(TypeError, match=r"method must be settings such as EMOS\(\)"):
+    with pytest.raises(TypeError, match=r"method must be settings such as xrecal.EMOS\(\)"):
         compare([xrecal.EMOS])
 
 

@@ -277,7 +277,7 @@ def test_what_cannot_be_split():
         validate(by="rolling", window=10, every=5)
     with pytest.raises(ValueError, match=r"all cases are from 2002; .* to predict cases 0 to 11\)"):
         validate(24, method=xrecal.CKME(folds="year"), min_samples=10)
-    with pytest.raises(TypeError, match="method must be settings such as EMOS"):
+    with pytest.raises(TypeError, match=r"method must be settings such as xrecal\.EMOS"):
         validate(method=xrecal.EMOS)
     with pytest.raises(ValueError, match=r"hindcast has 'time' in 2 chunks"):
         HINDCAST.chunk({"time": 36}).recal.cross_validate(TRUTH)

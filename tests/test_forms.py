@@ -276,3 +276,21 @@ def test_results_have_the_users_order(dims, new, expected):
 def test_order_where_members_are_shared():
     form = only(xrecal.weighted(random("member"), positive("time", "lat", "member")))
     assert form.order(("quantile",)) == ["time", "lat", "quantile"]
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "kind"),
+    [
+        (lambda x: xrecal.gaussian(x, x), "loc", "ndarray"),
+        (lambda x: xrecal.gaussian(random("time"), 1.0), "scale", "float"),
+        (lambda x: xrecal.weighted(x, x), "values", "ndarray"),
+        (lambda x: xrecal.weighted(random("time", "member"), x), "weights", "ndarray"),
+    ],
+)
+def test_forecasts_are_made_of_data_arrays(call, name, kind):
+    with pytest.raises(TypeError) as caught:
+        call(np.ones(3))
+    assert str(caught.value) == (
+        f"{name} must be an xarray DataArray, got {kind}; name its dimensions: "
+        f'xr.DataArray({name}, dims=["time", ...])'
+    )

@@ -1,5 +1,7 @@
 """Forecasts that were selected at single labels, and what belongs to them."""
 
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -212,3 +214,14 @@ def test_forecasts_beside_a_model():
     assert str(error.value).endswith(
         'forecast.sel(lat=model.state.lat, method="nearest").assign_coords(lat=model.state.lat)'
     )
+
+
+def test_unknown_labels_of_other_sizes_are_named():
+    model = FORECASTS.recal.fit(OBSERVATIONS, xrecal.EMOS())
+    match = (
+        "model.state and forecast differ along 'lat': 3 against 1 labels; select the same ones. "
+        "model.state has no 89.0, but 10.0, 20.0, 30.0"
+    )
+    for one in (FORECASTS.isel(lat=[0]), FORECASTS.isel(lat=0, drop=True).expand_dims("lat")):
+        with pytest.raises(ValueError, match=re.escape(match)):
+            model.mean(one.assign_coords(lat=[89.0]))

@@ -40,6 +40,13 @@ def test_levels_given_twice_are_refused(call):
         CALLS[call]([0.5, np.nan])
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_text_is_no_level(call):
+    for text in ("0.5", ["0.5"]):
+        with pytest.raises(TypeError, match="q must hold numbers between 0 and 1, got "):
+            CALLS[call](text)
+
+
 def test_arrays_of_levels():
     np.testing.assert_array_equal(read_levels(0.5), [0.5])
     assert read_levels([]).size == 0

@@ -122,6 +122,93 @@ CALLS = {
         "forecast.recal.crps: multiple values for argument 'observations'",
     ),
 }
+MODEL = FIT(TRUTH, EMOS())
+MODELS = {
+    "quantile": (
+        lambda: MODEL.quantile(HINDCAST),
+        "model.quantile needs q (float or sequence of float): write model.quantile(forecast, "
+        "q=...)",
+    ),
+    "exceedance": (
+        lambda: MODEL.exceedance(HINDCAST),
+        "model.exceedance needs threshold (float, sequence of float or DataArray): write "
+        "model.exceedance(forecast, threshold=...)",
+    ),
+    "crps": (
+        lambda: MODEL.crps(HINDCAST),
+        "model.crps needs observations (DataArray, Dataset or dict): write model.crps(forecast, "
+        "observations=...)",
+    ),
+    "update": (
+        lambda: MODEL.update(HINDCAST),
+        "model.update needs observations (DataArray, Dataset or dict): write "
+        "model.update(hindcast, observations=...)",
+    ),
+    "misspelt": (
+        lambda: MODEL.members(HINDCAST, sed=1),
+        "model.members has no parameter 'sed'; did you mean 'seed'? It takes forecast, n, "
+        "coherence, template, seed, covariates",
+    ),
+    "setting of compare": (
+        lambda: xrecal.compare(HINDCAST, TRUTH, support="errors"),
+        "xrecal.compare has no parameter 'support': it is a setting of CKME: write "
+        "xrecal.compare(hindcast, observations, [xrecal.CKME(support='errors')])",
+    ),
+    "setting of plan": (
+        lambda: xrecal.plan(HINDCAST, TRUTH, EMOS(), vary_spread=True),
+        "xrecal.plan has no parameter 'vary_spread': it is a setting of EMOS: write "
+        "xrecal.plan(hindcast, observations, xrecal.EMOS(vary_spread=True))",
+    ),
+    "misspelt methods": (
+        lambda: xrecal.compare(HINDCAST, TRUTH, metods=[EMOS()]),
+        "xrecal.compare has no parameter 'metods'; did you mean 'methods'? It takes hindcast, "
+        "observations, methods, forecast, verification, dim, member_dim, by, gap, blocks, window, "
+        "every, condition_on, covariates, pool, min_samples",
+    ),
+    "compare without observations": (
+        lambda: xrecal.compare(HINDCAST),
+        "xrecal.compare needs observations: write xrecal.compare(hindcast, observations=...)",
+    ),
+}
+METHODS = {
+    "name": (
+        lambda: FIT(TRUTH, "EMOS"),
+        "method must be settings such as xrecal.EMOS(), got 'EMOS'; write "
+        "hindcast.recal.fit(observations, xrecal.EMOS())",
+    ),
+    "any case": (
+        lambda: HINDCAST.recal.cross_validate(TRUTH, "linearpool"),
+        "method must be settings such as xrecal.LinearPool(), got 'linearpool'; write "
+        "hindcast.recal.cross_validate(observations, xrecal.LinearPool())",
+    ),
+    "class": (
+        lambda: FIT(TRUTH, CKME),
+        f"method must be settings such as xrecal.CKME(), got {CKME!r}; write "
+        "hindcast.recal.fit(observations, xrecal.CKME())",
+    ),
+    "no method": (
+        lambda: FIT(TRUTH, "emoss"),
+        "method must be settings such as xrecal.CKME(), got 'emoss'; write "
+        "hindcast.recal.fit(observations, xrecal.CKME()). Methods are CKME, EMOS, LinearPool, IDR, "
+        "PITRecalibration, ConformalPrediction, Climatology, Raw",
+    ),
+    "array": (
+        lambda: xrecal.plan(HINDCAST, TRUTH, TRUTH),
+        "method must be settings such as xrecal.CKME(), got a DataArray; write "
+        "xrecal.plan(hindcast, observations, xrecal.CKME()). Methods are CKME, EMOS, LinearPool, "
+        "IDR, PITRecalibration, ConformalPrediction, Climatology, Raw",
+    ),
+    "name in compare": (
+        lambda: xrecal.compare(HINDCAST, TRUTH, "EMOS"),
+        "method must be settings such as xrecal.EMOS(), got 'EMOS'; write "
+        "xrecal.compare(hindcast, observations, [xrecal.EMOS()])",
+    ),
+    "names in compare": (
+        lambda: xrecal.compare(HINDCAST, TRUTH, ["EMOS"]),
+        "method must be settings such as xrecal.EMOS(), got 'EMOS'; write "
+        "xrecal.compare(hindcast, observations, [xrecal.EMOS()])",
+    ),
+}
 CLASSES = {
     "misspelt": (
         lambda: EMOS(vary_sprad=True),
@@ -146,6 +233,8 @@ EVERY = (
     SETTINGS
     | {f"call: {k}": v for k, v in CALLS.items()}
     | {f"class: {k}": v for k, v in CLASSES.items()}
+    | {f"model: {k}": v for k, v in MODELS.items()}
+    | {f"method: {k}": v for k, v in METHODS.items()}
 )
 
 
@@ -173,7 +262,7 @@ def test_errors_inside_a_call_are_left_alone():
         explained(fails, "fails")(3)
 
 
-@pytest.mark.parametrize("cls", [DataArrayRecal, Plots])
+@pytest.mark.parametrize("cls", [DataArrayRecal, Plots, xrecal.Recalibrator])
 def test_signatures_and_docstrings_stay(cls):
     for name, door in inspect.getmembers(cls, inspect.isfunction):
         if not name.startswith("_"):
@@ -193,8 +282,20 @@ def test_functions_can_be_sent_to_other_processes(name):
     assert pickle.loads(pickle.dumps(function)) is function
 
 
+@pytest.mark.parametrize("name", ["compare", "gaussian", "open_recalibrator", "plan", "weighted"])
+def test_functions_of_the_package_too(name):
+    function = getattr(xrecal, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert inspect.unwrap(function) is not function
+
+
+def test_calls_of_models_can_be_sent_too():
+    found = pickle.loads(pickle.dumps(MODEL.mean))(HINDCAST)
+    xr.testing.assert_identical(found, MODEL.mean(HINDCAST))
+
+
 def test_warnings_still_point_to_the_user():
-    bare = xr.DataArray(HINDCAST.to_numpy(), HINDCAST.coords, HINDCAST.dims)
+    bare = xr.DataArray(HINDCAST.to_numpy(), HINDCAST.coords, HINDCAST.dims, attrs=HINDCAST.attrs)
     later = TRUTH.isel(time=slice(30, None))
     with pytest.warns(UserWarning, match="only 18 of 48") as caught:
         bare.recal.crps(later)

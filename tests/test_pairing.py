@@ -1,5 +1,7 @@
 """Cases and locations: labels of forecasts and observations."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -277,9 +279,12 @@ def test_units(mine, theirs, note):
     def marked(da, units):
         return da.assign_attrs({} if units is None else {"units": units})
 
-    assert pair(marked(random("time", "member"), mine), marked(obs(), theirs)).note == note
+    told = nullcontext() if note is None else pytest.warns(UserWarning, match=f"^{note}$")
+    with told:
+        pairs = pair(marked(random("time", "member"), mine), marked(obs(), theirs))
+    assert pairs.note == note
     with pytest.raises(
-        ValueError, match=r"hindcast is in K but observations are in degC; convert "
+        ValueError, match=r"hindcast is in K but observations are in degC; .* convert first: "
     ):
         pair(marked(random("time", "member"), "K"), marked(obs(), "degC"))
 

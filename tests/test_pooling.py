@@ -138,7 +138,8 @@ def test_float32_inputs_stay_as_they_are():
 def test_forecasts_anywhere_along_pooled_dimensions():
     model = FORECASTS.recal.fit(OBSERVED, CKME, pool=("lat", "lon"))
     elsewhere = FORECASTS.isel(lat=[0, 2], lon=[1]).assign_coords(lat=[50.5, 51.5], lon=[9.0])
-    found = model.apply(elsewhere)
+    with pytest.warns(UserWarning, match="along 'l(at|on)' that the hindcast of the model did not"):
+        found = model.apply(elsewhere)
     assert found["t2m"].dims == ("lead", "member")
     assert found["t2m_weight"].dims == ("time", "lead", "lat", "lon", "member")
     whole = model.apply(FORECASTS)

@@ -192,7 +192,7 @@ def test_thresholds_by_date():
 
 
 def test_thresholds_that_do_not_fit():
-    match = r"forecast is in K but threshold is in degC; convert first.*threshold \+ 273"
+    match = r"forecast is in K but threshold is in degC; .* convert first: .*threshold \+ 273"
     with pytest.raises(ValueError, match=match):
         ENSEMBLE.recal.exceedance(BY_PLACE.assign_attrs(units="degC"))
     with pytest.raises(ValueError, match=match):

@@ -273,7 +273,7 @@ def test_errors_say_what_to_type(case):
 
 
 def test_settings_not_their_class():
-    with pytest.raises(TypeError, match=r"method must be settings such as EMOS\(\), got <class"):
+    with pytest.raises(TypeError, match=r"settings such as xrecal.EMOS\(\), got <class"):
         HINDCAST.recal.fit(TRUTH, xrecal.EMOS)
     with pytest.raises(TypeError, match=r"such as xrecal.CKME\(\), got 'CKME'"):
         HINDCAST.recal.fit(TRUTH, "CKME")

@@ -50,7 +50,8 @@ def test_statuses_and_ranges():
 
 def test_single_point_and_missing_units():
     hindcast, truth = HINDCAST[:, :, 0, 0].drop_attrs(), TRUTH[:, 0, 0]
-    told = lines(hindcast.rename(None).recal.fit(truth))
+    with pytest.warns(UserWarning, match="units of hindcast not stated, taken as K"):
+        told = lines(hindcast.rename(None).recal.fit(truth))
     assert told["variable"] == "unnamed (K), ensemble"
     assert told["locations"] == "1"
     assert told["note"] == "units of hindcast not stated, taken as K"

@@ -73,7 +73,8 @@ def pair(forecasts, observations, dim=None, require_dim=True):
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 50}, {"time": 50, "lat": 1}])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_each_start_and_lead_gets_the_observation_at_its_valid_time(dtype, chunks, chunked):
-    forecasts = HINDCAST.chunk(lat=1) if chunked else HINDCAST
+    forecasts = HINDCAST.assign_attrs(units="K")
+    forecasts = forecasts.chunk(lat=1) if chunked else forecasts
     observations = OBSERVED.astype(dtype).assign_attrs(units="K")
     lazy = observations if chunks is None else observations.chunk(chunks)
     with forbid_compute():

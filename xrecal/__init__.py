@@ -51,6 +51,7 @@ from .methods import (
     PITRecalibration,
     Raw,
 )
+from .misuse import explained
 from .parallel import TaskError
 from .planning import plan
 from .plans import MemoryPlanError, Plan, check_plan
@@ -88,6 +89,11 @@ __all__ = [
     "skill",
     "weighted",
 ]
+
+
+# Here rather than where they are: other processes find what is wrapped by this name.
+for _name in ("compare", "gaussian", "open_recalibrator", "plan", "weighted"):
+    globals()[_name] = explained(globals()[_name], f"{__name__}.{_name}", __name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from .attributes import shown_units
 from .circles import PERIOD
 from .dims import LEAD
 from .forms import VECTOR, Form
-from .labels import users_stacklevel
+from .labels import text_of, users_stacklevel
 from .leads import span_of, unit_of_leads
 from .methods import VectorCKME
 from .recalibrator import FittedVariable
@@ -68,9 +68,9 @@ def _scalars(obj: xr.DataArray | xr.Dataset) -> dict[Hashable, xr.DataArray]:
 
 def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
     """Whether two coordinates of one name tell two places, or two leads."""
-    if any(_is_lead(name, c) for c in (a, b)):
+    if any(is_lead(name, c) for c in (a, b)):
         return _differ_in_time(a, b)
-    if any(_is_angle(name, c) for c in (a, b)):
+    if any(is_angle(name, c) for c in (a, b)):
         if not (_are_numbers(a) and _are_numbers(b)):
             return False
         apart = float(a.to_numpy()) - float(b.to_numpy())
@@ -80,11 +80,12 @@ def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
     return _differ_in_value(a, b)
 
 
-def _is_lead(name: Hashable, label: xr.DataArray) -> bool:
+def is_lead(name: Hashable, label: xr.DataArray) -> bool:
+    """Whether it is a lead time, by its name or its CF standard name."""
     return name in LEAD.names or label.attrs.get("standard_name") in LEAD.standard_names
 
 
-def _is_angle(name: Hashable, label: xr.DataArray) -> bool:
+def is_angle(name: Hashable, label: xr.DataArray) -> bool:
     """Whether it is a latitude or longitude, by its name or what CF asks for."""
     units = str(label.attrs.get("units", ""))
     told = label.attrs.get("standard_name") in ("latitude", "longitude")
@@ -112,15 +113,12 @@ def _are_numbers(label: xr.DataArray) -> bool:
 
 
 def _text(label: xr.DataArray) -> str:
-    """A label as one would write it, bytes of a netCDF file as what they stand for."""
-    value = label.drop_vars(list(label.coords)).expand_dims("label").to_index()[0]
-    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    return text.removesuffix(" 00:00:00")
+    return text_of(label.drop_vars(list(label.coords)).expand_dims("label").to_index()[0])
 
 
 def _shown(name: Hashable, label: xr.DataArray) -> str:
     """A label, with the unit of a lead."""
-    units = label.attrs.get("units", "") if _is_lead(name, label) else ""
+    units = label.attrs.get("units", "") if is_lead(name, label) else ""
     return f"{_text(label)} {units}".rstrip()
 
 

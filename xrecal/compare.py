@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any, cast
 
 import xarray as xr
@@ -117,7 +118,9 @@ def compare(
     form = _only_form(hindcast, member_dim, "hindcast")
     observed = _only_variable(observations, "observations")
     labelled = {
-        label: method if label == CLIMATOLOGY else checked(method, condition_on, min_samples)
+        label: method
+        if label == CLIMATOLOGY
+        else checked(method, condition_on, min_samples, "xrecal.compare")
         for label, method in _label(methods).items()
     }
     _check_covariates(covariates, labelled)
@@ -132,7 +135,7 @@ def compare(
     if forecast is None:
         if verification is not None:
             raise ValueError("verification is given without forecast; give both, or none of them")
-        known_of = {RAW: as_issued(form, observed, case)}
+        issued = partial(as_issued, form, observed, case, name="hindcast")
 
         def score(method: Method, given: Given) -> Known:
             return cross_validated(form, observed, method, case, by, ways, given, min_samples, pool)
@@ -145,15 +148,17 @@ def compare(
             else _only_variable(verification, "verification")
         )
         verified = _at_leads(scored, verified, case, "forecast")
-        known_of = {RAW: as_issued(scored, verified, case)}
+        issued = partial(as_issued, scored, verified, case)
 
         def score(method: Method, given: Given) -> Known:
             past, unseen = (hindcast, observed), (forecast, verified)
             return on_unseen(past, unseen, method, case, options, given)
 
-    for label, method in labelled.items():
+    found = {}
+    for label, method in labelled.items():  # first, as fits refuse too few cases before any work
         given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
-        known_of[label] = score(method, given)
+        found[label] = score(method, given)
+    known_of = {RAW: issued(), **found}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
     told = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
@@ -254,7 +259,7 @@ def _label(
     """Methods by label, climatology among them; raises ValueError for a label used twice."""
     if methods is None:
         methods = DEFAULTS
-    if hasattr(methods, "fit_locations"):
+    if isinstance(methods, str) or hasattr(methods, "fit_locations"):
         methods = [cast("Method", methods)]
     if not isinstance(methods, Mapping):
         labels = [

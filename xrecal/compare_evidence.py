@@ -104,10 +104,12 @@ def on_unseen(
     return known._replace(fit_seconds=fit_seconds, apply_seconds=known.fit_seconds)
 
 
-def as_issued(form: Form, observed: xr.DataArray, case: Hashable) -> Known:
+def as_issued(
+    form: Form, observed: xr.DataArray, case: Hashable, *, name: str = "forecast"
+) -> Known:
     """Evidence on the forecast as it is."""
     start = perf_counter()
-    pairs = pair_cases(form, observed, case, name="forecast")
+    pairs = pair_cases(form, observed, case, name=name)
     scores = reduce_form(form, crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
     calibration = skce_test_of(_whole(pairs, case), seed=SEED)
@@ -127,7 +129,9 @@ def _known(
     if quantiles.chunks is not None:
         quantiles = quantiles.chunk({case: -1})
         observed = observed if observed.chunks is None else observed.chunk({case: -1})
-    calibration = skce_test(quantiles.drop_attrs(), observed, case, seed=SEED)
+    calibration = skce_test(
+        quantiles.drop_attrs(), observed.drop_attrs(deep=False), case, seed=SEED
+    )
     return _computed(scores, pit, calibration, start)
 
 

@@ -115,7 +115,7 @@ def cross_validate(
     >>> few.recal.cross_validate(observations, xrecal.EMOS(), **options).mean().round(2).item()
     0.29
     """
-    method = checked(method, condition_on, min_samples)
+    method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate")
     score, size = _score(output, q)
     options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
     told = told_of(by, {**options, "pool": pool})

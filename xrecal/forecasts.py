@@ -28,6 +28,8 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
 
     Raises
     ------
+    TypeError
+        If an argument is no DataArray.
     ValueError
         If there is no member dimension, weights lack it, or labels differ.
 
@@ -38,6 +40,7 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     >>> ensemble.recal.mean()["t2m"].item()
     2.5
     """
+    _require_arrays({"values": values, "weights": weights})
     (form,) = read_forms(values, name="values").values()
     if form.member_dim not in weights.dims:
         raise ValueError(
@@ -84,6 +87,8 @@ def gaussian(
     ValueError
         If weights have no dimension ``component``, bounds have one or go with a mixture, or labels
         or units differ.
+    TypeError
+        If an argument is of another type.
 
     Examples
     --------
@@ -91,6 +96,8 @@ def gaussian(
     >>> xrecal.gaussian(loc, xr.full_like(loc, 2.0)).recal.quantile(0.5)["t2m"].values
     array([10., 20.])
     """
+    given = {"loc": loc, "scale": scale, "weights": weights}
+    _require_arrays({name: part for name, part in given.items() if part is not None})
     if weights is not None and "component" not in weights.dims:
         raise ValueError(
             f"weights need the dimension 'component'; they have {list(weights.dims)}. "
@@ -124,6 +131,16 @@ def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataA
             "select one"
         )
     return bound
+
+
+def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
+    """Raise TypeError for what is no DataArray."""
+    for name, part in parts.items():
+        if not isinstance(part, xr.DataArray):
+            raise TypeError(
+                f"{name} must be an xarray DataArray, got {type(part).__name__}; name its "
+                f'dimensions: xr.DataArray({name}, dims=["time", ...])'
+            )
 
 
 def _require_same_labels(parts: dict[str, xr.DataArray]) -> None:

@@ -171,6 +171,12 @@ def _first(index: object) -> str:
     return ", ".join(str(label) for label in list(index)[:3]) or "none"  # type: ignore[call-overload]
 
 
+def text_of(value: object) -> str:
+    """A label as one would write it, bytes of a netCDF file as what they stand for."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return text.removesuffix(" 00:00:00")
+
+
 def users_stacklevel() -> int:
     """Level at which the caller's warning points to the first line outside this package."""
     frame, level = sys._getframe(1), 1
@@ -192,6 +198,13 @@ def require_equal_labels(
         told = ""
         if dim in a.indexes and dim in b.indexes and a.indexes[dim].isin(b.indexes[dim]).all():
             told = f", {names[1]}.sel({at})"
+        elif dim in a.indexes and dim in b.indexes:
+            unknown = b.indexes[dim][~b.indexes[dim].isin(a.indexes[dim])]
+            if unknown.size:
+                told = (
+                    f". {names[0]} has no {_first(unknown)}{', ...' if unknown.size > 3 else ''}, "
+                    f"but {_first(a.indexes[dim])}{', ...' if a.sizes[dim] > 3 else ''}"
+                )
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
             f"{b.sizes[dim]} labels; select the same ones{told}"

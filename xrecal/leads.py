@@ -177,10 +177,18 @@ def unit_of_leads(leads: xr.DataArray) -> str | None:
 
 def span_of(lead: xr.DataArray) -> float | None:
     """Seconds of a single lead; None if it has no unit of a fixed length."""
-    if lead.dtype.kind == "m":
-        return float(lead.to_numpy() / np.timedelta64(1, "s"))
-    unit = unit_of_leads(lead)
-    return float(lead.to_numpy()) * _SECONDS[unit] if unit in _SECONDS else None
+    seconds = seconds_of(lead)
+    return None if seconds is None else float(seconds)
+
+
+def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
+    """Leads in seconds; None if they have no unit of a fixed length."""
+    if leads.dtype.kind == "m":
+        return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
+    unit = unit_of_leads(leads)
+    if unit not in _SECONDS:
+        return None
+    return np.asarray(leads.to_numpy() * float(_SECONDS[unit]), np.float64)
 
 
 def days_of(lengths: xr.DataArray) -> xr.DataArray:

@@ -22,9 +22,13 @@ def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
     ------
     ValueError
         If one is outside [0, 1] or there twice.
+    TypeError
+        If one is no number.
     """
     from .arrays.weighted import check_levels
 
+    if np.asarray(q).dtype.kind in "USOT":
+        raise TypeError(f"q must hold numbers between 0 and 1, got {q!r:.60}")
     levels = check_levels(q)
     found, counts = np.unique(levels, return_counts=True)
     if (counts > 1).any():

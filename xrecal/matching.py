@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
@@ -14,9 +13,10 @@ from .covariates import Given, period_of
 from .dims import LEVEL, MEMBER
 from .forms import Form, Labelled, read_forms, require_distances
 from .jointly import require_members, with_vector
-from .labels import require_equal_labels, users_stacklevel
+from .labels import require_equal_labels
 from .methods import VectorCKME
 from .methods.base import SEASON
+from .once import warn_once
 from .parallel import require_one_chunk
 from .places import (
     along_single,
@@ -26,6 +26,7 @@ from .places import (
     require_unit_of_leads,
     shared_dims,
 )
+from .pooled_labels import warn_of_new_labels
 from .recalibrator import FittedVariable, Recalibrator
 from .units import check_units
 from .valid_time import known_valid_times, valid_times
@@ -67,6 +68,7 @@ def match_variables(
         check_forecast(form, variable)
         found[name] = _with_partners(form, variable, forms), variable
     warn_of_other_place(found.values())
+    warn_of_new_labels(found.values())
     if read_values:
         warn_of_far_values(found.values())
     return found
@@ -115,7 +117,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
     units = form.loc.attrs.get("units")
     note = check_units("hindcast", fitted.attrs.get("units"), name, units)
     if note is not None and "hindcast" not in (fitted.note or ""):  # which may have had none either
-        warnings.warn(note, stacklevel=users_stacklevel())
+        warn_once(note)
     check_period(form.period, fitted.attrs.get(PERIOD), name)
     missing = [d for d in fitted.locations if d not in form.dims]
     extra = [d for d in form.dims if d not in (*fitted.locations, *shared_dims(fitted))]

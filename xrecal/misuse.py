@@ -8,14 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from .methods import CKME
+from .methods import (
+    CKME,
+    EMOS,
+    IDR,
+    Climatology,
+    ConformalPrediction,
+    LinearPool,
+    PITRecalibration,
+    Raw,
+)
 from .methods.shown import Shown, changed, did_you_mean, kinds_with, nearest, settings_of
+from .once import one_call
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 OF_HINDCASTS = ("fit", "cross_validate", "ridge_curve")
 """Doors that take past forecasts."""
+
+KINDS = (CKME, EMOS, LinearPool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw)
+"""Methods of this package."""
 
 NEEDED = {
     "reference": "another forecast of the same cases, such as the raw one",
@@ -24,8 +37,10 @@ NEEDED = {
 """What is wanted, where no docstring tells it."""
 
 
-def explain_calls(cls: type, accessor: str) -> None:
+def explain_calls(cls: type, accessor: str | None = None) -> None:
     """Let all methods of a class, such as ``.recal``, explain calls that they do not take.
+
+    Without the name of an accessor they are those of a fitted model.
 
     Their signatures and docstrings stay.
     """
@@ -33,14 +48,16 @@ def explain_calls(cls: type, accessor: str) -> None:
         for name, door in list(vars(base).items()):
             if inspect.isfunction(door) and not name.startswith("_"):
                 held = "hindcast" if name in OF_HINDCASTS else "forecast"
-                setattr(base, name, explained(door, f"{held}.{accessor}.{name}"))
+                owner = "model" if accessor is None else f"{held}.{accessor}"
+                setattr(base, name, explained(door, f"{owner}.{name}"))
 
 
 def explained(function: Callable[P, R], call: str, module: str | None = None) -> Callable[P, R]:
     """The function, whose ``TypeError`` for arguments that it does not take says what to type.
 
     ``call`` is what stands before the parentheses where it is called, ``module`` where the result
-    will be found, by other processes. Costs a few microseconds.
+    will be found, by other processes. What :func:`xrecal.once.warn_once` warns of is told once.
+    Costs a few microseconds.
     """
     signature = inspect.signature(function)
 
@@ -50,7 +67,8 @@ def explained(function: Callable[P, R], call: str, module: str | None = None) ->
             signature.bind(*args, **given)
         except TypeError as error:
             raise TypeError(_told(function, call, args, given, str(error))) from None
-        return function(*args, **given)
+        with one_call():
+            return function(*args, **given)
 
     called.__module__ = module or function.__module__
     return called
@@ -70,9 +88,10 @@ def _told(
     ordered = [p.name for p in shown if p.kind is not p.KEYWORD_ONLY]
     unknown = {name: value for name, value in given.items() if name not in parameters}
     n_args = len(args) - ("self" in parameters)
-    if unknown and "method" in parameters:
-        place = ordered.index("method")
-        method = args[place - n_args] if place < n_args else given.get("method")
+    settings = next((name for name in ("method", "methods") if name in parameters), None)
+    if unknown and settings is not None:
+        place = ordered.index(settings)
+        method = args[place - n_args] if place < n_args else given.get(settings)
         told = _told_settings(call, unknown, method, parameters)
         if told is not None:
             return told
@@ -127,7 +146,35 @@ def _told_settings(
         told = f"{call} has no parameter {name!r}; {kind.__name__} has a setting {near!r}"
     kept = changed(method) if isinstance(method, Shown) and kind is owner else {}
     settings = ", ".join(f"{k}={_short(value)}" for k, value in (kept | known).items())
-    return f"{told}: write {call}(observations, xrecal.{owner.__name__}({settings}))"
+    return f"{told}: write {written(call, f'xrecal.{owner.__name__}({settings})')}"
+
+
+def require_settings(method: object, call: str) -> None:
+    """Raise TypeError unless it is a method with its settings; a name or a class is none."""
+    if not isinstance(method, type) and hasattr(method, "fit_locations"):
+        return
+    kinds = {kind.__name__: kind for kind in KINDS}
+    name = method.__name__ if isinstance(method, type) else str(method)
+    plain = name.lower().removeprefix("xrecal.").removesuffix("()")
+    ours = {known.lower(): known for known in kinds}.get(plain)
+    if ours is None and isinstance(method, type) and hasattr(method, "fit_locations"):
+        settings, listed = f"{name}()", ""
+    else:
+        settings = f"xrecal.{ours or CKME.__name__}()"
+        listed = "" if ours else f". Methods are {', '.join(kinds)}"
+    found = repr(method) if isinstance(method, (str, type)) else _short(method)
+    found = f"a {type(method).__name__}" if found == "..." else found
+    raise TypeError(
+        f"method must be settings such as {settings}, got {found}; "
+        f"write {written(call, settings)}{listed}"
+    )
+
+
+def written(call: str, method: str) -> str:
+    """A call with a method, as it would be typed."""
+    if call == "xrecal.compare":
+        return f"{call}(hindcast, observations, [{method}])"
+    return f"{call}({'' if '.recal.' in call else 'hindcast, '}observations, {method})"
 
 
 def _short(value: object) -> str:

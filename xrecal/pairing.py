@@ -13,6 +13,7 @@ from .dims import CALIBRATION, LEAD, LEVEL, MEMBER, candidates, find_dim
 from .forms import Form, Labelled, read_forms, require_float
 from .labels import at_scalars, match_labels, require_equal_labels, warn_of_other_labels
 from .leads import MatchedLeads, matched_leads
+from .once import warn_once
 from .units import check_units
 from .valid_time import (
     VALID_TIME,
@@ -140,7 +141,8 @@ def pair_cases(
     coordinate, take the observations there. For forecasts over starts and leads observations may
     be over valid time, and are then looked up at that of each forecast; a dimension of the name
     of the starts holds valid times too, as observations have no starts. So are those of forecasts
-    whose coordinate ``valid_time`` along the cases differs from their labels.
+    whose coordinate ``valid_time`` along the cases differs from their labels. Warns where one of
+    them states its unit and the other does not.
 
     Parameters
     ----------
@@ -166,6 +168,8 @@ def pair_cases(
         raise TypeError(f"observations must be a DataArray, got {type(observations).__name__}")
     require_float(observations, name="observations")
     note = check_units(name, _units(form.loc), "observations", _units(observations))
+    if note is not None:
+        warn_once(note)
     forecasts = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     dim = find_dim(forecasts, CALIBRATION, dim, name=name)
     if dim is None and require_dim:

@@ -77,7 +77,7 @@ def plan(
     >>> plan.tasks, plan.fits
     (1, True)
     """
-    method = checked(method, condition_on, min_samples)
+    method = checked(method, condition_on, min_samples, "xrecal.plan")
     if observations is None:
         forms = read_forms(hindcast, member_dim, name="hindcast")
         paired = {name: (form, _one_for_each(form)) for name, form in forms.items()}

@@ -13,6 +13,7 @@ import xarray as xr
 
 from .dims import CaseAxis
 from .forms import Form
+from .labels import text_of
 from .parallel import run_blockwise
 from .recalibrator import CASE, CASE_MEMBER
 from .tasks_pool import Arrays, PooledTask
@@ -23,6 +24,9 @@ PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | N
 
 DATE = "calibration_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""
+
+HINDCAST_LABELS = "hindcast_labels"
+"""Attribute of the positions of pooled cases: those of the hindcast, where some were left out."""
 
 MAX_POOLED = 1500
 """Cases at most: the exact solver needs their cube in time, and a square in memory."""
@@ -244,7 +248,18 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
         }
     at = dict(zip(pool.dims, np.unravel_index(np.array(pool.taken), pool.sizes), strict=True))
     return {
-        f"calibration_{d}": (CASE, np.tile(known[d].to_numpy()[at[d]], n_dates), known[d].attrs)
+        f"calibration_{d}": (
+            CASE,
+            np.tile(known[d].to_numpy()[at[d]], n_dates),
+            known[d].attrs | ({} if pool.note is None else {HINDCAST_LABELS: _plain(known[d])}),
+        )
         for d in pool.dims
         if d in known
     }
+
+
+def _plain(labels: xr.DataArray) -> npt.NDArray[Any]:
+    """Labels as attributes of files hold them: numbers, or text."""
+    if labels.dtype.kind in "iuf":
+        return labels.to_numpy()
+    return np.array([text_of(label) for label in labels.to_index()])

@@ -19,6 +19,7 @@ from .matching import check_periods, check_season, match_variables
 from .methods import VectorCKME
 from .parallel import run_blockwise, work_on
 from .places import as_given, shared_dims
+from .pooling import HINDCAST_LABELS
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .reductions import (
     Reduction,
@@ -194,7 +195,8 @@ def _slot_coordinates(
     for name, labels in fitted.state.coords.items():
         if labels.dims == (CASE,):
             values = taken_labels(labels.to_index().to_numpy(), cases)
-            found[str(name)] = (member, values, labels.attrs)
+            attrs = {k: v for k, v in labels.attrs.items() if k != HINDCAST_LABELS}
+            found[str(name)] = (member, values, attrs)
     if components is not None:
         about = {"long_name": "component of the pool that the member comes from"}
         found["component"] = (member, np.asarray(components), about)

@@ -18,6 +18,7 @@ from .jointly import Group, Period, as_one, common_cases, method_of, read_groups
 from .labels import users_stacklevel
 from .methods import CKME, Method, VectorCKME
 from .methods.base import is_whole
+from .misuse import require_settings
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk
 from .pooling import DATE, PoolOver, read_pool
@@ -120,7 +121,7 @@ def fit(
     >>> model.crps(forecast, observations).mean().round(2).item()
     0.33
     """
-    method = checked(method, condition_on, min_samples)
+    method = checked(method, condition_on, min_samples, "hindcast.recal.fit")
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
     found: dict[Hashable, FittedVariable] = {}
     for group in read_groups(paired, jointly, period):
@@ -134,14 +135,11 @@ def fit(
     return Recalibrator(method, {name: found[name] for name in paired})
 
 
-def checked(method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int) -> Method:
-    """The method as it is asked for; raises TypeError or ValueError for what cannot be meant."""
-    if isinstance(method, type) or not hasattr(method, "fit_locations"):
-        hint = f"{method.__name__}()" if isinstance(method, type) else "xrecal.CKME()"
-        raise TypeError(
-            f"method must be settings such as {hint}, got {_short(method)}; "
-            "write hindcast.recal.fit(observations, method)"
-        )
+def checked(
+    method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int, call: str
+) -> Method:
+    """The method as ``call`` asks for it; TypeError or ValueError for what cannot be meant."""
+    require_settings(method, call)
     if not is_whole(min_samples) or min_samples < 2:
         raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
     return conditioned(method, condition_on)
@@ -153,12 +151,6 @@ def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> M
     if condition_on is None or method.condition_on is not None or not has_field:
         return method
     return replace(method, condition_on=condition_on)  # type: ignore[type-var]
-
-
-def _short(value: object) -> str:
-    """What was passed, without printing whole arrays."""
-    text = repr(value)
-    return text if len(text) < 80 and "\n" not in text else f"a {type(value).__name__}"
 
 
 def _fit_group(

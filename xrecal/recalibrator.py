@@ -15,6 +15,7 @@ from .dims import CaseAxis
 from .forms import Kind, Labelled
 from .leads import MatchedLeads
 from .methods import Method
+from .misuse import explain_calls
 from .model_probabilities import Probabilities
 from .model_products import Products
 from .model_scores import ModelScores
@@ -285,3 +286,6 @@ class Recalibrator(Products, Probabilities, ModelScores):
         from .update import update
 
         return update(self, hindcast, observations, covariates)
+
+
+explain_calls(Recalibrator)

@@ -161,8 +161,8 @@ def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | No
         remedy = "convert one of them so that both have the same units attribute"
     else:
         remedy = (
-            f"convert first, unless that is done and only the attribute is not: "
-            f"{name_b} = {expression}.assign_attrs(units={units_a!r})"
+            "if the values are converted already, correct the attribute units alone; otherwise "
+            f"convert first: {name_b} = {expression}.assign_attrs(units={units_a!r})"
         )
     found = [
         f"{name} {'are' if name.endswith('s') else 'is'} in {units.strip() or 'no unit'}"

@@ -14,6 +14,7 @@ from .dims import CaseAxis
 from .forms import Form
 from .labels import users_stacklevel
 from .methods import Method
+from .pairing import Pairs
 from .parallel import run_blockwise, work_on
 from .pooling import DATE, Pool, PoolOver, across
 from .recalibrate import Prepared, prepare
@@ -73,7 +74,7 @@ def _folds(
     if few == len(folds):
         raise ValueError(
             f"every split leaves fewer than min_samples={min_samples} cases to learn from, "
-            f"{max(n_cases)} at most; give a longer window, a smaller gap, or a smaller "
+            f"{max(n_cases)} at most; give {_more_cases(prepared.pairs, by, options)}a smaller "
             "min_samples if so few are meant"
         )
     if few:
@@ -87,6 +88,20 @@ def _folds(
             f"{notes[0]} (in {len(notes)} of {len(folds)} splits)", stacklevel=users_stacklevel()
         )
     return folds
+
+
+def _more_cases(pairs: Pairs, by: str, options: Mapping[str, Any]) -> str:
+    """What would give the splits of these cases more of them."""
+    ways = []
+    if by == "rolling" and options["window"] is not None:
+        ways.append("a longer window")
+    if options["gap"]:
+        ways.append("a smaller gap")
+    places = [d for d in pairs.form.dims if d != pairs.dim]
+    if pairs.pool is None and places:
+        pool = repr(places[0]) if len(places) == 1 else repr(tuple(places))
+        ways.append(f"pool={pool} to learn from the cases of all positions together")
+    return "".join(f"{way}, " for way in ways) + ("or " if ways else "")
 
 
 def _suited(

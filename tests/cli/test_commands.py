@@ -79,7 +79,7 @@ def test_wrong_settings(files):
     assert "--chunks names 'time', which is no dimension of locations" in refused(
         *args, "--chunks", "time=3"
     )
-    assert "fewer than min_samples=100" in refused(*args, "--min-samples", "100")
+    assert "fewer than --min-samples 100" in refused(*args, "--min-samples", "100")
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])

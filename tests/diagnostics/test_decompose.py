@@ -150,7 +150,7 @@ def test_what_cannot_be_split():
         ENSEMBLE.recal.decompose(TRUTH, by="month")
     with pytest.raises(ValueError, match="dim='x', but forecast has no dimension 'x'"):
         ENSEMBLE.recal.decompose(TRUTH, dim="x")
-    with pytest.raises(TypeError, match="method must be settings such as EMOS"):
+    with pytest.raises(TypeError, match=r"method must be settings such as xrecal\.EMOS"):
         ENSEMBLE.recal.decompose(TRUTH, xrecal.EMOS)
     with pytest.raises(ValueError, match=r"has 'time' in 6 chunks"):
         ENSEMBLE.chunk(time=10).recal.decompose(TRUTH)

@@ -1,3 +1,5 @@
+from html import escape
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -30,7 +32,9 @@ def test_holds_what_the_single_functions_say(form):
     np.testing.assert_array_equal(found.status, tested.status)
     with forbid_compute():
         lazy = forecast.chunk(lat=1).recal.summary(TRUTH, **OPTIONS)
-        assert "skce_p_value" in repr(lazy)  # not a table, which would need the values
+        told = "<xrecal summary, not computed: .compute() shows the table>"
+        assert repr(lazy) == told  # not a table, which would need the values
+        assert lazy._repr_html_() == f"<p>{escape(told)}</p>"
     xr.testing.assert_identical(lazy.compute(), found)
 
 

@@ -15,6 +15,8 @@ import click
 
 from xrecal.blocks import RunError
 
+from .hints import for_command_line
+
 REFUSED, UNREACHABLE, FAILED, INTERRUPTED = 3, 4, 5, 130
 """Exit codes beside 0 (done), 1 (a fault of xrecal) and 2 (a wrong command line)."""
 
@@ -117,7 +119,7 @@ def run(
         told = "interrupted; what is finished is kept, repeat the command with --resume"
     except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
         code, status = REFUSED, "refused"
-        told = str(error.args[0] if isinstance(error, KeyError) else error)
+        told = for_command_line(str(error.args[0] if isinstance(error, KeyError) else error))
     else:
         found = {"command": command, **data, "seconds": round(perf_counter() - start, 3)}
         click.echo(json.dumps(found, allow_nan=False) if as_json else text)
@@ -134,7 +136,7 @@ def _told_warnings() -> Iterator[None]:
     """Warnings as one line each on standard error."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        click.echo(f"warning: {message}", err=True)
+        click.echo(f"warning: {for_command_line(str(message))}", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -99,7 +99,7 @@ def decompose(
     """
     from xrecal.arrays import decompose as parts_of
 
-    method = checked(method, condition_on, min_samples)
+    method = checked(method, condition_on, min_samples, "forecast.recal.decompose")
     evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
     options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
     found = predict_unseen(

@@ -72,7 +72,7 @@ def ridge_curve(
     >>> curve["loss"].mean("location").idxmin("ridge").round(4).item()
     0.0032
     """
-    method = checked(method, condition_on, min_samples)
+    method = checked(method, condition_on, min_samples, "hindcast.recal.ridge_curve")
     if not isinstance(method, CKME):
         raise TypeError(f"a ridge curve is that of a CKME, got {method!r}; give xrecal.CKME(...)")
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ VARIABLES = (
     *("skce", "skce_p_value", "n_cases", "status"),
 )
 SIGNIFICANT = 0.05
+LAZY = "<xrecal summary, not computed: .compute() shows the table>"
 
 
 class Summary(xr.Dataset):
@@ -36,11 +38,19 @@ class Summary(xr.Dataset):
 
     def __repr__(self) -> str:
         """Table of one location, or of the range over several."""
+        if self._is_lazy():
+            return LAZY
         return self.as_table().text() if self._is_whole() else super().__repr__()
 
     def _repr_html_(self) -> str:
         """The same table in a notebook."""
+        if self._is_lazy():
+            return f"<p>{escape(LAZY)}</p>"
         return self.as_table().html() if self._is_whole() else super()._repr_html_()
+
+    def _is_lazy(self) -> bool:
+        """Whether it will print as a table once it is computed."""
+        return set(VARIABLES) <= set(self) and bool(self.chunks)
 
     def _is_whole(self) -> bool:
         """Whether it holds all that the table needs, and in memory."""

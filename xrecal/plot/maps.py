@@ -11,10 +11,11 @@ from matplotlib.colors import BoundaryNorm, Normalize
 
 from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.summary import SIGNIFICANT
+from xrecal.dims import LEAD
 from xrecal.forms import Labelled
 
 from .labels import label_of
-from .reading import drop_single
+from .reading import drop_single, first_along
 from .style import GREY, SMALL, Style, aside, dress, open_axes, veil
 
 SKILL_COLOURS = "RdBu"
@@ -144,7 +145,10 @@ def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
     """Values over two dimensions, computed."""
     flat = drop_single(values)
     if flat.ndim != 2:
-        hint = "select one of the others: .isel(...)" if flat.ndim > 2 else "stations have no map"
+        hint = "stations have no map"
+        if flat.ndim > 2:
+            other = next((d for d in flat.dims if d in LEAD.names), flat.dims[0])
+            hint = f"select one of the others, such as .isel({first_along(other)})"
         raise ValueError(
             f"{figure} needs values over two dimensions, but they are over {list(flat.dims)}; "
             f"{hint}"

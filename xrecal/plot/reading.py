@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.dims import LEAD
 from xrecal.forms import Form, Labelled, read_forms
 from xrecal.units import check_units
 
@@ -91,13 +92,18 @@ def require_one(
     extra = [d for d in single.dims if d not in keep]
     if extra:
         n = math.prod(single.sizes[d] for d in extra)
-        choice = ", ".join(f"{d}=0" for d in extra)
+        choice = ", ".join(map(first_along, extra))
         along = " and ".join(map(repr, extra))
         raise ValueError(
             f"{figure} shows one location and case, but there are {n} along {along}; select one: "
             f".isel({choice}) or .sel(...){remedy}"
         )
     return single
+
+
+def first_along(dim: Hashable) -> str:
+    """Argument of ``isel`` for the first label; leads stay a dimension, as they date forecasts."""
+    return f"{dim}=[0]" if dim in LEAD.names else f"{dim}=0"
 
 
 def over_places(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
