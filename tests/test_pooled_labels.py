@@ -43,6 +43,8 @@ NEW = {
 }
 KNOWN = {
     "some": (("lead", [0, 1, 2, 3], MONTHS), [2, 0], MONTHS),
+    "leads between": (("lead", [0, 1, 3], MONTHS), [2], MONTHS),
+    "leads between in other units": (("lead", [24, 72], {"units": "hours"}), [2], DAYS),
     "single precision": (("lat", [10.1, 20.2]), np.float32([20.2, 10.1]), None),
     "around the globe": (("lon", [0.0, 350.0]), [-10.0, 360.0], None),
     "unit": (("lead", [24, 48], {"units": "hours"}), [1, 2], DAYS),

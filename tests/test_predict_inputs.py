@@ -209,7 +209,8 @@ def test_lazy_observations_that_lack_cases(n_labels):
 
 def test_units_of_the_observations_are_kept():
     bare = HINDCAST.drop_attrs()
-    fitted = bare.recal.fit(TRUTH.assign_attrs(units="K"))
+    with pytest.warns(UserWarning, match="units of hindcast not stated, taken as K"):
+        fitted = bare.recal.fit(TRUTH.assign_attrs(units="K"))
     assert fitted.state.observations.attrs["units"] == "K"
     assert fitted.quantile(NEW.drop_attrs(), 0.5).attrs["units"] == "K"
     assert fitted.apply(NEW.drop_attrs()).t2m.attrs["units"] == "K"

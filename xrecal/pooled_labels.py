@@ -81,11 +81,13 @@ def _are_new(given: xr.DataArray, known: xr.DataArray, dim: Hashable) -> npt.NDA
             spans = seconds_of(given), seconds_of(known)
             if spans[0] is None or spans[1] is None:
                 return nothing
-            return _far_from(spans[0], spans[1])
+            return _far_from(spans[0], spans[1]) & _outside(spans[0], spans[1])
     numbers = [labels.dtype.kind in "iuf" for labels in (given, known)]
     if all(numbers):
+        a, b = given.to_numpy(), known.to_numpy()
         angle = any(is_angle(dim, labels) for labels in (given, known))
-        return _far_from(given.to_numpy(), known.to_numpy(), period=360 if angle else None)
+        far = _far_from(a, b, period=360 if angle else None)
+        return far & _outside(a, b) if is_lead(dim, given) else far
     if any(numbers):
         return nothing
     texts = set(_texts(known))
@@ -105,6 +107,13 @@ def _far_from(
     apart = np.minimum(np.abs(a - b[right]), np.abs(a - b[right - 1]))
     rounding = ROUNDING if period is not None else np.finfo(np.float32).eps * np.abs(a)
     return np.asarray(apart > rounding)
+
+
+def _outside(
+    given: npt.NDArray[np.generic], known: npt.NDArray[np.generic]
+) -> npt.NDArray[np.bool_]:
+    """Which leads are not between the known ones; others a fit may well be asked for."""
+    return np.asarray((given < known.min()) | (given > known.max()))
 
 
 def _texts(labels: xr.DataArray) -> list[str]:

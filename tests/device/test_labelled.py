@@ -108,7 +108,7 @@ def test_observations_over_valid_time(cupy, rng, chunks):
     hindcast.lead.attrs["units"] = forecast.lead.attrs["units"] = "days"
     days = pd.date_range("2000-01-01", periods=900)
     dims = {"time": days, "location": whole.location}
-    observations = xr.DataArray(rng.normal(size=(900, 2)), dims, list(dims))
+    observations = xr.DataArray(rng.normal(size=(900, 2)), dims, list(dims), attrs=hindcast.attrs)
     here = [to_device(cupy, part, chunks) for part in (hindcast, forecast, observations)]
     found = here[0].recal.fit(here[2]).crps(here[1], here[2])
     require_same(cupy, found, hindcast.recal.fit(observations).crps(forecast, observations))

@@ -239,7 +239,8 @@ def test_attributes_of_evidence(name):
     assert found.status.attrs["flag_meanings"] == " ".join(EVIDENCE_MEANINGS.values())
     np.testing.assert_array_equal(found.status.attrs["flag_masks"], list(EVIDENCE_MEANINGS))
     assert found.status.attrs["flag_masks"].dtype == found.status.dtype
-    dataset = forecast.drop_attrs().to_dataset().assign_attrs(history="made")
+    bare = forecast.drop_attrs().assign_attrs(units=forecast.units)
+    dataset = bare.to_dataset().assign_attrs(history="made")
     assert EVIDENCE[name](dataset, {"t2m": TRUTH}).attrs["history"] == found.attrs["history"]
 
 
