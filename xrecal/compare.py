@@ -107,7 +107,9 @@ def compare(
     chance. They depend on each other, so the table tests the mean over all locations of the
     score differences in each case, one number a case.
     Cross-validation holds 200 quantiles of each case in memory, a part of the locations at a time,
-    but all positions that are pooled together.
+    but all positions that are pooled together. It takes a fit of each method for each split (and
+    position, with ``pool``); :class:`LinearPool` fits all others, so it takes most of the time.
+    Leave it out of ``methods`` for a first look, and chunk locations of a large grid.
 
     Examples
     --------
