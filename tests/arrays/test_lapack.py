@@ -2,13 +2,13 @@
 
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xrecal.arrays import _lapack
 from xrecal.arrays._lapack import solve_positive
 
 
@@ -44,40 +44,48 @@ def test_a_matrix_that_is_not_positive_definite_is_solved_all_the_same():
     np.testing.assert_allclose(found @ matrix, rows, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "change", [lambda a: a.astype(np.float32), np.asfortranarray], ids=["float32", "Fortran"]
-)
-def test_other_arrays_are_refused(change):
-    matrix, rows = np.eye(4), np.arange(12.0).reshape(3, 4)
-    for arguments in ((change(matrix * np.ones((4, 4)) + 4), rows), (matrix, change(rows))):
-        if not (arguments[0].flags.c_contiguous and arguments[0].dtype == np.float64) or not (
-            arguments[1].flags.c_contiguous and arguments[1].dtype == np.float64
-        ):
-            with pytest.raises(ValueError, match="contiguous arrays of float64"):
-                solve_positive(*arguments)
+def test_other_integers_are_left_to_numpy(monkeypatch):
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(6, 9))
+    matrix, rows = factor @ factor.T, rng.normal(size=(2, 6))
+    expected = solve_positive(matrix.copy(), rows.copy())
+    monkeypatch.setattr(_lapack, "N_INTEGERS", 0)
+    _lapack._dposv.cache_clear()
+    try:
+        assert _lapack._dposv() is None
+        np.testing.assert_allclose(solve_positive(matrix, rows), expected, rtol=1e-12)
+    finally:
+        _lapack._dposv.cache_clear()
+
+
+@pytest.mark.parametrize("change", [np.float32, np.asfortranarray])
+@pytest.mark.parametrize("which", [0, 1])
+def test_other_arrays_are_refused(change, which):
+    arrays = [np.eye(4), np.arange(12.0).reshape(3, 4)]
+    arrays[which] = change(arrays[which])
+    with pytest.raises(ValueError, match="contiguous arrays of float64"):
+        solve_positive(*arrays)
 
 
 def test_other_threads_run_meanwhile():
-    """The GIL is free, or the counting thread would stand still."""
-    rng = np.random.default_rng(0)
-    factor = rng.normal(size=(1500, 1500))
-    matrix, rows = factor @ factor.T + np.eye(1500), rng.normal(size=(5, 1500))
-    solve_positive(matrix[:2, :2].copy(), rows[:, :2].copy())  # loads LAPACK
-    counted, done, before = 0, threading.Event(), sys.getswitchinterval()
+    """One that waits for the GIL gets it while another solves."""
+    matrix, rows = np.eye(300), np.ones((2, 300))  # stay what they are when overwritten
+    solve_positive(matrix, rows)  # loads LAPACK
+    met, seen, before = threading.Event(), [], sys.getswitchinterval()
 
     def solve():
-        solve_positive(matrix, rows)
-        done.set()
+        for _ in range(2000):
+            solve_positive(matrix, rows)
+            if met.is_set():
+                seen.append(True)
+                return
 
-    # A thread that wants the GIL would have to ask for it for longer than the solver takes.
-    sys.setswitchinterval(1000.0)
+    sys.setswitchinterval(1000.0)  # nobody is made to give the GIL away
     try:
         thread = threading.Thread(target=solve)
         thread.start()
-        while not done.is_set():
-            counted += 1
-            time.sleep(0)  # gives the GIL away
+        met.set()
         thread.join()
     finally:
         sys.setswitchinterval(before)
-    assert counted > 10
+    assert seen
