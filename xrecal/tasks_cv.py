@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -59,7 +59,22 @@ class Fold(NamedTuple):
         return self.train.size * (1 if self.pool is None else len(self.pool.taken))
 
 
-class CrossValidationTask:
+@dataclass(frozen=True)
+class SplitTask:
+    """What every task that cross-validates is told."""
+
+    folds: Sequence[Fold]
+    parts: tuple[str, ...]
+    axis: CaseAxis
+    periods: Mapping[str, float | None]
+    score: Score
+    size: int | None
+    """Numbers a case; None for one, without an axis of its own"""
+    min_samples: int
+
+
+@dataclass(frozen=True)
+class CrossValidationTask(SplitTask):
     """A chunk of locations in, what a method says about cases it was not fitted on out.
 
     Arguments of the call are the parts of the forecasts (..., n, m), observations and covariates
@@ -68,20 +83,7 @@ class CrossValidationTask:
     were computed among all cases together, so the others reach them in their rounding.
     """
 
-    def __init__(
-        self,
-        folds: Sequence[Fold],
-        parts: tuple[str, ...],
-        axis: CaseAxis,
-        periods: Mapping[str, float | None],
-        score: Score,
-        size: int | None,
-        min_samples: int,
-        reuse_distances: bool,
-    ) -> None:
-        self.folds, self.parts, self.axis, self.periods = folds, parts, axis, periods
-        self.score, self.size, self.min_samples = score, size, min_samples
-        self.reuse_distances = reuse_distances and any(f.method.keeps_cases for f in folds)
+    reuse_distances: bool
 
     def __call__(self, *args: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Run the task on one chunk."""

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from .dims import CaseAxis
 from .methods.base import Cases
 from .state import cases_of
-from .tasks_cv import SEED, Fold, HeldOut, Score
+from .tasks_cv import SEED, Fold, HeldOut, SplitTask
 from .tasks_pool import PooledTask
 from .typing import FloatArray, IntArray
 
 
-class PooledCrossValidationTask:
+class PooledCrossValidationTask(SplitTask):
     """A chunk of locations in, what pooled fits say about dates they were not fitted on out.
 
     Arguments of the call are the parts of the forecasts (..., pooled dimensions, n, m),
@@ -27,19 +27,6 @@ class PooledCrossValidationTask:
     away what verified at another one. Its own distances, too: which positions are pooled may
     depend on the number of dates.
     """
-
-    def __init__(
-        self,
-        folds: Sequence[Fold],
-        parts: tuple[str, ...],
-        axis: CaseAxis,
-        periods: Mapping[str, float | None],
-        score: Score,
-        size: int | None,
-        min_samples: int,
-    ) -> None:
-        self.folds, self.parts, self.axis, self.periods = folds, parts, axis, periods
-        self.score, self.size, self.min_samples = score, size, min_samples
 
     def __call__(self, *args: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Run the task on one chunk."""

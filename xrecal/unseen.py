@@ -135,7 +135,7 @@ def _run(
     pool, common = prepared.pairs.pool, (tuple(parts), prepared.axis, periods)
     task: Callable[..., Any]
     if pool is None:
-        reuse = by in ("year", "block")
+        reuse = by in ("year", "block") and any(fold.method.keeps_cases for fold in folds)
         task = CrossValidationTask(folds, *common, score, size, min_samples, reuse)
         cases: tuple[Hashable, ...] = (CASE,)
     else:
