@@ -101,6 +101,47 @@ def cancelling(rng, repetitions, n):
     return members, at_levels(members, levels)
 
 
+def left_out_climatology(rng, repetitions, n):
+    """Observations forecast by those of all other years."""
+    y = rng.normal(size=(repetitions, n))
+    others = np.array([np.delete(np.arange(n), i) for i in range(n)])
+    return y[:, others], y
+
+
+def earlier_climatology(rng, repetitions, n):
+    """Observations of the last four fifths forecast by those of all fifths before theirs."""
+    y = rng.normal(size=(repetitions, n))
+    part = np.arange(n) * 5 // n
+    earlier = part < part[part > 0, np.newaxis]
+    return np.where(earlier, y[:, np.newaxis], np.nan), y[:, part > 0]
+
+
+def left_out_regression(correlation):
+    """Normal observations forecast by a regression on a predictor, learned from all other years."""
+
+    def design(rng, repetitions, n):
+        x, noise = rng.normal(size=(2, repetitions, n))
+        y = correlation * x + np.sqrt(1 - correlation**2) * noise
+        x, y = (values - values.mean(-1, keepdims=True) for values in (x, y))
+        squares = (x**2).sum(-1, keepdims=True)
+        error = y - (x * y).sum(-1, keepdims=True) / squares * x
+        own = 1 - 1 / n - x**2 / squares  # what is left of a year's own weight in its fit
+        variance = ((error**2).sum(-1, keepdims=True) - error**2 / own) / (n - 3)
+        points = ndtri((np.arange(POINTS) + 0.5) / POINTS)
+        centre = y - error / own
+        return centre[..., np.newaxis] + np.sqrt(variance)[..., np.newaxis] * points, y
+
+    return design
+
+
+HELD_OUT = {
+    "climatology of the other years": left_out_climatology,
+    "climatology of earlier years": earlier_climatology,
+    **{
+        f"regression on the other years, correlation {r}": left_out_regression(r)
+        for r in (0, 0.5, 0.8)
+    },
+}
 POWER = {
     "spread of the truth x 0.7": wrong_spread(0.7),
     "spread of the truth x 1.25": wrong_spread(1.25),
@@ -137,6 +178,9 @@ def studies(repetitions, sizes):
     for design, phi in SERIAL.items():
         for n in (n for n in sizes if n >= 100):
             yield "size", design, n, partial(calibrated, phi=phi), DEPENDENT
+    for design, make in HELD_OUT.items():
+        for n in (n for n in sizes if n in (20, 50, 100)):
+            yield "left out", design, n, make, INDEPENDENT[:2]
 
 
 def verdict(rows, repetitions):
@@ -164,9 +208,9 @@ def verdict(rows, repetitions):
 def main(quick=False):
     """Print the table, and store it."""
     repetitions, sizes = (20, (20, 50)) if quick else (REPETITIONS, SIZES)
-    width = max(map(len, (CALIBRATED, *POWER, *SERIAL)))
+    width = max(map(len, (CALIBRATED, *POWER, *SERIAL, *HELD_OUT)))
     print(f"rejected at {LEVEL:.0%}, {repetitions} repetitions, {RESAMPLES} resamples")
-    print(f"{'':<6}{'':<{width}}{'cases':>6}" + "".join(f"{name:>20}" for name in TESTS))
+    print(f"{'':<9}{'':<{width}}{'cases':>6}" + "".join(f"{name:>20}" for name in TESTS))
     rows, start = [], time.perf_counter()
     rng = np.random.default_rng(0)
     with dask.config.set(scheduler="threads", num_workers=2):
@@ -174,7 +218,7 @@ def main(quick=False):
             found = rejections(*make(rng, repetitions, n), names)
             rows.append({"kind": kind, "design": design, "cases": n, **found})
             cells = "".join(f"{found[t]:>20.3f}" if t in found else f"{'':>20}" for t in TESTS)
-            print(f"{kind:<6}{design:<{width}}{n:>6}{cells}", flush=True)
+            print(f"{kind:<9}{design:<{width}}{n:>6}{cells}", flush=True)
     if not quick:
         with RESULTS.open("w", newline="") as file:
             writer = csv.DictWriter(file, ["kind", "design", "cases", *TESTS])
