@@ -19,9 +19,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from xrecal.typing import FloatArray, IntArray
+
+from ._compiled import copy, kernel
 
 _STAGES = ((2.0, 0.5), (2.0, 0.5), (1.0, 1.0))  # weight and offset of Runge-Kutta stages 2 to 4
 
@@ -50,7 +51,7 @@ class Trajectory(NamedTuple):
     fast: FloatArray
 
 
-@njit(nogil=True)
+@kernel
 def two_scale_tendency(state: FloatArray, arguments: tuple[int, TwoScale], out: FloatArray) -> None:
     r"""Write the derivatives of a two-scale state, X then Y, shape (K + K J,), into `out`.
 
@@ -80,7 +81,7 @@ def two_scale_tendency(state: FloatArray, arguments: tuple[int, TwoScale], out: 
             fast_out[j] += factor * slow[k]
 
 
-@njit(nogil=True)
+@kernel
 def one_scale_tendency(
     state: FloatArray, arguments: tuple[FloatArray, float, float, float], out: FloatArray
 ) -> None:
@@ -267,7 +268,7 @@ def _integrate(
     return saved
 
 
-@njit(nogil=True)
+@kernel
 def _trajectories(
     tendency: Callable[..., None],
     arguments: tuple[Any, ...],
@@ -279,12 +280,12 @@ def _trajectories(
     state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
     slope, total = np.empty_like(state), np.empty_like(state)
     for case in range(start.shape[0]):
-        state[:] = start[case]
+        copy(start[case], state)
         done = 0
         for save in range(steps.size):
             for _ in range(steps[save] - done):
                 tendency(state, arguments, slope)
-                total[:] = slope
+                copy(slope, total)
                 for weight, offset in _STAGES:
                     for i in range(state.size):
                         stage[i] = state[i] + offset * step * slope[i]

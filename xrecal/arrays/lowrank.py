@@ -10,7 +10,7 @@ import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
-from ._compiled import kernel
+from ._compiled import copy, kernel
 from .location import Location
 
 SMALLEST = 1e-14
@@ -141,7 +141,7 @@ def take_pivots(
         if left[case] < SHARE * largest:
             break
         row = rows[added]
-        row[:] = columns[at]
+        copy(columns[at], row)
         for j in range(added):
             shared = rows[j, case]
             for i in range(n):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._compiled import inner, kernel
+from ._compiled import copy, inner, kernel
 from .errors import fill_members
 from .tuning import heaviest, left_out_weights
 
@@ -104,7 +104,7 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
                 used = rank(full, targets.ranked[f, s, :k], targets.error[f, s], row, error)
                 fill_members(centre, spread, error[:used], low, high, first, last, points[:used])
                 if on_support:
-                    beta[:used] = row[:used]
+                    copy(row[:used], beta[:used])
                     project(beta[:used], points[:used], row[:used])
                 record(row[:used], points[:used], theta, target[case], out[s, case])
 

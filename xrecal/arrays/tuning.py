@@ -8,7 +8,7 @@ import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
-from ._compiled import kernel
+from ._compiled import copy, kernel
 from .centre import centre_of
 from .errors import error_of, inside
 from .kernel import subset
@@ -168,7 +168,7 @@ def rank_errors(
             order = np.argsort(unsorted)
             for i in range(train.size):
                 ranked[f, s, i], error[f, s, i] = train[order[i]], unsorted[order[i]]
-        inner[f] = inside(y, low, high)
+        inner[f, 0], inner[f, 1] = inside(y, low, high)
     return Targets(ranked, error, centre, spread, inner)
 
 
@@ -203,5 +203,6 @@ def left_out_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: fl
             block[i, j] = -rows[i, out[j]]
     # The inverse of this small block, as compiling a solver would take three seconds.
     inverse, held = np.linalg.inv(block), np.empty((n_held, size))
-    held[:] = inverse[:n_held]
+    for i in range(n_held):
+        copy(inverse[i], held[i])
     return np.dot(held, rows)
