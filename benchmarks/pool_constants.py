@@ -16,7 +16,7 @@ import xrecal
 from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
 from examples.real_data import open_data
 from xrecal import arrays
-from xrecal.arrays.pool import BELIEF, BLOCKS, PASSES, STEPS
+from xrecal.arrays.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS
 
 BASELINES = ("raw", "climatology", "emos", "emos_season", "idr")
 LEVELS = (np.arange(100) + 0.5) / 100
@@ -29,6 +29,7 @@ class Variant(NamedTuple):
     steps: int = STEPS
     blocks: int = BLOCKS
     belief: float = BELIEF
+    doubt: float = DOUBT
     passes: tuple[float, float] = PASSES
     wide: str = "conditioned"
     """Whether wider kernels are tried: always, never, or beside covariates"""
@@ -179,6 +180,7 @@ def score(fitted: Fitted, variant: Variant) -> float:
         steps=variant.steps,
         blocks=variant.blocks,
         belief=variant.belief,
+        doubt=variant.doubt,
         passes=variant.passes,
     )
     return mixture_score(fitted, mixed, weights)
@@ -207,7 +209,9 @@ VARIANTS = {
     "as it is": Variant(),
     **{f"steps {k}": Variant(steps=k) for k in (5, 10, 30, 50)},
     **{f"blocks {k}": Variant(blocks=k) for k in (20, 30, 60)},
-    **{f"belief {k}": Variant(belief=k) for k in (0, 10, 20, 60, 80)},
+    **{f"belief {k}": Variant(belief=k) for k in (0, 40, 80, 240, 320)},
+    **{f"doubt {k}": Variant(doubt=k) for k in (1.0, 1.5, 2.5, 3.0)},
+    **{f"belief {k}, no doubt": Variant(belief=k, doubt=1e6) for k in (20, 40, 80)},
     **{f"earlier cases {k}": Variant(passes=(1.0, k)) for k in (0.0, 0.1, 0.5, 1.0)},
     **{f"wider kernels {k}": Variant(wide=k) for k in ("always", "never")},
     **{f"without {k}": Variant(drop=k) for k in ("raw", "climatology", "emos", "idr")},

@@ -9,6 +9,7 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 from ._compiled import inner, kernel
+from .mixtures import add_beliefs, add_scores, quantile_crps
 
 STEPS = 20
 """Components added to a mixture, one after the other, with replacement."""
@@ -16,8 +17,14 @@ STEPS = 20
 RESAMPLES = 50
 """Bootstrap samples of the cases over which the weights are averaged."""
 
-BELIEF = 40.0
+BELIEF = 160.0
 """Cases that the belief in the raw forecast is worth, where no component forecasts better."""
+
+DOUBT = 2.0
+"""Standard errors by which a component forecasts better, at which half of the belief is left."""
+
+ROUNDING = 1e-9
+"""A gain below this fraction of the CRPS is none."""
 
 BLOCKS = 10
 """Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
@@ -38,6 +45,7 @@ def pool_weights(
     steps: int = STEPS,
     blocks: int = BLOCKS,
     belief: float = BELIEF,
+    doubt: float = DOUBT,
     passes: tuple[float, ...] = PASSES,
 ) -> FloatArray:
     r"""Weights of a linear pool with a small held-out CRPS.
@@ -46,7 +54,8 @@ def pool_weights(
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
         Held-out forecasts of n cases, in the order of time, by C components: quantiles at the
-        levels (i - ½) / Q, in any unit. P times over, from different ways of holding out. A
+        levels (i - ½) / Q, in any unit. P times over, from different ways of holding out, of
+        which the first that counts tells how sure it is that a component is better than ``raw``. A
         component that is NaN in half of the cases or more gets no weight; cases where another one
         is NaN are left out.
     observations : array of float, shape (L, n)
@@ -54,13 +63,16 @@ def pool_weights(
     raw : array of float, shape (L, n, Q), optional
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
         CRPS of the n cases is added that of ``belief`` cases in which the raw forecast is right,
-        times the smallest mean CRPS of a component over that of the raw forecast (1 at most).
+        times the smallest mean CRPS of a component over that of the raw forecast (1 at most), and
+        times :math:`1 / (1 + (z / doubt)^2)` if that component is better by z standard errors.
     steps : int
         Components added to the mixture of each bootstrap sample.
     blocks : int
         Parts that the cases are cut into for the bootstrap.
     belief : float
         Cases that the belief in the raw forecast is worth where no component is better.
+    doubt : float
+        Standard errors by which a component is better at which half of the belief is left.
     passes : tuple of float
         How much a case counts in each of the P ways of holding out; there may be more than P.
 
@@ -99,6 +111,7 @@ def pool_weights(
         np.ascontiguousarray(observations, np.float64),
         np.ascontiguousarray(quantiles[:, 0, 0] if raw is None else raw, np.float64),
         0.0 if raw is None else float(belief),
+        float(doubt),
         steps,
         blocks,
         np.array(passes[: quantiles.shape[1]]),
@@ -113,6 +126,7 @@ def _fill_weights(
     observations: Any,
     raw: Any,
     belief: float,
+    doubt: float,
     steps: int,
     blocks: int,
     passes: Any,
@@ -123,7 +137,7 @@ def _fill_weights(
         usable = _usable(quantiles[cell], observations[cell])
         scores = np.zeros((n_passes * blocks, n_components, n_components))
         beliefs = np.zeros_like(scores)
-        used, of_raw = 0, 0.0
+        of_raw, used, first = np.zeros(n_passes * blocks), 0, (0, 0)
         for p in range(n_passes):
             counted = 0
             for i in range(n):
@@ -132,18 +146,20 @@ def _fill_weights(
             for i in range(n):
                 if _is_complete(quantiles[cell, p], observations[cell], i, usable):
                     block, y = used + rank * min(blocks, counted) // counted, observations[cell, i]
-                    _add_scores(quantiles[cell, p], y, i, passes[p], scores[block])
+                    add_scores(quantiles[cell, p], y, i, passes[p], scores[block])
                     if belief > 0 and not np.isnan(raw[cell, i, 0]):
-                        _add_beliefs(
+                        add_beliefs(
                             quantiles[cell, p], raw[cell, i], i, passes[p] / counted, beliefs[block]
                         )
-                        of_raw += passes[p] * _crps(raw[cell, i], y)
+                        of_raw[block] += passes[p] * quantile_crps(raw[cell, i], y)
                     rank += 1
             used += min(blocks, counted)
+            if first[1] == 0 and passes[p] > 0:
+                first = used - min(blocks, counted), used
         if used == 0:
             continue
-        if of_raw > 0:
-            scores += belief * min(_smallest(scores, usable) / of_raw, 1.0) * beliefs
+        if belief > 0:
+            scores += belief * _trust(scores, of_raw, usable, first, doubt) * beliefs
         for c in range(n_components):
             out[cell, c] = 0.0
         state = np.uint64(20261120)
@@ -160,16 +176,32 @@ def _fill_weights(
 
 
 @inner
-def _smallest(scores: Any, usable: Any) -> float:
-    """Smallest total CRPS of a component, from scores (blocks, C, C)."""
-    smallest = np.inf
+def _trust(scores: Any, of_raw: Any, usable: Any, first: tuple[int, int], doubt: float) -> float:
+    """Share of the belief that is left by the total CRPS in blocks, (B, C, C) and raw (B,).
+
+    The standard error comes from the blocks ``first``, from one to before another.
+    """
+    raw, best, smallest = np.sum(of_raw), 0, np.inf
     for c in range(usable.size):
         total = 0.0
-        for block in range(scores.shape[0]):
+        for block in range(of_raw.size):
             total += scores[block, c, c]
-        if usable[c]:
-            smallest = min(smallest, total)
-    return smallest
+        if usable[c] and total < smallest:
+            best, smallest = c, total
+    if not raw > 0:
+        return 0.0
+    gain, square = 0.0, 0.0
+    for block in range(first[0], first[1]):
+        better = of_raw[block] - scores[block, best, best]
+        gain += better
+        square += better**2
+    n = first[1] - first[0]
+    ratio: float = min(smallest / raw, 1.0)
+    if n < 2 or gain <= ROUNDING * raw:
+        return ratio
+    # The variance of a sum of blocks, from what they differ by.
+    noise = doubt**2 * max(square - gain**2 / n, 0.0) * n / (n - 1)
+    return ratio * noise / (noise + gain**2)
 
 
 @inner
@@ -192,66 +224,6 @@ def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool
     for c in range(quantiles.shape[0]):
         complete = complete and (not np.isnan(quantiles[c, i, 0]) or not usable[c])
     return complete
-
-
-@inner
-def _add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> None:
-    """Add ``share`` of S of one case."""
-    n_components, _, q = quantiles.shape
-    miss = np.zeros(n_components)
-    for c in range(n_components):
-        for k in range(q):
-            miss[c] += abs(quantiles[c, i, k] - y) / q
-    _add_quadratic(quantiles, i, miss, share, scores)
-
-
-@inner
-def _add_beliefs(quantiles: Any, raw: Any, i: int, share: float, beliefs: Any) -> None:
-    """Add ``share`` of S of one case if the raw forecast is right."""
-    miss = np.zeros(quantiles.shape[0])
-    for c in range(miss.size):
-        miss[c] = _mean_distance(quantiles[c, i], raw)
-    _add_quadratic(quantiles, i, miss, share, beliefs)
-
-
-@inner
-def _add_quadratic(quantiles: Any, i: int, miss: Any, share: float, scores: Any) -> None:
-    """Add ``share`` of S of one case, given the mean distance (C,) to what verifies."""
-    for c in range(miss.size):
-        for d in range(c + 1):
-            apart = _mean_distance(quantiles[c, i], quantiles[d, i])
-            s = share * 0.5 * (miss[c] + miss[d] - apart)
-            scores[c, d] += s
-            if d < c:
-                scores[d, c] += s
-
-
-@inner
-def _crps(x: Any, y: float) -> float:
-    """CRPS of one forecast by its quantiles (Q,)."""
-    miss = 0.0
-    for k in range(x.size):
-        miss += abs(x[k] - y) / x.size
-    return miss - 0.5 * _mean_distance(x, x)  # type: ignore[no-any-return]
-
-
-@inner
-def _mean_distance(x: Any, z: Any) -> float:
-    """``E|X - Z| = int F (1 - G) + G (1 - F)`` of ascending quantiles (Q,)."""
-    q = x.size
-    total, i, j = 0.0, 0, 0
-    last = min(x[0], z[0])
-    while i < q or j < q:
-        from_x = j == q or (i < q and x[i] <= z[j])
-        point = x[i] if from_x else z[j]
-        f, g = i / q, j / q
-        total += (f * (1.0 - g) + g * (1.0 - f)) * (point - last)
-        last = point
-        if from_x:
-            i += 1
-        else:
-            j += 1
-    return total
 
 
 @inner
