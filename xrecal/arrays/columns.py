@@ -52,9 +52,9 @@ class Columns:
 
     def median(self) -> float:
         """Median distance of cases that differ; infinite where none do."""
-        found = float(positive_median(self._among(subset(self.n, MEDIAN_CASES))))
+        found = positive_median(self._among(subset(self.n, MEDIAN_CASES)))
         if np.isinf(found) and self.n > MEDIAN_CASES:  # those that differ are too rare to meet
-            found = float(positive_median(self._among(np.arange(self.n))))
+            found = positive_median(self._among(np.arange(self.n)))
         return float(np.sqrt(found)) if self._laplace else found
 
     def _among(self, chosen: IntArray) -> FloatArray:

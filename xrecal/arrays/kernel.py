@@ -89,7 +89,7 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
     if d.ndim != 2 or d.shape[0] != d.shape[1]:
         raise ValueError(f"squared_distance must be square, (n, n), got {d.shape}")
     present = ~np.isnan(np.diag(d))
-    s = float(positive_median(np.ascontiguousarray(d[np.ix_(present, present)])))
+    s = positive_median(d[np.ix_(present, present)])
     if not np.isfinite(s):
         raise ValueError(
             f"the {int(present.sum())} forecasts are identical, so their distances have no "
@@ -104,61 +104,22 @@ def check_kernel(kernel: str) -> None:
         raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")
 
 
-@kernel
-def positive_median(squared: Any) -> float:
-    """Median of the positive entries above the diagonal; infinity where there are none."""
-    n = squared.shape[0]
-    largest = 0.0
-    for i in range(n):
-        for j in range(i):
-            largest = max(largest, squared[i, j])
-    size = MEDIAN_CASES
-    while largest > 0.0:
-        chosen = subset(n, size)
-        positive = np.empty(chosen.size * (chosen.size - 1) // 2)
-        count = 0
-        for a in range(chosen.size):
-            for b in range(a):
-                d = squared[chosen[a], chosen[b]]
-                if d > IDENTICAL * largest:
-                    positive[count] = d
-                    count += 1
-        if count > 0:
-            return median_in_place(positive[:count])
-        size = n  # differences too rare to meet in the subset
-    return np.inf
+def positive_median(distance: FloatArray) -> float:
+    """Median of the positive entries of a symmetric matrix (n, n); infinity where there are none.
 
-
-@kernel
-def median_in_place(values: Any) -> float:
-    """Median of finite values, which are reordered: quickselect.
-
-    ``np.median`` does the same, but adds a second to the first fit of every process.
+    Those of 400 rows and columns; of all where these hold none.
     """
-    n = values.size
-    middle, low, high = n // 2, 0, n - 1
-    while low < high:  # afterwards no value before the middle is larger, none behind it smaller
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while pivot < values[j]:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i, j = i + 1, j - 1
-        if j < middle:
-            low = i
-        if middle < i:
-            high = j
-    upper = values[middle]
-    if n % 2 == 1:
-        return upper  # type: ignore[no-any-return]
-    lower = values[0]
-    for i in range(1, middle):
-        lower = max(lower, values[i])
-    return (lower + upper) / 2  # type: ignore[no-any-return]
+    n = distance.shape[0]
+    nothing = IDENTICAL * np.fmax.reduce(distance, axis=None, initial=0.0)  # not NaN
+    for size in (MEDIAN_CASES, n):
+        chosen = subset(n, size)
+        among = distance[np.ix_(chosen, chosen)]
+        positive = among[among > nothing]
+        if positive.size:
+            return float(np.median(positive))
+        if size >= n:
+            break
+    return float(np.inf)
 
 
 @kernel

@@ -93,7 +93,7 @@ def locate(
         median = columns.median()
     else:
         distance = _among_cases(cases, cell, n, squared)
-        median = float(positive_median(distance))
+        median = positive_median(distance)
         if laplace:
             distance, median = np.sqrt(distance), float(np.sqrt(median))
     features = np.ascontiguousarray(cases.features[cell, :n])
@@ -109,7 +109,7 @@ def locate(
         cases.variance[cell, :n],
         features,
         target,
-        float(median_gap(target)) if vectors is None else vectors,
+        median_gap(target) if vectors is None else vectors,
         columns,
     )
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from xrecal.typing import FloatArray
+
 from ._compiled import inner, kernel
-from .kernel import MEDIAN_CASES, median_in_place, subset
+from .kernel import MEDIAN_CASES, subset
 
 
 @kernel
@@ -83,19 +85,12 @@ def _apart(a: Any, b: Any) -> Any:
     return np.sqrt(total)
 
 
-@kernel
-def median_gap(target: Any) -> float:
+def median_gap(target: FloatArray) -> float:
     """Median positive distance of targets (n,), the scale of the Laplace loss; 1 without any."""
-    chosen = subset(target.size, MEDIAN_CASES)
-    distances = np.empty(chosen.size * (chosen.size - 1) // 2)
-    count = 0
-    for i in range(chosen.size):
-        for j in range(i):
-            apart = abs(target[chosen[i]] - target[chosen[j]])
-            if apart > 0:
-                distances[count] = apart
-                count += 1
-    return median_in_place(distances[:count]) if count else 1.0
+    some = target[subset(target.size, MEDIAN_CASES)]
+    distance = np.abs(some[:, np.newaxis] - some)
+    positive = distance[distance > 0]
+    return float(np.median(positive)) if positive.size else 1.0
 
 
 LOSSES = {"crps": crps_loss, "laplace": laplace_loss, "energy": energy_loss}

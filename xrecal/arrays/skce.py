@@ -291,10 +291,10 @@ def subset_bandwidth(parts: Forecasts) -> float:
     """
     loc, scale, weights = parts
     chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
-    s = float(positive_median(squared_distances(take_cases(parts, chosen))))
+    s = positive_median(squared_distances(take_cases(parts, chosen)))
     if np.isfinite(s):
         return s
     rows = [a for a in (loc, scale, weights) if a is not None and a.ndim == 2]
     different = np.unique(np.column_stack(rows), axis=0, return_index=True)[1]
     chosen = np.sort(different)[subset(different.size, MEDIAN_CASES)]
-    return float(positive_median(squared_distances(take_cases(parts, chosen))))
+    return positive_median(squared_distances(take_cases(parts, chosen)))
