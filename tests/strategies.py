@@ -77,6 +77,7 @@ METHODS = {
     "window": xrecal.Climatology(window=90),
     "idr": xrecal.IDR(),
     "errors": xrecal.CKME(support="errors"),
+    "shapes": xrecal.CKME(support="errors", compare="shapes"),
     "season": xrecal.CKME(support="auto", condition_on="season", half_life=900),
     "lowrank": xrecal.CKME(solver="lowrank", support="auto", condition_on="season"),
     "pit": xrecal.PITRecalibration(),

@@ -22,6 +22,7 @@ METHODS = {
     "CKME": xrecal.CKME(),
     "lowrank": xrecal.CKME(solver="lowrank"),
     "errors": xrecal.CKME(support="errors", half_life="cv", condition_on="season"),
+    "shapes": xrecal.CKME(support="errors", compare="shapes"),
 }
 SPLITS = {
     "year": {"by": "year", "gap": 2},

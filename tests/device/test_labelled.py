@@ -32,6 +32,7 @@ def data():
 METHODS = [
     xrecal.CKME(),
     xrecal.CKME(support="errors"),
+    xrecal.CKME(support="errors", compare="shapes"),
     xrecal.CKME(support="auto", condition_on="season", half_life=300.0),
     xrecal.CKME(projection="energy", support="errors", bounds=(-50, None)),
     xrecal.CKME(loss="laplace", kernel="laplace"),

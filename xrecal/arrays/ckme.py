@@ -223,6 +223,8 @@ def _check(settings: Settings, blocks: int) -> None:
     check_choice("solver", settings.solver, SOLVERS)
     for support in settings.supports:
         check_choice("supports", support, SUPPORTS)
+    if settings.shapes and "observations" in settings.supports:
+        raise ValueError("shapes of forecasts say nothing of past observations; leave them out")
     if blocks < 0 or blocks == 1 or settings.gap < 0:
         raise ValueError(
             "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, "

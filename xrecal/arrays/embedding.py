@@ -34,6 +34,8 @@ class Settings(NamedTuple):
     """Factor of the bandwidth, and strength of the covariates (0: without), of each candidate."""
     min_samples: int = 20
     solver: str = "auto"
+    shapes: bool = False
+    """Whether forecasts are compared after each has lost its mean."""
 
 
 class FittedCKME(NamedTuple):
@@ -121,11 +123,19 @@ def ordered_cases(
     weight: FloatArray,
     centred: bool,
     step: IntArray | None = None,
+    *,
+    shapes: bool = False,
 ) -> tuple[OrderedCases, npt.NDArray[np.bool_]]:
     """See :func:`xrecal.arrays.cases.order_cases`; moments only where centres need them."""
-    return order_cases(
-        cases, observations, features, weight, moments_of(cases, centred=centred), step
-    )
+    known = moments_of(cases, centred=centred)
+    compared = shapes_of(cases, known[0]) if shapes else cases
+    return order_cases(compared, observations, features, weight, known, step)
+
+
+def shapes_of(forecasts: Forecasts, mean: FloatArray) -> Forecasts:
+    """Forecasts (L, n, m) without their means (L, n); those that have none as they are."""
+    shift = np.where(np.isfinite(mean), mean, 0.0)[..., np.newaxis]
+    return forecasts._replace(loc=forecasts.loc - shift.astype(forecasts.loc.dtype))
 
 
 def moments_of(forecasts: Forecasts, *, centred: bool) -> tuple[FloatArray, FloatArray]:

@@ -91,6 +91,7 @@ def search_locations(
             weight[block],
             centred,
             step,
+            shapes=settings.shapes,
         )
         n_cases[block] = ordered.n_used
         found.status[block] |= np.where(invalid, INVALID, 0)

@@ -22,6 +22,7 @@ from .embedding import (
     check_observations,
     moments_of,
     ordered_cases,
+    shapes_of,
 )
 from .errors import fill_members, inside
 from .forms import Forecasts, Squared
@@ -48,6 +49,7 @@ def ckme_weights(
     own_members: bool = False,
     across: Sequence[Squared] | None = None,
     squared: Sequence[Squared] | None = None,
+    shapes: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Weighted ensembles for new forecasts.
 
@@ -66,6 +68,8 @@ def ckme_weights(
         observations.
     across, squared : array of float64, shapes (L, T, n) and (L, n, n), optional
         Squared energy distances from forecasts to cases and among the cases, where known already.
+    shapes : bool
+        Whether forecasts are compared without their means, as in the fit.
 
     Returns
     -------
@@ -119,10 +123,12 @@ def ckme_weights(
     for block in location_blocks(n_locations, 24 * size):
         ordered, _ = ordered_cases(
             cases.take(block), observations[block], features.take(block), case_weight[block],
-            own_members,
+            own_members, shapes=shapes,
         )  # fmt: skip
         part = forecasts.take(block)
-        new = valid_parts(part, new_features.take(block), moments_of(part, centred=own_members))
+        known = moments_of(part, centred=own_members)
+        compared = shapes_of(part, known[0]) if shapes else part
+        new = valid_parts(compared, new_features.take(block), known)
         for cell in range(ordered.n_used.size):
             place = block.start + cell
             if np.isnan(fitted.ridge[place]):

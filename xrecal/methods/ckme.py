@@ -40,6 +40,7 @@ _CHOICES = {
     "projection": ("euclidean", "energy"),
     "solver": ("auto", "exact", "lowrank"),
     "support": ("observations", "errors", "auto"),
+    "compare": ("forecasts", "shapes"),
 }
 
 SUPPORTS = {
@@ -98,6 +99,9 @@ class CKME(Conditioned, MemberPerCase):
         centre of the forecast (its mean, a regression on it, errors in units of the spread that
         EMOS gives, or ratios to the mean), whichever has the smallest held-out CRPS; or the best of
         all of these. Centres are fitted inside the folds.
+    compare : {"forecasts", "shapes"}
+        What is similar of similar forecasts: all, or what is left of each without its mean, such
+        as its spread. Errors of forecasts alike in shape then count, whatever their mean.
     half_life : timedelta, float or "cv", optional
         Age, in days if a number, at which a calibration case counts half: for forecast systems
         that change. "cv" chooses it by how well the past forecasts what follows.
@@ -126,6 +130,7 @@ class CKME(Conditioned, MemberPerCase):
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
     support: Literal["observations", "errors", "auto"] = "observations"
+    compare: Literal["forecasts", "shapes"] = "forecasts"
     half_life: HalfLife = None
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
@@ -160,9 +165,19 @@ class CKME(Conditioned, MemberPerCase):
                 "CKME: supports are compared by the CRPS; use loss='crps' with "
                 f"support={self.support!r}"
             )
+        if self.shapes and self.support != "errors":
+            raise ValueError(
+                "CKME: shapes do not say where the observation lies; use support='errors' with "
+                f"compare='shapes', got support={self.support!r}"
+            )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
         check_bounds("CKME", self.bounds)
         check_names("CKME", self.condition_on)
+
+    @property
+    def shapes(self) -> bool:
+        """Whether forecasts are compared without their means."""
+        return self.compare == "shapes"
 
     @property
     def shares_members(self) -> bool:
@@ -222,6 +237,7 @@ class CKME(Conditioned, MemberPerCase):
             kernels=kernels,
             min_samples=min_samples,
             solver=self.solver,
+            shapes=self.shapes,
         )
 
     def array_arguments(self, cases: Cases) -> dict[str, Any]:
@@ -234,7 +250,7 @@ class CKME(Conditioned, MemberPerCase):
             "groups": groups,
             "blocks": blocks,
             "step": cases.axis.step,
-            "squared": cases.squared,
+            "squared": None if self.shapes else cases.squared,
         }
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
@@ -285,7 +301,8 @@ class CKME(Conditioned, MemberPerCase):
             new_features=new.covariates.features(self.covariates),
             days=cases.axis.days,
             own_members=own_members,
-            across=new.across,
-            squared=cases.squared,
+            across=None if self.shapes else new.across,
+            squared=None if self.shapes else cases.squared,
+            shapes=self.shapes,
         )
         return Empirical(members, weights)

@@ -25,6 +25,7 @@ SETTINGS = [
     Settings(solver="lowrank"),
     Settings(solver="lowrank", supports=("mean", "regression")),
     Settings(solver="lowrank", ridge=1e-3),
+    Settings(supports=("mean", "standardised"), shapes=True),
 ]
 
 

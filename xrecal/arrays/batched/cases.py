@@ -100,9 +100,10 @@ def groups_of(
 
 
 def select(
-    cases: Forecasts, observations: Any, features: Features, group: Group, *, centred: bool
+    cases: Forecasts, observations: Any, features: Features, group: Group, *,
+    centred: bool, shapes: bool = False,
 ) -> Cases:
-    """The usable cases of the locations of a group."""
+    """The usable cases of the locations of a group; as ``shapes`` they lose their means."""
     xp = namespace(observations)
 
     def of_group(part: Any) -> Any:
@@ -112,7 +113,7 @@ def select(
     chosen = Forecasts(of_group(loc), None, None if weights is None else of_group(weights))
     mean, variance = moments(chosen, centred=centred)
     return Cases(
-        chosen.loc, chosen.weights, mean, variance, of_group(features.values),
+        chosen.loc - mean[..., None] if shapes else chosen.loc, chosen.weights, mean, variance, of_group(features.values),
         of_group(observations),
     )  # fmt: skip
 

@@ -146,7 +146,10 @@ def _search_locations(
         low_rank = is_low_rank(settings.solver, settings.kernel, group.slots.size)
         folds = _folds(known, group, settings.gap, forward)
         for part in group.parts(_bytes_each(known, settings, folds, group.slots.size)):
-            cases = select(known.cases, known.observations, known.features, part, centred=centred)
+            cases = select(
+                known.cases, known.observations, known.features, part,
+                centred=centred, shapes=settings.shapes,
+            )  # fmt: skip
             where = locate(
                 cases,
                 known.features.circular,

@@ -47,6 +47,7 @@ def ckme_weights(
     own_members: bool = False,
     across: Sequence[Any] | None = None,
     squared: Sequence[Any] | None = None,
+    shapes: bool = False,
 ) -> tuple[Any, Any]:
     """See :func:`xrecal.arrays.ckme_weights`."""
     check_kernel(kernel)
@@ -84,8 +85,10 @@ def ckme_weights(
             matrix = 3 * (width if low_rank else n_used)
             for part in alike.parts(8 * n_used * (matrix + 10 * min(n_new, ROWS))):
                 one = _Ensembles(
-                    select(cases, observations, features, part, centred=own_members),
-                    features, part, fitted, kernel == "laplace", low_rank, projection,
+                    select(
+                        cases, observations, features, part, centred=own_members, shapes=shapes
+                    ),
+                    features, part, fitted, kernel == "laplace", low_rank, projection, shapes,
                 )  # fmt: skip
                 one.fill(forecasts, new_features, members if own_members else None, weights)
     return members, weights
@@ -103,6 +106,7 @@ class _Ensembles:
         laplace: bool,
         low_rank: bool,
         projection: str,
+        shapes: bool,
     ) -> None:
         xp = namespace(cases.target)
         self.group, self.project = group, PROJECTIONS[projection]
@@ -111,7 +115,7 @@ class _Ensembles:
         self.where = replace(where, precision=of_type(xp, self.fitted.precision, xp.float64))
         self.operators: tuple[Any, ...] = ()
         self.chosen: IntArray | None = None
-        self.low_rank = low_rank
+        self.low_rank, self.shapes = low_rank, shapes
         self._solve()
 
     def _solve(self) -> None:
@@ -183,8 +187,9 @@ class _Ensembles:
         part = Forecasts(loc, None, weights)
         sound = valid(part)[0]
         part = part._replace(loc=xp.where(sound[..., None], loc, float("nan")))
-        new = arrange(part.loc, weights)
-        return new, of_type(xp, of, xp.float64), moments(part, centred=centred)
+        known = moments(part, centred=centred)
+        new = arrange(part.loc - known[0][..., None] if self.shapes else part.loc, weights)
+        return new, of_type(xp, of, xp.float64), known
 
     def _similarities(self, new: Ensembles, of: Any) -> Any:
         """Kernel (b, q, k) between forecasts and cases, scaled by the roots of the case weights."""
