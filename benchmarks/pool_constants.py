@@ -162,11 +162,15 @@ def fit(source: str, one: Set) -> Fitted:
 def members(fitted: Fitted, variant: Variant):
     """Which components (C,) the variant mixes."""
     wide = variant.wide == "always" or (variant.wide == "conditioned" and fitted.conditioned)
-    kernels = [label for label in fitted.labels if label.startswith("ckme")]
+    kernels = [
+        label
+        for label in fitted.labels
+        if label.startswith("ckme") and not label.startswith("ckme_shapes")
+    ]
     first = len(kernels) // 2  # those with wider kernels come first
     unwanted = kernels[first:] if wide else kernels[:first]
     return np.array(
-        [label not in unwanted and label.split("_")[0] != variant.drop for label in fitted.labels]
+        [label not in unwanted and not label.startswith(variant.drop) for label in fitted.labels]
     )
 
 
@@ -214,7 +218,10 @@ VARIANTS = {
     **{f"belief {k}, no doubt": Variant(belief=k, doubt=1e6) for k in (20, 40, 80)},
     **{f"earlier cases {k}": Variant(passes=(1.0, k)) for k in (0.0, 0.1, 0.5, 1.0)},
     **{f"wider kernels {k}": Variant(wide=k) for k in ("always", "never")},
-    **{f"without {k}": Variant(drop=k) for k in ("raw", "climatology", "emos", "idr")},
+    **{
+        f"without {k}": Variant(drop=k)
+        for k in ("raw", "climatology", "emos", "idr", "ckme_shapes")
+    },
 }
 
 

@@ -12,13 +12,17 @@ import xarray as xr
 
 from .dims import CaseAxis
 from .forms import VECTOR
+from .methods.base import Method
+from .methods.components import COMPONENT, components_of
+from .methods.pool import LinearPool
 from .recalibrator import CASE, FittedVariable, Recalibrator
 from .settings import decode, encode
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
 
-2: variables that share a fit, and circular ones. Models of every version stay readable:
+2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
+mix by default. Models of every version stay readable:
 ``tests/stored`` has some of each, ``tests/stored/make.py`` says how those of a new one come there.
 """
 
@@ -177,4 +181,16 @@ def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariab
     }
     state = state.drop_vars([AXIS + name for name in dates]).drop_attrs(deep=False)
     given = {name: decode(value) for name, value in described["fields"].items()}
+    given["method"] = _as_fitted(given["method"], state)
     return FittedVariable(axis=CaseAxis(**dates), state=state, **given)
+
+
+def _as_fitted(method: Method, state: xr.Dataset) -> Method:
+    """A pool that was told no methods mixes those that were mixed by default when it was fitted."""
+    if not isinstance(method, LinearPool) or method.methods is not None:
+        return method
+    labels = {str(label) for label in state["pool_weight"][COMPONENT].values}
+    known = [m for m in method.mixed if {c.label for c in components_of((m,))} <= labels]
+    if known == list(method.mixed):
+        return method
+    return replace(method, methods=tuple(known), condition_on=None, bounds="auto")

@@ -74,7 +74,7 @@ def test_where_forecasts_lie_does_not_matter(rng, normal):
 
 
 def test_missing_members_and_weights_count_in_the_means(rng):
-    x, y, new = make(rng, m=4)
+    x, y, _ = make(rng, m=4)
     x[:, ::3, 0] = np.nan
     w = rng.dirichlet(np.ones(4), x.shape[:2])
     fitted = fit_ckme(Forecasts(x, None, w), y, SHAPES)

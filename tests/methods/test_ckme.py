@@ -10,7 +10,7 @@ from xrecal.arrays.centre import SUPPORTS as CODES
 from xrecal.arrays.embedding import Settings
 from xrecal.arrays.solvers import EXACT_UP_TO
 from xrecal.dims import CaseAxis
-from xrecal.methods.ckme import STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
+from xrecal.methods.choices import STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 from xrecal.methods.embedding import CENTRES, complete_fit
 from xrecal.methods.folds import fold_groups
 
@@ -70,6 +70,7 @@ def test_defaults_are_those_of_the_design():
         "half_life": None,
         "bounds": "auto",
         "condition_on": None,
+        "compare": "forecasts",
     }
     assert xrecal.CKME().covariates == ()
 

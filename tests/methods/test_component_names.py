@@ -7,7 +7,7 @@ import pytest
 
 import xrecal
 from tests.strategies import ensemble_and_truth
-from xrecal.methods.ckme import SUPPORTS
+from xrecal.methods.choices import SUPPORTS
 from xrecal.methods.components import MEMBERS
 
 HINDCAST, TRUTH = ensemble_and_truth()

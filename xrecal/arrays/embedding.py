@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
-from .cases import OrderedCases, order_cases
+from .cases import NewForecasts, OrderedCases, order_cases, valid_parts
 from .covariates import Features, no_features
 from .distributions import moments
 from .forms import Forecasts, Squared
@@ -130,6 +130,15 @@ def ordered_cases(
     known = moments_of(cases, centred=centred)
     compared = shapes_of(cases, known[0]) if shapes else cases
     return order_cases(compared, observations, features, weight, known, step)
+
+
+def new_forecasts(
+    forecasts: Forecasts, features: Features, centred: bool, *, shapes: bool = False
+) -> NewForecasts:
+    """See :func:`xrecal.arrays.cases.valid_parts`; moments only where centres need them."""
+    known = moments_of(forecasts, centred=centred)
+    compared = shapes_of(forecasts, known[0]) if shapes else forecasts
+    return valid_parts(compared, features, known)
 
 
 def shapes_of(forecasts: Forecasts, mean: FloatArray) -> Forecasts:

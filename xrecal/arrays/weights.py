@@ -12,7 +12,7 @@ import numpy as np
 from xrecal.typing import FloatArray, IntArray
 
 from ._compiled import kernel
-from .cases import NewForecasts, OrderedCases, location_blocks, valid_parts
+from .cases import NewForecasts, OrderedCases, location_blocks
 from .centre import fill_centres
 from .covariates import Features, no_features
 from .embedding import (
@@ -20,9 +20,8 @@ from .embedding import (
     case_weights,
     check_choice,
     check_observations,
-    moments_of,
+    new_forecasts,
     ordered_cases,
-    shapes_of,
 )
 from .errors import fill_members, inside
 from .forms import Forecasts, Squared
@@ -121,14 +120,10 @@ def ckme_weights(
     case_weight = case_weights(days, lives, n)
     size = max(n * cases.loc.shape[2], n_new * forecasts.loc.shape[2])
     for block in location_blocks(n_locations, 24 * size):
-        ordered, _ = ordered_cases(
-            cases.take(block), observations[block], features.take(block), case_weight[block],
-            own_members, shapes=shapes,
-        )  # fmt: skip
-        part = forecasts.take(block)
-        known = moments_of(part, centred=own_members)
-        compared = shapes_of(part, known[0]) if shapes else part
-        new = valid_parts(compared, new_features.take(block), known)
+        known = cases.take(block), observations[block], features.take(block), case_weight[block]
+        ordered, _ = ordered_cases(*known, own_members, shapes=shapes)
+        some = forecasts.take(block), new_features.take(block)
+        new = new_forecasts(*some, own_members, shapes=shapes)
         for cell in range(ordered.n_used.size):
             place = block.start + cell
             if np.isnan(fitted.ridge[place]):

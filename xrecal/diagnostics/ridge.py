@@ -15,7 +15,6 @@ from xrecal.covariates import Given, period_of
 from xrecal.dims import CaseAxis
 from xrecal.forms import Labelled, require_free
 from xrecal.methods import CKME, Method
-from xrecal.methods.ckme import SUPPORTS
 from xrecal.pairing import Observations, pair_variables
 from xrecal.parallel import run_blockwise, work_on
 from xrecal.recalibrate import DEFAULT, checked, prepare
@@ -155,7 +154,7 @@ class _RidgeTask:
         found = ridge_losses(
             cases.forecasts,
             cases.observations,
-            self.method.array_settings(SUPPORTS[self.method.support], self.min_samples),
+            self.method.array_settings(self.method.supports, self.min_samples),
             **self.method.array_arguments(cases),
         )
         return (

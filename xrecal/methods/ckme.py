@@ -26,38 +26,13 @@ from .base import (
     is_positive,
     period_of_cases,
 )
+from .choices import CHOICES, OF_SHAPES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 from .embedding import complete_fit, kept_parameters
 from .folds import HalfLife, check_folds, check_gap, fold_groups, in_days
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions import Distribution, Empirical
     from xrecal.arrays.embedding import Settings as ArraySettings
-
-_CHOICES = {
-    "kernel": ("gaussian", "laplace"),
-    "loss": ("crps", "laplace"),
-    "folds": ("auto", "year", "block", "random"),
-    "projection": ("euclidean", "energy"),
-    "solver": ("auto", "exact", "lowrank"),
-    "support": ("observations", "errors", "auto"),
-    "compare": ("forecasts", "shapes"),
-}
-
-SUPPORTS = {
-    "observations": ("observations",),
-    "errors": ("mean", "regression", "standardised", "ratio"),
-    "auto": ("observations", "mean", "regression", "standardised", "ratio"),
-}
-"""Kinds of support of the array layer among which a setting chooses."""
-
-STRENGTHS = (0.0, 0.25, 1.0, 4.0)
-"""Exponents of the kernel on covariates that are tried."""
-
-WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
-"""Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
-
-WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
-"""The same without covariates."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,9 +74,6 @@ class CKME(Conditioned, MemberPerCase):
         centre of the forecast (its mean, a regression on it, errors in units of the spread that
         EMOS gives, or ratios to the mean), whichever has the smallest held-out CRPS; or the best of
         all of these. Centres are fitted inside the folds.
-    compare : {"forecasts", "shapes"}
-        What is similar of similar forecasts: all, or what is left of each without its mean, such
-        as its spread. Errors of forecasts alike in shape then count, whatever their mean.
     half_life : timedelta, float or "cv", optional
         Age, in days if a number, at which a calibration case counts half: for forecast systems
         that change. "cv" chooses it by how well the past forecasts what follows.
@@ -112,6 +84,10 @@ class CKME(Conditioned, MemberPerCase):
     condition_on : str or tuple of str, optional
         Covariates given which the forecast is calibrated as well: "season" or names. How strongly
         they count, or whether at all, is chosen by cross-validation.
+    compare : {"forecasts", "shapes"}
+        What is similar of similar forecasts: all, or what is left of each without its mean, such
+        as its spread. Errors of forecasts alike in shape then count, whatever their mean: errors
+        in units of the spread that EMOS gives, or ratios to the mean.
 
     Examples
     --------
@@ -130,17 +106,17 @@ class CKME(Conditioned, MemberPerCase):
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
     support: Literal["observations", "errors", "auto"] = "observations"
-    compare: Literal["forecasts", "shapes"] = "forecasts"
     half_life: HalfLife = None
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
+    compare: Literal["forecasts", "shapes"] = "forecasts"
 
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
+        for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
                 raise ValueError(
@@ -173,6 +149,11 @@ class CKME(Conditioned, MemberPerCase):
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
         check_bounds("CKME", self.bounds)
         check_names("CKME", self.condition_on)
+
+    @property
+    def supports(self) -> tuple[str, ...]:
+        """Kinds of support of the array layer among which the settings choose."""
+        return OF_SHAPES if self.shapes else SUPPORTS[self.support]
 
     @property
     def shapes(self) -> bool:
@@ -259,7 +240,7 @@ class CKME(Conditioned, MemberPerCase):
         fitted = arrays.fit_ckme(
             cases.forecasts,
             cases.observations,
-            self.array_settings(SUPPORTS[self.support], min_samples),
+            self.array_settings(self.supports, min_samples),
             **self.array_arguments(cases),
         )
         fields: Mapping[str, npt.NDArray[Any]] = fitted._asdict()

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_levels
-from .ckme import CKME, SUPPORTS
+from .ckme import CKME
 from .folds import fold_groups
 
 if TYPE_CHECKING:
@@ -62,6 +62,13 @@ class Component:
         """Whether each member comes from one past case."""
         return self.on_observations or self.support is not None
 
+    def flags(self, status: IntArray) -> IntArray:
+        """What the status (L,) of its fit says of the pool; forecasts may be alike in shape."""
+        from xrecal.arrays.status import IDENTICAL
+
+        shapes = isinstance(self.method, CKME) and self.method.shapes
+        return status & ~IDENTICAL if shapes else status
+
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """What it chooses; covariates of the pool that it does not condition on do not count."""
         return self.method.parameters(n_features if self.method.covariates else 0)
@@ -81,11 +88,13 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     found: list[Component] = []
     taken: list[str] = []
     for method in methods:
-        name = "_".join((type(method).__name__.lower(), *method.covariates))
-        several = isinstance(method, CKME) and len(SUPPORTS[method.support]) > 1
-        supports = SUPPORTS[method.support] if isinstance(method, CKME) else (None,)
+        supports: tuple[str | None, ...] = (None,)
+        names = [type(method).__name__.lower()]
+        if isinstance(method, CKME):
+            names, supports = names + ["shapes"] * method.shapes, method.supports
+        name = "_".join((*names, *method.covariates))
         for support in supports:
-            label = f"{name}_{support}" if several else name
+            label = f"{name}_{support}" if len(supports) > 1 else name
             taken.append(label)
             number = taken.count(label)
             label = f"{label}_{number}" if number > 1 else label
@@ -106,7 +115,7 @@ def fit_method(
     family, quantiles = arrays.fit_ckme_family(
         cases.forecasts,
         cases.observations,
-        method.array_settings(SUPPORTS[method.support], min_samples),
+        method.array_settings(method.supports, min_samples),
         n_quantiles=N_HELD_OUT,
         **method.array_arguments(cases),
     )

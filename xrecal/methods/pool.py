@@ -67,7 +67,8 @@ class LinearPool(Shown):
 
     Components are named by method, covariates and, of a CKME, where its members lie: at past
     ``observations``, or at past errors around the forecast ``mean``, around a ``regression`` on it,
-    ``standardised`` by the spread that EMOS gives, or as a ``ratio`` to the mean. A number tells
+    ``standardised`` by the spread that EMOS gives, or as a ``ratio`` to the mean; ``shapes`` are of
+    a kernel that compares forecasts without their means. A number tells
     methods of one name apart: ``emos_season`` has the season in its location, ``emos_season_2``
     (``vary_spread=True``) in its spread too. ``model.state["pool_weight"].description`` has the
     settings of each.
@@ -76,9 +77,9 @@ class LinearPool(Shown):
     ----------
     methods : tuple of Method, optional
         What is mixed. A CKME with several supports to choose from enters with each of them. If not
-        given: CKME with ``support="auto"`` (and ``bandwidth="cv"`` with covariates, beside which
-        wider kernels help), EMOS and IDR with and without the covariates, climatology, and the raw
-        forecast.
+        given: CKME with ``support="auto"``, CKME with ``compare="shapes"`` (both with
+        ``bandwidth="cv"`` beside covariates, where wider kernels help), EMOS and IDR with and
+        without the covariates, climatology, and the raw forecast.
     bounds : "auto", (lower, upper) or None
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
@@ -147,7 +148,8 @@ class LinearPool(Shown):
             given = [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
         bandwidth: Literal["cv", "median"] = "median" if names is None else "cv"
         best = CKME(support="auto", bandwidth=bandwidth, bounds=self.bounds, condition_on=names)
-        return (best, *plain, *given, Climatology(), Raw())
+        shapes = replace(best, support="errors", compare="shapes")
+        return (best, shapes, *plain, *given, Climatology(), Raw())
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -248,7 +250,7 @@ class LinearPool(Shown):
                 for name in component.parameters(1)
                 if name in fitted
             }
-            found["status"] |= np.asarray(fitted["status"], np.int64)
+            found["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
             quantiles[:, :, c] = held_out
             if component.support is not None:  # of many cases it holds out some, and so do all
                 held = ~np.isnan(held_out[..., 0])

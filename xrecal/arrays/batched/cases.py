@@ -100,8 +100,13 @@ def groups_of(
 
 
 def select(
-    cases: Forecasts, observations: Any, features: Features, group: Group, *,
-    centred: bool, shapes: bool = False,
+    cases: Forecasts,
+    observations: Any,
+    features: Features,
+    group: Group,
+    *,
+    centred: bool,
+    shapes: bool = False,
 ) -> Cases:
     """The usable cases of the locations of a group; as ``shapes`` they lose their means."""
     xp = namespace(observations)
@@ -112,8 +117,9 @@ def select(
     loc, _, weights = cases
     chosen = Forecasts(of_group(loc), None, None if weights is None else of_group(weights))
     mean, variance = moments(chosen, centred=centred)
+    compared = chosen.loc - mean[..., None] if shapes else chosen.loc
     return Cases(
-        chosen.loc - mean[..., None] if shapes else chosen.loc, chosen.weights, mean, variance, of_group(features.values),
+        compared, chosen.weights, mean, variance, of_group(features.values),
         of_group(observations),
     )  # fmt: skip
 

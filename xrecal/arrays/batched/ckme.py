@@ -151,12 +151,9 @@ def _search_locations(
                 centred=centred, shapes=settings.shapes,
             )  # fmt: skip
             where = locate(
-                cases,
-                known.features.circular,
-                part.root,
-                laplace=settings.kernel == "laplace",
-                low_rank=low_rank,
-            )
+                cases, known.features.circular, part.root,
+                laplace=settings.kernel == "laplace", low_rank=low_rank,
+            )  # fmt: skip
             xp = namespace(cases.target)
             own = take(xp, bounds[0], part.places, 0), take(xp, bounds[1], part.places, 0)
             _fit_locations(where, own, folds, settings, forward, low_rank, part, found)
