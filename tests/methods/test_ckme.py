@@ -238,3 +238,14 @@ def test_a_half_life_is_chosen_with_a_given_ridge_too(rng):
     cases = as_cases(forecasts, observations, axis=axis_of(48))
     fitted = xrecal.CKME(half_life="cv", ridge=0.05).fit_locations(cases, 20)
     assert np.isfinite(fitted["half_life"][0])
+
+
+@pytest.mark.parametrize("support", ["observations", "auto"])
+def test_shapes_need_errors(support):
+    with pytest.raises(ValueError, match=r"use support='errors' with compare='shapes', got"):
+        xrecal.CKME(support=support, compare="shapes")
+
+
+def test_what_is_compared_must_be_known():
+    with pytest.raises(ValueError, match="compare must be one of 'forecasts', 'shapes', got 'x'"):
+        xrecal.CKME(support="errors", compare="x")

@@ -7,6 +7,7 @@ import pytest
 
 import xrecal
 from tests.strategies import ensemble_and_truth
+from xrecal.arrays.status import IDENTICAL
 from xrecal.methods.choices import SUPPORTS
 from xrecal.methods.components import MEMBERS
 
@@ -56,3 +57,14 @@ def test_documentation_explains_every_part_of_a_name(text):
     for word in words:
         assert re.search(rf"\b{word}\b|_{word}\b", text, re.IGNORECASE), word
     assert "emos_season_2" in text
+
+
+def test_single_members_have_no_shapes_and_the_pool_says_nothing_of_it():
+    """The kernel of forecasts tells them apart, so none of them is alike to the pool."""
+    one = HINDCAST.isel(lat=[0], lon=[0], member=[0])
+    model = one.recal.fit(TRUTH.isel(lat=[0], lon=[0]), xrecal.LinearPool())
+    assert (model.state["status"] & IDENTICAL == 0).all()
+    alone = one.recal.fit(
+        TRUTH.isel(lat=[0], lon=[0]), xrecal.CKME(support="errors", compare="shapes")
+    )
+    assert (alone.state["status"] & IDENTICAL > 0).all()
