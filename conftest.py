@@ -1,5 +1,7 @@
 """Names that the examples in docstrings share, besides those they make themselves."""
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,8 +32,13 @@ def example_names() -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def _example_names(request: pytest.FixtureRequest) -> None:
-    """The names in examples; nothing, and no work, in other tests."""
-    if isinstance(request.node, pytest.DoctestItem):
-        names = request.getfixturevalue("doctest_namespace")
-        names.update(request.getfixturevalue("example_names"))
+def _example_names(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The names in examples, whose figures are closed; nothing, and no work, in other tests."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        yield
+        return
+    names = request.getfixturevalue("doctest_namespace")
+    names.update(request.getfixturevalue("example_names"))
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
