@@ -4,7 +4,17 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from xrecal.arrays.descent import FAR, GRID, HARDLY, NEAR, falls_fast, gains_hardly, settles
+from xrecal.arrays.descent import (
+    APART,
+    FAR,
+    GRID,
+    HARDLY,
+    NEAR,
+    falls_fast,
+    gains_hardly,
+    settles,
+    to_beat,
+)
 
 NONE = np.array([np.inf])
 
@@ -78,3 +88,9 @@ def test_losses_of_many_locations():
         np.testing.assert_array_equal(found, each)
         assert 0 < found.sum() < 50 or rule is settles
     assert gains_hardly(losses, now, smallest).shape == (50, 4)
+
+
+def test_a_support_far_from_the_best_must_beat_that_one():
+    losses = np.array([2.0, 2 * (1 + APART) - 1e-9, 2 * (1 + APART) + 1e-9, 50.0, np.inf])
+    np.testing.assert_array_equal(to_beat(losses), [*losses[:2], 2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(to_beat(np.full(3, np.inf)), np.inf)

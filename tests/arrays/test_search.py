@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from xrecal.arrays import Forecasts, fit_ckme
+from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
 from xrecal.arrays.ckme import HALF_LIVES
 from xrecal.arrays.descent import GRID as EXPONENTS
 from xrecal.arrays.embedding import Settings
 from xrecal.arrays.search import TRIED, Search
+from xrecal.arrays.solvers import ROUGH
 from xrecal.arrays.status import RIDGE_EDGE
 
 from .ckme_reference import GRID, SUPPORTS, Choice, blocks_in_time
@@ -166,6 +167,36 @@ def test_a_support_that_needs_a_small_ridge_is_followed_down(rng, n, width, nois
     assert together.support[0] == 0
     assert together.loss == pytest.approx(alone[0].loss)
     assert together.ridge < 1e-4
+
+
+def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(rng, monkeypatch):
+    """Ratios to means near zero are wide of what is observed."""
+    n = TRIED + 100
+    x, y = make_cases(rng, 1, n, missing=False)
+    cases = Forecasts(x - x.mean())
+    compared: set[int] = set()
+    record = Search.record
+
+    def noted(self, solver, folds, targets, exponent, slack, supports, recorded):
+        if folds is self.compared and slack == ROUGH:
+            compared.update(supports.tolist())
+        record(self, solver, folds, targets, exponent, slack, supports, recorded)
+
+    monkeypatch.setattr(Search, "record", noted)
+    found = {}
+    for supports in (("mean", "standardised"), ("mean", "standardised", "ratio")):
+        compared.clear()
+        settings = Settings(supports=supports, solver="lowrank")
+        found[len(supports)] = fit_ckme_family(cases, y - x.mean(), settings, n_quantiles=20)
+        assert compared == {0, 1}
+    (few, of_few), (all_, of_all) = found[2], found[3]
+    assert all_[2].loss[0] > 1.1 * min(fit.loss[0] for fit in few)
+    assert np.isfinite(of_all[:, 0, 2]).all()
+    assert np.isfinite(all_[2].ridge[0])
+    np.testing.assert_array_equal(of_all[:, :, :2], of_few)
+    for one, other in zip(few, all_[:2], strict=True):
+        for part, expected in zip(other, one, strict=True):
+            np.testing.assert_array_equal(part, expected)
 
 
 def valley(lowest_tried, lowest_compared):

@@ -15,8 +15,21 @@ NEAR, FAR = 0.01, 0.03
 """Kernels and supports whose loss is so much larger than the best may be better with other cases,
 or with another ridge."""
 
+APART = 0.1
+"""Supports whose loss is so much larger than that of the best one count for next to nothing in a
+mixture, however well they are chosen."""
+
 HARDLY = 0.001
 """By how much a loss must promise to become the smallest, for another ridge to be tried."""
+
+
+def to_beat(losses: FloatArray) -> FloatArray:
+    """What each loss (S,) is up against where every support counts: itself, or the smallest one.
+
+    The latter where it is far from that: then nothing near it is worth a closer look.
+    """
+    smallest = losses.min()
+    return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)
 
 
 def falls_fast(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from xrecal.typing import FloatArray, IntArray
 
 from .candidates import Best, Candidates
-from .descent import FAR, GRID, GRID_STEP, NEAR, falls_fast, gains_hardly, settles
+from .descent import FAR, GRID, GRID_STEP, NEAR, falls_fast, gains_hardly, settles, to_beat
 from .location import Location
 from .minimum import golden_section, parabola
 from .recording import mean_losses, recorder
@@ -129,12 +129,12 @@ class Search:
         )
 
     def _smallest(self, best: Best) -> FloatArray:
-        """The loss that each support is up against: its own, or that of the best one."""
-        return best.loss if self.candidates.each else best.loss.min(keepdims=True)
+        """The loss that each support is up against."""
+        return to_beat(best.loss) if self.candidates.each else best.loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
         """Which losses (G, S) are at most so much larger than the smallest one that counts."""
-        smallest = loss.min(axis=0) if self.candidates.each else loss.min()
+        smallest = to_beat(loss.min(axis=0)) if self.candidates.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
     def _choose_again(self, best: Best, steps: tuple[float, ...]) -> None:
