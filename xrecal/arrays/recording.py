@@ -81,16 +81,19 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
         """
         n = target.size
         beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-        error = np.empty(n)
+        error, share, total = np.empty(n), np.empty(n), 0.0
         train = folds.cases[f, folds.n_out[f] :]
         k = train.size
-        scale, share = root[train], root[train] ** 2
-        share /= share.sum()
+        for i in range(k):
+            share[i] = root[train[i]] ** 2
+            total += share[i]
+        for i in range(k):
+            share[i] /= total
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
             mass, heavier = 0.0, 1.0 / root[case]
             for i in range(k):
-                beta[i] = signed[c, train[i]] * scale[i] * heavier
+                beta[i] = signed[c, train[i]] * root[train[i]] * heavier
                 mass += beta[i]
             for i in range(k):
                 beta[i] += (1.0 - mass) * share[i]
