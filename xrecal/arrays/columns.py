@@ -11,7 +11,7 @@ from xrecal.typing import FloatArray, IntArray
 from ._compiled import kernel
 from ._normal_numba import fill_normal_distances
 from .cases import OrderedCases
-from .distance import rounding_of, self_distances, sorted_rows
+from .distance import fill_mean_distances, in_order, rounding_of, self_distances, sorted_rows
 from .forms import Squared
 from .kernel import MEDIAN_CASES, positive_median, subset
 
@@ -33,22 +33,14 @@ class Columns:
         self._points: Any = None
         self._known: dict[int, FloatArray] = {}
 
-    def column(self, case: int) -> FloatArray:
-        """D² (D for the Laplace kernel) from one case to all, (n,)."""
-        if case not in self._known:
-            found = self._compute(case)
-            self._known[case] = np.sqrt(found) if self._laplace else found
-        return self._known[case]
-
-    def prefetch(self, cases: IntArray) -> None:
-        """Make ready the columns of some cases, where many together take less than one by one."""
-        if self._squared is None or isinstance(self._squared, np.ndarray):
-            return
+    def of(self, cases: IntArray) -> FloatArray:
+        """D² (D for the Laplace kernel) from some cases to all, (k, n)."""
         new = np.array([case for case in cases.tolist() if case not in self._known], np.int64)
-        if new.size:
-            found = self._squared[np.ix_(self._slot[new], self._slot)]
+        if new.size:  # many together take less time than one by one
+            found = self._compute(new)
             found = np.sqrt(found) if self._laplace else found
             self._known |= dict(zip(new.tolist(), found, strict=True))
+        return np.stack([self._known[case] for case in cases.tolist()])
 
     def median(self) -> float:
         """Median distance of cases that differ; infinite where none do."""
@@ -70,59 +62,37 @@ class Columns:
         fill_normal_distances(*one, *one, found)
         return found
 
-    def _compute(self, case: int) -> FloatArray:
-        """Squared distances from one case to all."""
+    def _compute(self, cases: IntArray) -> FloatArray:
+        """Squared distances (k, n) from some cases to all."""
         if self._squared is not None:
-            slot = self._slot[case : case + 1]
-            return np.asarray(self._squared[np.ix_(slot, self._slot)][0], np.float64)
-        found = np.empty((1, self.n))
+            slot = self._slot[cases]
+            return np.asarray(self._squared[np.ix_(slot, self._slot)], np.float64)
+        found = np.empty((cases.size, self.n))
         if self._scale is not None:
-            one = self._loc, self._scale, self._weights
-            loc, scale, weights = (part[case : case + 1] for part in one)
-            fill_normal_distances(loc, scale, weights, *one, found)
-            return np.asarray(found[0])
+            every = self._loc, self._scale, self._weights
+            loc, scale, weights = (part[cases] for part in every)
+            fill_normal_distances(loc, scale, weights, *every, found)
+            return found
         if self._points is None:
             self._points = arrange_points(self._loc, self._weights)
-        fill_column(self._points, case, found[0])
-        return np.asarray(found[0])
+        fill_columns(self._points, cases, found)
+        return found
 
 
 @kernel
 def arrange_points(x: Any, weights: Any) -> Any:
-    """Members of all ensembles (n, m) in order, for :func:`fill_column`."""
+    """Members of all ensembles (n, m) in order, for :func:`fill_columns`."""
     centre, tolerance = rounding_of(x, weights)
     points, mass, spread = sorted_rows(x, weights, centre)
-    n, m = points.shape
-    order = np.argsort(points.ravel())
-    z, z_mass, owner = np.empty(n * m), np.empty(n * m), np.empty(n * m, dtype=np.int64)
-    for s in range(n * m):
-        i = order[s] // m
-        z[s], z_mass[s], owner[s] = points[i, order[s] - i * m], mass[i, order[s] - i * m], i
-    return points, mass, spread, tolerance, z, z_mass, owner
+    return points, mass, spread, tolerance, in_order(points, mass)
 
 
 @kernel
-def fill_column(arranged: Any, case: int, out: Any) -> None:
-    """Squared distances from one ensemble to all, into ``out`` (n,).
-
-    ``E|X-z| = slope z + level`` between neighbouring members of X, walked through once.
-    """
-    points, mass, spread, tolerance, z, z_mass, owner = arranged
-    n, m = points.shape
-    for j in range(n):
-        out[j] = 0.0
-    slope, level = -1.0, 0.0
-    for k in range(m):
-        level += mass[case, k] * points[case, k]
-    s = 0
-    for k in range(m + 1):
-        stop = points[case, k] if k < m else np.inf
-        while s < z.size and z[s] <= stop:
-            out[owner[s]] += z_mass[s] * (level + slope * z[s])
-            s += 1
-        if k < m:
-            slope += 2 * mass[case, k]
-            level -= 2 * mass[case, k] * stop
-    for j in range(n):
-        d = 2 * out[j] - spread[j] - spread[case]
-        out[j] = 0.0 if d <= tolerance or j == case else d
+def fill_columns(arranged: Any, cases: Any, out: Any) -> None:
+    """Squared distances from some ensembles (k,) to all, into ``out`` (k, n)."""
+    points, mass, spread, tolerance, ordered = arranged
+    fill_mean_distances(points[cases], mass[cases], ordered, out)
+    for i in range(cases.size):
+        for j in range(spread.size):
+            d = 2 * out[i, j] - spread[j] - spread[cases[i]]
+            out[i, j] = 0.0 if d <= tolerance or j == cases[i] else d

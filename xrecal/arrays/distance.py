@@ -109,7 +109,8 @@ def self_distances(x: Any, weights: Any) -> Any:
     n = x.shape[0]
     centre, tolerance = rounding_of(x, weights)
     points, mass, spread = sorted_rows(x, weights, centre)
-    squared = _mean_distances(points, mass, points, mass)
+    squared = np.empty((n, n))
+    fill_mean_distances(points, mass, in_order(points, mass), squared)
     for i in range(n):
         squared[i, i] = 0.0 * spread[i]  # NaN for a row without members
         for j in range(i):
@@ -124,7 +125,8 @@ def cross_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     centre, tolerance = _location_and_rounding(x, x_weights, y, y_weights)
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
-    squared = _mean_distances(x_points, x_mass, y_points, y_mass)
+    squared = np.empty((x.shape[0], y.shape[0]))
+    fill_mean_distances(x_points, x_mass, in_order(y_points, y_mass), squared)
     for i in range(x.shape[0]):
         for j in range(y.shape[0]):
             d = 2 * squared[i, j] - x_spread[i] - y_spread[j]
@@ -192,21 +194,28 @@ def sorted_rows(values: Any, weights: Any, centre: float) -> Any:
 
 
 @inner
-def _mean_distances(x: Any, x_mass: Any, y: Any, y_mass: Any) -> Any:
-    """``E|X-Y|`` for rows of sorted points, (n, m), (q, p) -> (n, q).
+def in_order(points: Any, mass: Any) -> Any:
+    """Points (n, m) of all ensembles in ascending order, their mass and the ensemble of each."""
+    n, m = points.shape
+    owner = np.argsort(points.ravel())
+    z, z_mass = np.empty(n * m), np.empty(n * m)
+    for s in range(n * m):
+        i = owner[s] // m
+        z[s], z_mass[s] = points[i, owner[s] - i * m], mass[i, owner[s] - i * m]
+        owner[s] = i
+    return z, z_mass, owner
+
+
+@inner
+def fill_mean_distances(x: Any, x_mass: Any, ordered: Any, mean: Any) -> None:
+    """``E|X-Y|`` for rows of sorted points (n, m) and q ensembles in order, into ``mean`` (n, q).
 
     ``E|X-z| = slope z + level`` between two neighbouring members of X. A block of ensembles X
     walks once through all points z of all Y in order, and adds its value at z to the owner of z.
     """
+    z, z_mass, owner = ordered
     n, m = x.shape
-    q, p = y.shape
-    order = np.argsort(y.ravel())
-    z, z_mass = np.empty(q * p), np.empty(q * p)
-    for s in range(q * p):
-        owner = order[s] // p
-        z[s], z_mass[s] = y[owner, order[s] - owner * p], y_mass[owner, order[s] - owner * p]
-        order[s] = owner
-    mean = np.empty((n, q))
+    q = mean.shape[1]
     knots = np.empty(LANES * m)
     sums = np.empty((q, LANES))
     slope, level = np.empty(LANES), np.empty(LANES)
@@ -226,7 +235,7 @@ def _mean_distances(x: Any, x_mass: Any, y: Any, y_mass: Any) -> Any:
         for k in range(lanes * m + 1):
             stop = knots[by_size[k]] if k < lanes * m else np.inf
             while s < z.size and z[s] <= stop:
-                weight, moment, row = z_mass[s], z_mass[s] * z[s], sums[order[s]]
+                weight, moment, row = z_mass[s], z_mass[s] * z[s], sums[owner[s]]
                 for lane in range(LANES):
                     row[lane] += weight * level[lane] + moment * slope[lane]
                 s += 1
@@ -238,4 +247,3 @@ def _mean_distances(x: Any, x_mass: Any, y: Any, y_mass: Any) -> Any:
         for j in range(q):
             for lane in range(lanes):
                 mean[first + lane, j] = sums[j, lane]
-    return mean

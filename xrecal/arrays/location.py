@@ -59,8 +59,7 @@ class Location:
     def columns_of(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
         """Columns (k, n) of some cases of that matrix."""
         assert self.columns is not None
-        self.columns.prefetch(cases)
-        exponent = np.stack([self.columns.column(case) for case in cases.tolist()])
+        exponent = self.columns.of(cases)
         exponent /= -bandwidth
         if strength > 0:
             exponent -= strength * feature_distances(
