@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
-from ._compiled import kernel
 from ._normal_numba import fill_normal_distances
 from .cases import OrderedCases
-from .distance import fill_mean_distances, in_order, rounding_of, self_distances, sorted_rows
+from .distance import (
+    Ordered,
+    centre_and_rounding,
+    in_order,
+    mean_distances,
+    self_distances,
+    sorted_rows,
+    subtract_spread,
+)
 from .forms import Squared
 from .kernel import MEDIAN_CASES, positive_median, subset
 
@@ -30,7 +37,7 @@ class Columns:
         self._loc, self._weights = cases.loc[cell, :n], cases.weights[cell, :n]
         self._scale = None if cases.scale is None else cases.scale[cell, :n]
         self._squared, self._slot = squared, cases.slot[cell, :n]
-        self._points: Any = None
+        self._arranged: Arranged | None = None
         self._known: dict[int, FloatArray] = {}
 
     def of(self, cases: IntArray) -> FloatArray:
@@ -56,7 +63,7 @@ class Columns:
             return np.ascontiguousarray(self._squared[np.ix_(slot, slot)], np.float64)
         loc, weights = self._loc[chosen], self._weights[chosen]
         if self._scale is None:
-            return np.asarray(self_distances(loc, weights))
+            return self_distances(loc, weights)
         found = np.empty((chosen.size, chosen.size))
         one = loc, self._scale[chosen], weights
         fill_normal_distances(*one, *one, found)
@@ -73,26 +80,36 @@ class Columns:
             loc, scale, weights = (part[cases] for part in every)
             fill_normal_distances(loc, scale, weights, *every, found)
             return found
-        if self._points is None:
-            self._points = arrange_points(self._loc, self._weights)
-        fill_columns(self._points, cases, found)
+        if self._arranged is None:
+            self._arranged = arrange(self._loc, self._weights)
+        return self._arranged.columns(cases)
+
+
+class Arranged(NamedTuple):
+    """Ensembles (n, m) whose members are in order."""
+
+    points: FloatArray
+    """(n, m) of each by size, centred"""
+    mass: FloatArray
+    """(n, m)"""
+    spread: FloatArray
+    """(n,) ``E|X-X'|``"""
+    together: Ordered
+    """All members by size"""
+    tolerance: float
+    """Differences of rounding size"""
+
+    def columns(self, cases: IntArray) -> FloatArray:
+        """Squared distances (k, n) from some ensembles to all."""
+        n = self.spread.size
+        found = mean_distances(self.points[cases], self.mass[cases], self.together, n)
+        subtract_spread(found, self.spread[cases], self.spread, self.tolerance, False)
+        found[np.arange(cases.size), cases] = 0.0
         return found
 
 
-@kernel
-def arrange_points(x: Any, weights: Any) -> Any:
-    """Members of all ensembles (n, m) in order, for :func:`fill_columns`."""
-    centre, tolerance = rounding_of(x, weights)
+def arrange(x: FloatArray, weights: FloatArray) -> Arranged:
+    """Ensembles (n, m) with members in order."""
+    centre, tolerance = centre_and_rounding((x, weights))
     points, mass, spread = sorted_rows(x, weights, centre)
-    return points, mass, spread, tolerance, in_order(points, mass)
-
-
-@kernel
-def fill_columns(arranged: Any, cases: Any, out: Any) -> None:
-    """Squared distances from some ensembles (k,) to all, into ``out`` (k, n)."""
-    points, mass, spread, tolerance, ordered = arranged
-    fill_mean_distances(points[cases], mass[cases], ordered, out)
-    for i in range(cases.size):
-        for j in range(spread.size):
-            d = 2 * out[i, j] - spread[j] - spread[cases[i]]
-            out[i, j] = 0.0 if d <= tolerance or j == cases[i] else d
+    return Arranged(points, mass, spread, in_order(points, mass), tolerance)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
-from ._compiled import inner, kernel
+from ._compiled import kernel
 
 # Ensembles compared at once. The inner loop over them is what the compiler turns into vector
 # instructions; 32 was fastest among 8, 16, 32 and 64 with AVX2 and with AVX-512.
@@ -74,9 +74,9 @@ def squared_energy_distance(
     if y is None:
         if y_weights is not None:
             raise ValueError("y_weights is given without y; pass x_weights for the weights of x")
-        return self_distances(x, x_weights)  # type: ignore[no-any-return]
+        return self_distances(x, x_weights)
     y, y_weights = _checked("y", y, y_weights)
-    return cross_distances(x, x_weights, y, y_weights)  # type: ignore[no-any-return]
+    return cross_distances(x, x_weights, y, y_weights)
 
 
 def _checked(
@@ -103,123 +103,104 @@ def _checked(
     return values, weights
 
 
-@kernel
-def self_distances(x: Any, weights: Any) -> Any:
-    """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n); compiled."""
-    n = x.shape[0]
-    centre, tolerance = rounding_of(x, weights)
+def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
+    """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n)."""
+    centre, tolerance = centre_and_rounding((x, weights))
     points, mass, spread = sorted_rows(x, weights, centre)
-    squared = np.empty((n, n))
-    fill_mean_distances(points, mass, in_order(points, mass), squared)
-    for i in range(n):
-        squared[i, i] = 0.0 * spread[i]  # NaN for a row without members
-        for j in range(i):
-            d = 2 * squared[i, j] - spread[i] - spread[j]
-            squared[i, j] = squared[j, i] = 0.0 if d <= tolerance else d
-    return squared
+    found = mean_distances(points, mass, in_order(points, mass), x.shape[0])
+    subtract_spread(found, spread, spread, tolerance, True)
+    return found
 
 
-@kernel
-def cross_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
+def cross_distances(
+    x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
+) -> FloatArray:
     """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
-    centre, tolerance = _location_and_rounding(x, x_weights, y, y_weights)
+    centre, tolerance = centre_and_rounding((x, x_weights), (y, y_weights))
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
-    squared = np.empty((x.shape[0], y.shape[0]))
-    fill_mean_distances(x_points, x_mass, in_order(y_points, y_mass), squared)
-    for i in range(x.shape[0]):
-        for j in range(y.shape[0]):
-            d = 2 * squared[i, j] - x_spread[i] - y_spread[j]
-            squared[i, j] = 0.0 if d <= tolerance else d
-    return squared
+    found = mean_distances(x_points, x_mass, in_order(y_points, y_mass), y.shape[0])
+    subtract_spread(found, x_spread, y_spread, tolerance, False)
+    return found
 
 
-@inner
-def _location_and_rounding(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
-    """A common centre, which keeps offsets such as 273.15 out of the sums, and their rounding."""
-    x_total, x_count, x_low, x_high = _total_and_range(x, x_weights)
-    y_total, y_count, y_low, y_high = _total_and_range(y, y_weights)
-    centre = (x_total + y_total) / max(x_count + y_count, 1)
-    widest = max(max(x_high, y_high) - centre, centre - min(x_low, y_low), 0.0)
+def centre_and_rounding(*ensembles: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
+    """A common centre, which keeps offsets such as 273.15 out of the sums, and their rounding.
+
+    Ensembles are members (n, m) with their weights.
+    """
+    counted = [values[(weights > 0) & ~np.isnan(values)] for values, weights in ensembles]
+    members = counted[0] if len(counted) == 1 else np.concatenate(counted)
+    if members.size == 0:
+        return 0.0, 0.0
+    centre = float(members.mean())
+    widest = max(float(members.max()) - centre, centre - float(members.min()))
     return centre, ROUNDING * widest + 4 * EPSILON * abs(centre)
 
 
-@inner
-def rounding_of(x: Any, weights: Any) -> Any:
-    """Centre and rounding of ensembles compared with one another."""
-    return _location_and_rounding(x, weights, x, weights)
-
-
-@inner
-def _total_and_range(values: Any, weights: Any) -> Any:
-    """Sum, number, minimum and maximum of the members that count."""
-    total, count, low, high = 0.0, 0, np.inf, -np.inf
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            value = values[i, j]
-            if not np.isnan(value) and weights[i, j] > 0:
-                total += value
-                count += 1
-                low, high = min(low, value), max(high, value)
-    return total, count, low, high
-
-
-@inner
-def sorted_rows(values: Any, weights: Any, centre: float) -> Any:
+def sorted_rows(
+    values: FloatArray, weights: FloatArray, centre: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
 
     Missing members become points of weight zero; a row without members gets NaN as its spread.
     """
-    n, m = values.shape
-    points, mass, spread = np.empty((n, m)), np.empty((n, m)), np.empty(n)
-    row, row_mass = np.empty(m), np.empty(m)
-    for i in range(n):
-        total = 0.0
-        for j in range(m):
-            missing = np.isnan(values[i, j]) or not weights[i, j] > 0
-            points[i, j] = 0.0 if missing else values[i, j] - centre
-            mass[i, j] = 0.0 if missing else weights[i, j]
-            total += mass[i, j]
-        order = np.argsort(points[i])
-        for j in range(m):
-            row[j], row_mass[j] = points[i, order[j]], mass[i, order[j]]
-        below, moment, pairs = 0.0, 0.0, 0.0
-        for j in range(m):
-            points[i, j], mass[i, j] = row[j], row_mass[j] / max(total, 1e-300)
-            pairs += mass[i, j] * (points[i, j] * below - moment)
-            below += mass[i, j]
-            moment += mass[i, j] * points[i, j]
-        spread[i] = 2 * pairs if total > 0 else np.nan
+    missing = np.isnan(values) | ~(weights > 0)
+    points, mass = np.where(missing, 0.0, values - centre), np.where(missing, 0.0, weights)
+    total = mass.sum(axis=1, keepdims=True)
+    order = np.argsort(points, axis=1)
+    points = np.take_along_axis(points, order, axis=1)
+    mass = np.take_along_axis(mass, order, axis=1) / np.maximum(total, 1e-300)
+    pairs = points * np.cumsum(mass, axis=1) - np.cumsum(mass * points, axis=1)
+    spread = 2 * np.einsum("nm,nm->n", mass, pairs)
+    spread[total[:, 0] <= 0] = np.nan
     return points, mass, spread
 
 
-@inner
-def in_order(points: Any, mass: Any) -> Any:
-    """Points (n, m) of all ensembles in ascending order, their mass and the ensemble of each."""
-    n, m = points.shape
-    owner = np.argsort(points.ravel())
-    z, z_mass = np.empty(n * m), np.empty(n * m)
-    for s in range(n * m):
-        i = owner[s] // m
-        z[s], z_mass[s] = points[i, owner[s] - i * m], mass[i, owner[s] - i * m]
-        owner[s] = i
-    return z, z_mass, owner
+class Ordered(NamedTuple):
+    """Points of q ensembles together, in ascending order."""
+
+    points: FloatArray
+    """(N,)"""
+    mass: FloatArray
+    """(N,) of each within its ensemble"""
+    owner: IntArray
+    """(N,) ensemble of each"""
 
 
-@inner
-def fill_mean_distances(x: Any, x_mass: Any, ordered: Any, mean: Any) -> None:
-    """``E|X-Y|`` for rows of sorted points (n, m) and q ensembles in order, into ``mean`` (n, q).
+def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
+    """Points (q, p) of all ensembles and their mass, in ascending order."""
+    order = np.argsort(points, axis=None)
+    return Ordered(points.ravel()[order], mass.ravel()[order], order // points.shape[1])
+
+
+def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) -> FloatArray:
+    """``E|X-Y|`` (n, q) for rows of sorted points (n, m) and q ensembles in order."""
+    n, m = x.shape
+    blocks = -(-n // LANES)
+    padded = np.full((blocks * LANES, m), np.inf)
+    padded[:n] = x
+    by_size = np.argsort(padded.reshape(blocks, LANES * m), axis=1)
+    found = np.empty((n, q))
+    fill_mean_distances(x, mass, by_size, *ordered, found)
+    return found
+
+
+@kernel
+def fill_mean_distances(
+    x: Any, x_mass: Any, by_size: Any, z: Any, z_mass: Any, owner: Any, mean: Any
+) -> None:
+    """``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
 
     ``E|X-z| = slope z + level`` between two neighbouring members of X. A block of ensembles X
     walks once through all points z of all Y in order, and adds its value at z to the owner of z.
     """
-    z, z_mass, owner = ordered
     n, m = x.shape
     q = mean.shape[1]
-    knots = np.empty(LANES * m)
     sums = np.empty((q, LANES))
     slope, level = np.empty(LANES), np.empty(LANES)
-    for first in range(0, n, LANES):
+    for block in range(by_size.shape[0]):
+        first = block * LANES
         lanes = min(LANES, n - first)
         for lane in range(LANES):
             slope[lane] = level[lane] = 0.0
@@ -228,22 +209,38 @@ def fill_mean_distances(x: Any, x_mass: Any, ordered: Any, mean: Any) -> None:
         for lane in range(lanes):
             slope[lane] = -1.0
             for j in range(m):
-                knots[lane * m + j] = x[first + lane, j]
                 level[lane] += x_mass[first + lane, j] * x[first + lane, j]
-        by_size = np.argsort(knots[: lanes * m])
         s = 0
         for k in range(lanes * m + 1):
-            stop = knots[by_size[k]] if k < lanes * m else np.inf
+            lane, knot, stop = 0, 0, np.inf
+            if k < lanes * m:
+                lane = by_size[block, k] // m
+                knot = by_size[block, k] - lane * m
+                stop = x[first + lane, knot]
             while s < z.size and z[s] <= stop:
                 weight, moment, row = z_mass[s], z_mass[s] * z[s], sums[owner[s]]
-                for lane in range(LANES):
-                    row[lane] += weight * level[lane] + moment * slope[lane]
+                for each in range(LANES):
+                    row[each] += weight * level[each] + moment * slope[each]
                 s += 1
             if k < lanes * m:
-                lane = by_size[k] // m
-                turn = 2 * x_mass[first + lane, by_size[k] - lane * m]
+                turn = 2 * x_mass[first + lane, knot]
                 slope[lane] += turn
                 level[lane] -= turn * stop
         for j in range(q):
             for lane in range(lanes):
                 mean[first + lane, j] = sums[j, lane]
+
+
+@kernel
+def subtract_spread(
+    mean: Any, x_spread: Any, y_spread: Any, tolerance: float, symmetric: bool
+) -> None:
+    """``E|X-Y|`` (n, q) to squared distances, in place; differences of rounding size are none."""
+    for i in range(mean.shape[0]):
+        for j in range(i if symmetric else mean.shape[1]):
+            d = 2 * mean[i, j] - x_spread[i] - y_spread[j]
+            mean[i, j] = 0.0 if d <= tolerance else d
+            if symmetric:
+                mean[j, i] = mean[i, j]
+        if symmetric:
+            mean[i, i] = 0.0 * x_spread[i]  # NaN for a row without members

@@ -120,7 +120,7 @@ def _among_cases(cases: OrderedCases, cell: int, n: int, squared: Squared | None
         return np.ascontiguousarray(squared[np.ix_(slot, slot)], np.float64)
     loc, weights = cases.loc[cell, :n], cases.weights[cell, :n]
     if cases.scale is None:
-        return np.asarray(self_distances(loc, weights))
+        return self_distances(loc, weights)
     found, one = np.empty((n, n)), (loc, cases.scale[cell, :n], weights)
     fill_normal_distances(*one, *one, found)
     return found
@@ -142,7 +142,7 @@ def from_new(
     mine = new.loc[cell, rows], new.weights[cell, rows]
     theirs = cases.loc[cell, chosen], cases.weights[cell, chosen]
     if cases.scale is None or new.scale is None:
-        return np.asarray(cross_distances(*mine, *theirs))
+        return cross_distances(*mine, *theirs)
     found = np.empty((mine[0].shape[0], theirs[0].shape[0]))
     fill_normal_distances(
         mine[0], new.scale[cell, rows], mine[1],

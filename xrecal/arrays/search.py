@@ -87,17 +87,16 @@ class Search:
             attempt(float(np.log10(ridge)))
             return
         at[:] = start = self._first_ridge(g, best)
-        enough = solver.patience + GRID_STEP / 2
         path = [attempt(start)]  # losses with ever smaller ridges
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
         for exponent in GRID[start < GRID]:  # first up, as small ridges need many landmarks
-            if (exponent - at[self._promising(best.tried_loss[[g]], NEAR)[0]]).min() > enough:
+            if self._is_far(solver, exponent - at, best.tried_loss[[g]]):
                 break
             path.insert(0, attempt(exponent))
         path = [np.full_like(path[0], np.inf), *path]
         for exponent in GRID[start > GRID][::-1]:
-            far = (at[self._promising(best.tried_loss[[g]], NEAR)[0]] - exponent).min() > enough
+            far = self._is_far(solver, at - exponent, best.tried_loss[[g]])
             if (far or self._settles(path, best)) and not self._falls(path, exponent, best):
                 best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
                 break
@@ -112,6 +111,13 @@ class Search:
         first, strength = float(best.exponent[best.winner]), self.candidates.kernels[g][1]
         stronger = strength > self.candidates.kernels[best.kernel[best.winner]][1]
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
+
+    def _is_far(self, solver: Solver, apart: FloatArray, losses: FloatArray) -> bool:
+        """Whether a ridge so far (S,) from those with the losses (1, S) is not worth trying."""
+        if solver.patience == np.inf:
+            return False
+        near = self._promising(losses, NEAR)[0]
+        return bool(apart[near].min() > solver.patience + GRID_STEP / 2)
 
     def _falls(self, path: list[FloatArray], exponent: float, best: Best) -> bool:
         """Whether a support may yet become the best one, or the best of its own."""
@@ -271,10 +277,9 @@ class Search:
     def _rank_errors(self, folds: Folds, g: int) -> Targets:
         """Errors around centres; covariates that do not count do not enter these either."""
         counted = None if self.candidates.kernels[g][1] > 0 else 0
-        found: Targets = rank_errors(
+        return rank_errors(
             folds.cases, folds.n_out, self.candidates.supports,
             self.location.mean, self.location.variance,
             np.ascontiguousarray(self.location.features[:, :counted]),
             self.location.target, *self.bounds, self.candidates.fit,
         )  # fmt: skip
-        return found

@@ -32,9 +32,9 @@ class Targets(NamedTuple):
     """What the training cases of each of F folds teach about each of S supports."""
 
     ranked: IntArray
-    """(F, S, n) training cases by ascending error"""
+    """(F, S, n) training cases by ascending error, then the others"""
     error: FloatArray
-    """(F, S, n) their errors"""
+    """(F, S, n) their errors; NaN of the others"""
     centre: FloatArray
     """(F, S, n) centre of each case"""
     spread: FloatArray
@@ -126,8 +126,36 @@ def merge(folds: Folds, most: int) -> Folds:
     return Folds(cases, (role == 2).sum(1), (role > 0).sum(1))
 
 
-@kernel
 def rank_errors(
+    cases: IntArray,
+    n_out: IntArray,
+    supports: IntArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    of: FloatArray,
+    target: FloatArray,
+    low: float,
+    high: float,
+    fit: Any,
+) -> Targets:
+    """Targets of folds, with centres of each support fitted to the training cases alone.
+
+    ``fit`` is ``fit_centre``, or ``past_observations`` where no centre is wanted.
+    """
+    shape = (cases.shape[0], supports.size, cases.shape[1])
+    error, centre, spread = np.full(shape, np.nan), np.empty(shape), np.empty(shape)
+    inner = np.empty((shape[0], 2))
+    fill_errors(
+        cases, n_out, supports, mean, variance, of, target, low, high, fit,
+        error, centre, spread, inner,
+    )  # fmt: skip
+    order = np.argsort(error, axis=-1)  # NaN, of cases that are not trained on, last
+    ranked = np.take_along_axis(cases[:, np.newaxis], order, axis=-1)
+    return Targets(ranked, np.take_along_axis(error, order, axis=-1), centre, spread, inner)
+
+
+@kernel
+def fill_errors(
     cases: Any,
     n_out: Any,
     supports: Any,
@@ -138,38 +166,31 @@ def rank_errors(
     low: float,
     high: float,
     fit: Any,
-) -> Any:
-    """Targets of folds, with centres of each support fitted to the training cases alone.
-
-    ``fit`` is ``fit_centre``, or ``past_observations`` where no centre is wanted.
-    """
+    error: Any,
+    centre: Any,
+    spread: Any,
+    inner: Any,
+) -> None:
+    """Errors of the training cases, each at its place in its fold, and the rest of the targets."""
     n_folds, n = cases.shape
-    shape = (n_folds, supports.size, n)
-    ranked = np.empty(shape, dtype=np.int64)
-    error, centre, spread = np.empty(shape), np.empty(shape), np.empty(shape)
-    inner = np.empty((n_folds, 2))
     found = np.empty(4 + 2 * of.shape[1])
     for f in range(n_folds):
         train = cases[f, n_out[f] :]
         x, v, y = np.empty(train.size), np.empty(train.size), np.empty(train.size)
-        r, unsorted = np.empty((train.size, of.shape[1])), np.empty(train.size)
+        r = np.empty((train.size, of.shape[1]))
+        for i in range(train.size):
+            x[i], v[i], y[i] = mean[train[i]], variance[train[i]], target[train[i]]
+            for k in range(of.shape[1]):
+                r[i, k] = of[train[i], k]
         for s in range(supports.size):
-            for i in range(train.size):
-                x[i], v[i], y[i] = mean[train[i]], variance[train[i]], target[train[i]]
-                for k in range(of.shape[1]):
-                    r[i, k] = of[train[i], k]
             fit(supports[s], x, v, r, y, low, high, found)
             for i in range(n):
                 c, d = centre_of(supports[s], found, mean[i], variance[i], of[i])
                 centre[f, s, i], spread[f, s, i] = c, d
             for i in range(train.size):
                 c, d = centre[f, s, train[i]], spread[f, s, train[i]]
-                unsorted[i] = error_of(target[train[i]], c, d, low, high)
-            order = np.argsort(unsorted)
-            for i in range(train.size):
-                ranked[f, s, i], error[f, s, i] = train[order[i]], unsorted[order[i]]
+                error[f, s, n_out[f] + i] = error_of(y[i], c, d, low, high)
         inner[f, 0], inner[f, 1] = inside(y, low, high)
-    return Targets(ranked, error, centre, spread, inner)
 
 
 @kernel
