@@ -253,3 +253,11 @@ def test_small_spread_on_a_large_offset(rng):
 def test_small_but_real_distances_survive():
     x = np.array([[0.0], [1e-9], [1.0]])
     assert squared_energy_distance(x)[0, 1] == pytest.approx(2e-9)
+
+
+def test_members_near_the_largest_number_warn_of_nothing():
+    huge = np.finfo(np.float64).max
+    x = np.array([[huge, huge, -huge, -huge], [0.0, 1.0, 2.0, 3.0]])
+    found = squared_energy_distance(x)
+    assert np.isnan(found[1, 0])
+    assert squared_energy_distance(x[1:], x_weights=np.full((1, 4), huge)) == 0

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
+from xrecal.arrays.centre import past_observations
 from xrecal.arrays.embedding import Settings
 from xrecal.arrays.fitting import LATER_PARTS
-from xrecal.arrays.tuning import TRAINED_ON, arrange_folds, merge
+from xrecal.arrays.tuning import TRAINED_ON, arrange_folds, merge, rank_errors
 
 from .ckme_reference import SUPPORTS, Choice, blocks_in_time, train_on
 from .test_ckme import as_embedding, make_cases
@@ -25,6 +26,27 @@ def folded_cases(draw):
     else:
         fold = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))[number]
     return fold.astype(np.int64), step.astype(np.int64)
+
+
+@given(folded_cases(), st.integers(0, 3), st.booleans(), st.data())
+def test_training_cases_are_ranked_by_their_errors(cases, gap, forward, data):
+    """Those on a bound first, those without an error last, and none that are not trained on."""
+    folds = arrange_folds(*cases, gap, forward)
+    n = folds.cases.shape[1]
+    value = st.sampled_from([0.0, 0.5, 0.5, 2.0, np.nan])
+    target = np.array(data.draw(st.lists(value, min_size=n, max_size=n)))
+    none = np.zeros(n)
+    found = rank_errors(
+        folds.cases, folds.n_out, np.array([0]), none, none, np.zeros((n, 0)), target,
+        0.0, np.inf, past_observations,
+    )  # fmt: skip
+    for f, n_out in enumerate(folds.n_out):
+        train = folds.cases[f, n_out:]
+        error = np.where(target[train] <= 0, -np.inf, target[train])
+        order = np.argsort(error, kind="stable")
+        np.testing.assert_array_equal(found.ranked[f, 0, : train.size], train[order])
+        np.testing.assert_array_equal(found.error[f, 0, : train.size], error[order])
+        assert np.isnan(found.error[f, 0, train.size :]).all()
 
 
 @given(folded_cases(), st.integers(0, 3), st.booleans(), st.integers(1, 6))

@@ -26,7 +26,8 @@ HARDLY = 0.001
 def to_beat(losses: FloatArray) -> FloatArray:
     """What each loss (S,) is up against where every support counts: itself, or the smallest one.
 
-    The latter where it is far from that: then nothing near it is worth a closer look.
+    The latter where it is far from that with the ridges tried so far: then nothing near it is worth
+    a closer look.
     """
     smallest = losses.min()
     return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)

@@ -133,7 +133,8 @@ def centre_and_rounding(*ensembles: tuple[FloatArray, FloatArray]) -> tuple[floa
     members = counted[0] if len(counted) == 1 else np.concatenate(counted)
     if members.size == 0:
         return 0.0, 0.0
-    centre = float(members.mean())
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN says it as well
+        centre = float(members.mean())
     widest = max(float(members.max()) - centre, centre - float(members.min()))
     return centre, ROUNDING * widest + 4 * EPSILON * abs(centre)
 
@@ -146,13 +147,14 @@ def sorted_rows(
     Missing members become points of weight zero; a row without members gets NaN as its spread.
     """
     missing = np.isnan(values) | ~(weights > 0)
-    points, mass = np.where(missing, 0.0, values - centre), np.where(missing, 0.0, weights)
-    total = mass.sum(axis=1, keepdims=True)
-    order = np.argsort(points, axis=1)
-    points = np.take_along_axis(points, order, axis=1)
-    mass = np.take_along_axis(mass, order, axis=1) / np.maximum(total, 1e-300)
-    pairs = points * np.cumsum(mass, axis=1) - np.cumsum(mass * points, axis=1)
-    spread = 2 * np.einsum("nm,nm->n", mass, pairs)
+    with np.errstate(over="ignore", invalid="ignore"):  # of members near the largest number
+        points, mass = np.where(missing, 0.0, values - centre), np.where(missing, 0.0, weights)
+        total = mass.sum(axis=1, keepdims=True)
+        order = np.argsort(points, axis=1)
+        points = np.take_along_axis(points, order, axis=1)
+        mass = np.take_along_axis(mass, order, axis=1) / np.maximum(total, 1e-300)
+        pairs = points * np.cumsum(mass, axis=1) - np.cumsum(mass * points, axis=1)
+        spread = 2 * np.einsum("nm,nm->n", mass, pairs)
     spread[total[:, 0] <= 0] = np.nan
     return points, mass, spread
 
@@ -177,10 +179,10 @@ def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
 def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) -> FloatArray:
     """``E|X-Y|`` (n, q) for rows of sorted points (n, m) and q ensembles in order."""
     n, m = x.shape
-    blocks = -(-n // LANES)
-    padded = np.full((blocks * LANES, m), np.inf)
-    padded[:n] = x
-    by_size = np.argsort(padded.reshape(blocks, LANES * m), axis=1)
+    blocks, rest = divmod(n, LANES)
+    by_size = np.empty((-(-n // LANES), LANES * m), np.int64)
+    by_size[:blocks] = np.argsort(x[: n - rest].reshape(blocks, LANES * m), axis=1)
+    by_size[blocks:, : rest * m] = np.argsort(x[n - rest :], axis=None)
     found = np.empty((n, q))
     fill_mean_distances(x, mass, by_size, *ordered, found)
     return found

@@ -149,7 +149,9 @@ def rank_errors(
         cases, n_out, supports, mean, variance, of, target, low, high, fit,
         error, centre, spread, inner,
     )  # fmt: skip
-    order = np.argsort(error, axis=-1)  # NaN, of cases that are not trained on, last
+    order = np.argsort(error, axis=-1, kind="stable")  # NaN, such as of the others, last
+    first = n_out[:, np.newaxis] + np.arange(shape[2])  # those to train on before the others
+    cases = np.take_along_axis(cases, first % max(shape[2], 1), axis=-1)
     ranked = np.take_along_axis(cases[:, np.newaxis], order, axis=-1)
     return Targets(ranked, np.take_along_axis(error, order, axis=-1), centre, spread, inner)
 
@@ -171,7 +173,7 @@ def fill_errors(
     spread: Any,
     inner: Any,
 ) -> None:
-    """Errors of the training cases, each at its place in its fold, and the rest of the targets."""
+    """Errors of the training cases, in their order, and the rest of the targets."""
     n_folds, n = cases.shape
     found = np.empty(4 + 2 * of.shape[1])
     for f in range(n_folds):
@@ -189,7 +191,7 @@ def fill_errors(
                 centre[f, s, i], spread[f, s, i] = c, d
             for i in range(train.size):
                 c, d = centre[f, s, train[i]], spread[f, s, train[i]]
-                error[f, s, n_out[f] + i] = error_of(y[i], c, d, low, high)
+                error[f, s, i] = error_of(y[i], c, d, low, high)
         inner[f, 0], inner[f, 1] = inside(y, low, high)
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from xrecal.typing import FloatArray
 
 from ._compiled import inner, kernel
+from .cases import location_blocks
 
 # Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
 LEVEL_ROUNDING = 1e-12
@@ -161,7 +162,9 @@ def weighted_quantile(
     support, mass, shape = by_support(members, weights)
     ascending = np.argsort(levels)
     out = np.empty((*mass.shape[:2], levels.size))
-    _fill_quantiles(support, mass, levels[ascending], out)
+    for block in location_blocks(support.shape[0], 8 * support.shape[1]):
+        order = np.argsort(support[block], axis=1)
+        _fill_quantiles(support[block], mass[block], order, levels[ascending], out[block])
     return out[..., np.argsort(ascending)].reshape(*shape, levels.size)
 
 
@@ -238,21 +241,20 @@ def total_mass(values: Any, weights: Any) -> float:
 
 
 @kernel
-def _fill_quantiles(support: Any, mass: Any, levels: Any, out: Any) -> None:
-    """Quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n)."""
-    n = support.shape[1]
-    values = np.empty(n)
+def _fill_quantiles(support: Any, mass: Any, order: Any, levels: Any, out: Any) -> None:
+    """Quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n).
+
+    ``order`` (L, n) sorts the supports.
+    """
     for cell in range(support.shape[0]):
-        for i in range(n):
-            values[i] = support[cell, i]
-        order = np.argsort(values)
+        values = support[cell]
         for t in range(mass.shape[1]):
             total = 0.0
-            for i in range(n):
+            for i in range(values.size):
                 if not np.isnan(values[i]):
                     total += mass[cell, t, i]
             level, below, last = 0, 0.0, np.nan
-            for i in order:
+            for i in order[cell]:
                 weight = mass[cell, t, i]
                 if np.isnan(values[i]) or not weight > 0:
                     continue
