@@ -1,12 +1,20 @@
 """Names that the examples in docstrings share, besides those they make themselves."""
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+
+# Libraries that tests compare with keep compiled code on disk, which two processes that write it
+# at the same time can spoil.
+os.environ["NUMBA_CACHE_DIR"] = str(
+    Path(__file__).parent / ".pytest_cache" / os.environ.get("PYTEST_XDIST_WORKER", "numba")
+)
 
 # Docstrings of doors show the examples of the functions behind them, which run there.
 collect_ignore_glob = ["xrecal/accessor*.py"]

@@ -1,4 +1,3 @@
-import dcor
 import numpy as np
 import pytest
 from hypothesis import given
@@ -92,6 +91,8 @@ def test_members_missing_in_a_component_or_without_weight_are_left_out(rng):
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_equals_dcor(rng, d):
+    import dcor
+
     x, y = rng.normal(size=(4, d, 6)), 1 + rng.normal(size=(3, d, 11))
     expected = [[dcor.energy_distance(a.T, b.T, exponent=1) for b in y] for a in x]
     np.testing.assert_allclose(vector_energy_distance(x, y), expected, rtol=1e-12)
