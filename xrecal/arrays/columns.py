@@ -74,8 +74,8 @@ class Columns:
         if self._squared is not None:
             slot = self._slot[cases]
             return np.asarray(self._squared[np.ix_(slot, self._slot)], np.float64)
-        found = np.empty((cases.size, self.n))
         if self._scale is not None:
+            found = np.empty((cases.size, self.n))
             every = self._loc, self._scale, self._weights
             loc, scale, weights = (part[cases] for part in every)
             fill_normal_distances(loc, scale, weights, *every, found)
