@@ -10,8 +10,8 @@ import xrecal
 from tests.labelled import freeze, random
 from xrecal.arrays.cases import assign_folds
 from xrecal.arrays.tuning import arrange_folds
-from xrecal.pooling import MAX_POOLED, Pool
-from xrecal.recalibrator import CASE
+from xrecal.fitted import CASE
+from xrecal.pool import MAX_POOLED, Pool
 from xrecal.tasks_pool import PooledTask
 
 LAT, LON, LEAD = [40.0, 41.0, 42.0, 43.0], [5.0, 6.0, 7.0], [1, 2]

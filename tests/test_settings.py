@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import xrecal
 from tests.strategies import METHODS
-from xrecal.pooling import Pool
+from xrecal.pool import Pool
 from xrecal.settings import decode, encode
 
 VALUES = st.recursive(

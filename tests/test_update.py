@@ -5,7 +5,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze, random
 from tests.marks import forbid_compute
-from xrecal.recalibrator import CASE
+from xrecal.fitted import CASE
 
 SIZES = {"time": 40, "lat": 3, "lon": 2, "member": 5}
 TIME = xr.date_range("2000-01-01", periods=40, freq="100D", use_cftime=False)

@@ -32,7 +32,6 @@ Examples of labelled calls take their forecasts from a small synthetic hindcast:
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from . import accessor as accessor
@@ -52,19 +51,16 @@ from .methods import (
     Raw,
 )
 from .misuse import explained
+from .model import Recalibrator, open_recalibrator
 from .parallel import TaskError
 from .planning import plan
 from .plans import MemoryPlanError, Plan, check_plan
-from .recalibrator import Recalibrator
-from .storage import open_recalibrator
+from .stored import VERSION
 
 if TYPE_CHECKING:
     from . import plot as plot
 
-try:
-    __version__ = version("xrecal")
-except PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0+unknown"
+__version__ = VERSION
 
 __all__ = [
     "CKME",

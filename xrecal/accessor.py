@@ -8,21 +8,22 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
-from . import categories, cross_validation, ensembles, products, recalibrate
+from . import categories, cross_validation, ensembles, model, prepare, products
 from .accessor_evidence import Evidence
 from .accessor_fields import Fields
 from .accessor_plot import Figures
 from .covariates import Given
-from .cross_validation import By, OutputOf, Span
+from .cross_validation import OutputOf, Span
 from .doors import show_what_is_behind
 from .forms import Labelled
 from .jointly import Period
 from .methods import Method
 from .misuse import explain_calls
+from .model import Recalibrator
 from .pairing import Observations
-from .pooling import PoolOver
-from .recalibrator import Recalibrator
+from .pool import PoolOver
 from .thresholds import Edges, Threshold
+from .unseen import By
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
@@ -40,7 +41,7 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
     def fit(
         self,
         observations: Observations,
-        method: Method = recalibrate.DEFAULT,
+        method: Method = prepare.DEFAULT,
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,
@@ -52,7 +53,7 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
         min_samples: int = 20,
     ) -> Recalibrator:
         """Learn from these past forecasts and what verified; see :func:`xrecal.recalibrate.fit`."""
-        return recalibrate.fit(
+        return model.fit(
             self._obj,
             observations,
             method,
@@ -69,7 +70,7 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
     def cross_validate(
         self,
         observations: Observations,
-        method: Method = recalibrate.DEFAULT,
+        method: Method = prepare.DEFAULT,
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,

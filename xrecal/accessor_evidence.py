@@ -8,17 +8,18 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
-from . import diagnostics, recalibrate
+from . import diagnostics, prepare
 from .accessor_scores import Scores
 from .covariates import Given
-from .cross_validation import By, Span
-from .diagnostics.cases import Dims
+from .cross_validation import Span
 from .diagnostics.skce_task import Test
 from .diagnostics.summary import Summary
+from .dims import Dims
 from .forms import Labelled
 from .methods import Method
 from .pairing import Observations
 from .thresholds import Threshold
+from .unseen import By
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
@@ -181,7 +182,7 @@ class Evidence(Scores[T]):
     def decompose(
         self,
         observations: Observations,
-        method: Method = recalibrate.DEFAULT,
+        method: Method = prepare.DEFAULT,
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,
@@ -214,7 +215,7 @@ class Evidence(Scores[T]):
     def ridge_curve(
         self,
         observations: Observations,
-        method: Method = recalibrate.DEFAULT,
+        method: Method = prepare.DEFAULT,
         *,
         dim: Hashable | None = None,
         member_dim: Hashable | None = None,

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 import xarray as xr
 
 from . import diagnostics
-from .diagnostics.cases import Dims
 from .diagnostics.vectors import Scale
+from .dims import Dims
 from .forms import Labelled
 from .pairing import Observations
 

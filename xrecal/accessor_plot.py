@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 import xarray as xr
 
-from . import diagnostics, recalibrate
+from . import diagnostics, prepare
 from .accessor_plot_evidence import EvidencePlots
 from .covariates import Given
-from .diagnostics.cases import Dims
 from .diagnostics.skce_task import Test
+from .dims import Dims
 from .forms import Labelled
 from .methods import Method
 from .misuse import explain_calls
@@ -219,7 +219,7 @@ class Plots(EvidencePlots):
     def ridge_curve(
         self,
         observations: Observations,
-        method: Method = recalibrate.DEFAULT,
+        method: Method = prepare.DEFAULT,
         *,
         ax: Axes | None = None,
         dim: Hashable | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import diagnostics
-from .diagnostics.cases import Dims
+from .dims import Dims
 from .forms import Labelled
 from .pairing import Observations
 from .thresholds import Threshold

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from . import diagnostics
-from .diagnostics.cases import Dims
 from .diagnostics.scores import Emphasis
+from .dims import Dims
 from .forms import Labelled
 from .pairing import Observations
 from .thresholds import Edges, Threshold

@@ -12,11 +12,12 @@ import xarray as xr
 from .attributes import shown_units
 from .circles import PERIOD
 from .dims import LEAD
+from .fitted import FittedVariable
 from .forms import VECTOR, Form
-from .labels import text_of, users_stacklevel
+from .labels import text_of
 from .leads import span_of, unit_of_leads
 from .methods import VectorCKME
-from .recalibrator import FittedVariable
+from .once import users_stacklevel
 
 PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",

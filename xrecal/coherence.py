@@ -22,12 +22,12 @@ import xarray as xr
 from .attributes import history_line
 from .coherence_dates import Drawn, draw_dates, of_dates
 from .covariates import Given
+from .fitted import Fitted, FittedVariable
 from .forms import Form, Labelled
 from .matching import match_variables
 from .methods.base import equal_mass_levels
 from .predict import issued_attributes, map_variables, run_on_forecasts
 from .products import check_count, numbers_of
-from .recalibrator import FittedVariable, Recalibrator
 from .reductions import members_like, members_like_past
 from .templates import Template, past_observations, require_own_cases, template_slots
 
@@ -44,7 +44,7 @@ _TOLD = {
 
 
 def coherent_members(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     n: int | None,
     coherence: Coherence,

@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from .covariates import Given
+from .fitted import CASE, FittedVariable
 from .forms import Form
 from .parallel import run_blockwise, total_blockwise, work_on
 from .predict import SLOT, run_on_forecasts, taken_labels, task_arguments
 from .products import numbers_of
-from .recalibrator import CASE, FittedVariable
 from .reductions import observations_of, weights_of
 from .tasks import TotalTask
 from .templates import PICK, past_observations, require_own_cases

@@ -13,15 +13,17 @@ import xarray as xr
 from .compare_evidence import as_issued, cross_validated, on_unseen
 from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
 from .covariates import Given
-from .cross_validation import By, Span
+from .cross_validation import Span
 from .dims import CALIBRATION, find_dim
 from .forms import Form, Labelled, read_forms
-from .labels import users_stacklevel
 from .methods import CKME, EMOS, Climatology, LinearPool, Method
+from .once import users_stacklevel
 from .pairing import pair_cases
 from .parallel import require_one_chunk
-from .pooling import PoolOver, read_pool
-from .recalibrate import checked
+from .pool import PoolOver
+from .pooling import read_pool
+from .prepare import checked
+from .unseen import By
 from .valid_time import lead_to_look_up
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}

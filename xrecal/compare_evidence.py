@@ -12,7 +12,7 @@ import xarray as xr
 
 from .comparison import Known
 from .covariates import Given
-from .cross_validation import By, attributes_of, told_of
+from .cross_validation import attributes_of, told_of
 from .diagnostics.cases import Evidence
 from .diagnostics.pit import pit_of_cases
 from .diagnostics.skce import skce_test, skce_test_of
@@ -22,13 +22,14 @@ from .matching import match_variables
 from .methods import Method
 from .methods.base import N_QUANTILES, equal_mass_levels
 from .pairing import Pairs, pair_cases
-from .pooling import PoolOver, read_pool
+from .pool import PoolOver
+from .pooling import read_pool
 from .predict import run_on_forecasts
 from .products import numbers_of
 from .recalibrate import fit
 from .reductions import crps_of, evidence_of
 from .tasks_cv import evidence_from
-from .unseen import predict_unseen
+from .unseen import By, predict_unseen
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28

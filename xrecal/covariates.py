@@ -12,9 +12,12 @@ from .dims import case_axis, date_axis
 from .forms import Form
 from .labels import require_equal_labels
 from .leads import days_of
-from .methods.base import SEASON
 from .parallel import require_one_chunk
 from .valid_time import known_valid_times
+
+SEASON = "season"
+"""The covariate that is read from dates: the fraction of the year, with period 1."""
+
 
 Given = Mapping[str, xr.DataArray] | None
 """Covariates passed to ``fit`` and ``apply``."""

@@ -16,12 +16,11 @@ from .forms import Form, Labelled
 from .levels import level_coordinate, read_levels
 from .methods import Method
 from .pairing import Observations, pair_variables
-from .pooling import PoolOver
-from .recalibrate import DEFAULT, checked
+from .pool import PoolOver
+from .prepare import DEFAULT, checked
 from .tasks_cv import Score, crps_from, pit_from, quantiles_from
-from .unseen import predict_unseen
+from .unseen import By, predict_unseen
 
-By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
 """A length along the cases: a number of them, or a length of time."""
 OutputOf: TypeAlias = Literal["quantile", "crps", "pit"]

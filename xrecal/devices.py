@@ -10,7 +10,7 @@ import xarray as xr
 from .arrays.dispatch import is_on_device, namespace
 
 if TYPE_CHECKING:
-    from .methods import Method
+    pass
 
 
 def sample(array: xr.DataArray) -> Any:
@@ -38,11 +38,6 @@ def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
     if array.chunks is None:
         return array.copy(data=xp.asarray(array.to_numpy()))
     return array.copy(data=array.data.map_blocks(xp.asarray))
-
-
-def method_on_device(method: Method) -> bool:
-    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
-    return bool(getattr(method, "on_device", False))
 
 
 def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray], what: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -171,3 +171,17 @@ def _calendar_dates(dates: Any) -> CaseAxis:
     origin = dates[0].replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
     days = [(d - origin).total_seconds() / 86400 for d in dates]
     return CaseAxis(year, np.array(season), np.array(days))
+
+
+Dims: TypeAlias = Hashable | Sequence[Hashable] | None
+"""One dimension, several, or the usual one."""
+
+
+def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
+    """Dimensions as a list."""
+    return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
+
+
+def told_dims(dims: Sequence[Hashable]) -> str:
+    """Dimensions for a line of history."""
+    return " and ".join(map(repr, dims))

@@ -9,12 +9,12 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line, with_cell_method
-from .circles import on_circle
-from .forms import Form, Labelled, read_forms
+from .case_arrays import NEW_MEMBER
+from .forms import Form, Labelled, read_forms, task_parts
 from .levels import level_coordinate, read_levels
 from .parallel import require_one_chunk, run_blockwise, work_on
-from .reductions import Reduction, mean_of, quantiles_of, std_of
-from .tasks import NEW_MEMBER, StatisticTask
+from .reductions import Reduction, mean_of, on_circle, quantiles_of, std_of
+from .tasks import StatisticTask
 
 
 def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
@@ -106,27 +106,6 @@ def quantile(
     result = result.assign_coords(quantile=level_coordinate(levels))
     result = result.assign_attrs(history_line(result.attrs, _line("quantiles")))
     return result.isel(quantile=0) if np.ndim(q) == 0 else result
-
-
-def task_parts(
-    form: Form, loops: Sequence[Hashable], core: Mapping[Hashable, Hashable]
-) -> dict[str, xr.DataArray]:
-    """Parts of a forecast as tasks take them: ``core`` dimensions last, under their new names.
-
-    Along other dimensions each part keeps to those it has, and tasks broadcast them chunk by
-    chunk: masses of quantiles repeated for every case of a large forecast would fill the memory.
-    """
-    sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
-    parts = {}
-    for name, part in form.compared.items():
-        whole = part.expand_dims({d: sizes[d] for d in core if d not in part.dims})
-        along = [c for c, coordinate in whole.coords.items() if set(core) & set(coordinate.dims)]
-        parts[name] = (
-            whole.drop_vars(along)
-            .transpose(*[d for d in loops if d in whole.dims], *core)
-            .rename(core)
-        )
-    return parts
 
 
 def _moment(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -298,3 +298,24 @@ def require_distances(form: Form, *, name: str) -> None:
         f"have no closed form; use quantiles of them, {name}.recal.quantile(np.arange(0.0025, "
         f"1, 0.005)), or {name}.drop_vars({bounds}) where no bound is finite"
     )
+
+
+def task_parts(
+    form: Form, loops: Sequence[Hashable], core: Mapping[Hashable, Hashable]
+) -> dict[str, xr.DataArray]:
+    """Parts of a forecast as tasks take them: ``core`` dimensions last, under their new names.
+
+    Along other dimensions each part keeps to those it has, and tasks broadcast them chunk by
+    chunk: masses of quantiles repeated for every case of a large forecast would fill the memory.
+    """
+    sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
+    parts = {}
+    for name, part in form.compared.items():
+        whole = part.expand_dims({d: sizes[d] for d in core if d not in part.dims})
+        along = [c for c, coordinate in whole.coords.items() if set(core) & set(coordinate.dims)]
+        parts[name] = (
+            whole.drop_vars(along)
+            .transpose(*[d for d in loops if d in whole.dims], *core)
+            .rename(core)
+        )
+    return parts

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from .arrays.dispatch import namespace
+from .fitted import CASE, CASE_MEMBER, FittedVariable
 from .parallel import run_blockwise
-from .recalibrator import CASE, CASE_MEMBER, FittedVariable
 from .typing import IntArray
 
 ADDED, ADDED_MEMBER, KEPT, KEPT_MEMBER = "added", "added_member", "kept", "kept_member"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Hashable, Iterable
 from keyword import iskeyword
@@ -10,6 +9,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import xarray as xr
+
+from .once import users_stacklevel
 
 Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
@@ -175,14 +176,6 @@ def text_of(value: object) -> str:
     """A label as one would write it, bytes of a netCDF file as what they stand for."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     return text.removesuffix(" 00:00:00")
-
-
-def users_stacklevel() -> int:
-    """Level at which the caller's warning points to the first line outside this package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def require_equal_labels(

@@ -9,13 +9,13 @@ import xarray as xr
 
 from .belonging import warn_of_far_values, warn_of_other_place
 from .circles import PERIOD, check_period
-from .covariates import Given, period_of
+from .covariates import SEASON, Given, period_of
 from .dims import LEVEL, MEMBER
+from .fitted import Fitted, FittedVariable
 from .forms import Form, Labelled, read_forms, require_distances
 from .jointly import require_members, with_vector
 from .labels import require_equal_labels
 from .methods import VectorCKME
-from .methods.base import SEASON
 from .once import warn_once
 from .parallel import require_one_chunk
 from .places import (
@@ -27,13 +27,12 @@ from .places import (
     shared_dims,
 )
 from .pooled_labels import warn_of_new_labels
-from .recalibrator import FittedVariable, Recalibrator
 from .units import check_units
 from .valid_time import known_valid_times, valid_times
 
 
 def match_variables(
-    model: Recalibrator, forecast: Labelled, *, read_values: bool = True
+    model: Fitted, forecast: Labelled, *, read_values: bool = True
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other.
 
@@ -97,7 +96,7 @@ def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, 
     return with_vector(vector, form.name)
 
 
-def explicit_member_dim(model: Recalibrator, forecast: Labelled) -> Hashable | None:
+def explicit_member_dim(model: Fitted, forecast: Labelled) -> Hashable | None:
     """Dimension of the hindcast's members, where the forecast has it and no rule finds it."""
     dims = [d for fitted in model.variables.values() if (d := fitted.member_dim) in forecast.dims]
     named = (*MEMBER.names, *LEVEL.names, "component")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-from .labels import users_stacklevel
 
 _TOLD: ContextVar[set[str] | None] = ContextVar("told", default=None)
 """What the user's call has told already; None outside of one."""
@@ -33,3 +32,11 @@ def warn_once(text: str) -> None:
         warnings.warn(text, stacklevel=users_stacklevel())
     if told is not None:
         told.add(text)
+
+
+def users_stacklevel() -> int:
+    """Level at which the caller's warning points to the first line outside this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):
+        frame, level = frame.f_back, level + 1
+    return level

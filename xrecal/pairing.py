@@ -27,7 +27,7 @@ from .valid_time import (
 from .verification import look_up
 
 if TYPE_CHECKING:
-    from .pooling import Pool
+    from .pool import Pool
 
 Observations = xr.DataArray | xr.Dataset | Mapping[Hashable, xr.DataArray]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import uuid4
 
+from .libraries import require_library
+
 FileFormat: TypeAlias = Literal["zarr", "netcdf"]
 
 _SUFFIXES: dict[str, FileFormat] = {".zarr": "zarr", ".nc": "netcdf"}
-_NEEDED = {"zarr": "zarr", "netcdf": "netCDF4"}
 
 
 def local_path(path: str | PathLike[str], *, name: str) -> Path:
@@ -23,15 +23,6 @@ def local_path(path: str | PathLike[str], *, name: str) -> Path:
     if "://" in text:
         raise ValueError(f"{name} must be a path on this machine, got {text!r}; copy it first")
     return Path(text)
-
-
-def require_library(file_format: FileFormat) -> None:
-    """Raise ImportError unless the library of a format is installed."""
-    if find_spec(_NEEDED[file_format]) is None:
-        raise ImportError(
-            f"{file_format} files need {_NEEDED[file_format]}, which is not installed; use "
-            "pip install 'xrecal[io]'"
-        )
 
 
 def format_to_write(path: Path) -> FileFormat:

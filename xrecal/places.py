@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from .fitted import FittedVariable
 from .forms import Form, Labelled
 from .labels import require_unique
 from .leads import matched_leads, unit_of_leads
-from .recalibrator import FittedVariable
 from .valid_time import along_lead
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from .covariates import Given, period_of
+from .fitted import CASE, FittedVariable
 from .forms import Form, Labelled, read_forms
 from .matching import match_variables
 from .methods import Method
@@ -17,17 +18,16 @@ from .pairing import Observations, pair_variables
 from .places import shared_dims
 from .plan_work import Work, task_plan
 from .plans import Plan
-from .pooling import PoolOver
+from .pool import PoolOver
 from .predict import run_on_forecasts
+from .prepare import DEFAULT, Prepared, checked, prepare
 from .probe import Setup, probe_of
-from .recalibrate import DEFAULT, Prepared, checked, prepare
-from .recalibrator import CASE, FittedVariable
 from .reductions import mean_of
 from .resources import apply_workspace, find_resources, fit_workspace
 from .state import fit_state
 
 if TYPE_CHECKING:
-    from .recalibrator import Recalibrator
+    from .fitted import Fitted
 
 
 def plan(
@@ -98,7 +98,7 @@ def plan(
 
 
 def plan_forecast(
-    model: Recalibrator, forecast: Labelled, values: int | None, covariates: Given, probe: bool
+    model: Fitted, forecast: Labelled, values: int | None, covariates: Given, probe: bool
 ) -> Plan:
     """What a product of a model takes; see :meth:`xrecal.Recalibrator.plan`."""
     resources = find_resources()

@@ -14,10 +14,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from .belonging import ROUNDING, NewForecast, is_angle, is_lead
-from .labels import text_of, users_stacklevel
+from .fitted import FittedVariable
+from .labels import text_of
 from .leads import seconds_of, unit_of_leads
-from .pooling import HINDCAST_LABELS
-from .recalibrator import FittedVariable
+from .once import users_stacklevel
+from .pool import HINDCAST_LABELS
 
 SHOWN = 6
 """Labels of which a warning tells."""

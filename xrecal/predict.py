@@ -10,22 +10,22 @@ import numpy as np
 import xarray as xr
 
 from .attributes import describing, history_line
-from .circles import require_defined
+from .case_arrays import COVARIATE, NEW_MEMBER
 from .covariates import Given, read_covariates
-from .ensembles import task_parts
-from .forms import Form, Labelled
+from .fitted import CASE, Fitted, FittedVariable
+from .forms import Form, Labelled, task_parts
 from .levels import level_coordinate, read_levels
 from .matching import check_periods, check_season, match_variables
 from .methods import VectorCKME
 from .parallel import run_blockwise, work_on
 from .places import as_given, shared_dims
-from .pooling import HINDCAST_LABELS
-from .recalibrator import CASE, FittedVariable, Recalibrator
+from .pool import HINDCAST_LABELS
 from .reductions import (
     Reduction,
     quantiles_of,
+    require_defined,
 )
-from .tasks import COVARIATE, NEW_MEMBER, PredictTask
+from .tasks import PredictTask
 
 Task = TypeVar("Task", bound=PredictTask)
 
@@ -34,7 +34,7 @@ SLOT = "slot"
 
 
 def quantile(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     q: float | Sequence[float] | np.ndarray,
     covariates: Given = None,
@@ -68,7 +68,7 @@ def issued_attributes(form: Form, fitted: FittedVariable) -> dict[str, Any]:
 
 
 def map_variables(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     function: Callable[[Form, FittedVariable], xr.DataArray],
     matched: Mapping[Hashable, tuple[Form, FittedVariable]] | None = None,

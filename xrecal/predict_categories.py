@@ -11,26 +11,26 @@ import xarray as xr
 
 from .categories import CATEGORY, EDGE, category_attributes, labels_of_levels, with_edges
 from .covariates import Given, season_of
+from .fitted import CASE
 from .forms import Form, Labelled, require_free
 from .levels import read_inner_levels
 from .methods.base import is_positive
 from .parallel import run_blockwise, work_on
 from .predict import issued_attributes, map_variables, run_on_forecasts
 from .predict_products import type_of_thresholds, with_history
-from .recalibrator import CASE
 from .reductions import categories_of
 from .seasonal import take_cases
 from .typing import FloatArray
 
 if TYPE_CHECKING:
-    from .recalibrator import FittedVariable, Recalibrator
+    from .fitted import Fitted, FittedVariable
 
 _DATE = "date_of_year"
 """Dimension of the different dates of forecasts inside a task."""
 
 
 def categories(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     q: float | Sequence[float] | np.ndarray,
     window: float | None = None,

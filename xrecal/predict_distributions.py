@@ -9,15 +9,15 @@ import xarray as xr
 
 from .attributes import history_line
 from .covariates import Given
+from .fitted import CASE, Fitted, FittedVariable
 from .forms import Form, Labelled
 from .matching import match_variables
 from .places import as_given
 from .predict import SLOT, issued_attributes, run_on_forecasts
-from .recalibrator import CASE, FittedVariable, Recalibrator
 from .reductions import members_and_weights, normal_parameters, weights_of
 
 
-def apply(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> xr.Dataset:
+def apply(model: Fitted, forecast: Labelled, covariates: Given = None) -> xr.Dataset:
     """Recalibrated distributions; see :meth:`Recalibrator.apply`."""
     variables: dict[Hashable, xr.DataArray] = {}
     along: dict[Hashable, Hashable] = {}

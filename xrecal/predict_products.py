@@ -17,26 +17,26 @@ from .reductions import Reduction, mean_of, std_of, vectors_of
 from .thresholds import Threshold, read_thresholds
 
 if TYPE_CHECKING:
-    from .recalibrator import FittedVariable, Recalibrator
+    from .fitted import Fitted, FittedVariable
     from .templates import Template
 
 
 def exceedance(
-    model: Recalibrator, forecast: Labelled, threshold: Threshold, covariates: Given = None
+    model: Fitted, forecast: Labelled, threshold: Threshold, covariates: Given = None
 ) -> Labelled:
     """Probabilities of recalibrated forecasts; see :meth:`xrecal.Recalibrator.exceedance`."""
     return _of_events(model, forecast, threshold, covariates, EXCEEDANCE)
 
 
 def cdf(
-    model: Recalibrator, forecast: Labelled, threshold: Threshold, covariates: Given = None
+    model: Fitted, forecast: Labelled, threshold: Threshold, covariates: Given = None
 ) -> Labelled:
     """CDF of recalibrated forecasts; see :meth:`xrecal.Recalibrator.cdf`."""
     return _of_events(model, forecast, threshold, covariates, CDF)
 
 
 def _of_events(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     threshold: Threshold,
     covariates: Given,
@@ -76,7 +76,7 @@ def type_of_thresholds(form: Form, fitted: FittedVariable) -> npt.DTypeLike:
 
 
 def members(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     n: int | None,
     template: Template = None,
@@ -108,18 +108,18 @@ def members(
     return with_history(map_variables(model, forecast, one), line)
 
 
-def mean(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> Labelled:
+def mean(model: Fitted, forecast: Labelled, covariates: Given = None) -> Labelled:
     """Means of recalibrated forecasts; see :meth:`xrecal.Recalibrator.mean`."""
     return _moment(model, forecast, mean_of, "mean", "mean", covariates)
 
 
-def std(model: Recalibrator, forecast: Labelled, covariates: Given = None) -> Labelled:
+def std(model: Fitted, forecast: Labelled, covariates: Given = None) -> Labelled:
     """Spreads of recalibrated forecasts; see :meth:`xrecal.Recalibrator.std`."""
     return _moment(model, forecast, std_of, "standard_deviation", "standard deviation", covariates)
 
 
 def _moment(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     reduction: Reduction,
     method: str,

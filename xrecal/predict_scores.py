@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from .covariates import Given
-from .diagnostics.scores import score_variables
 from .forms import Form, Labelled
 from .labels import at_scalars
 from .matching import explicit_member_dim, match_variables
@@ -18,13 +17,14 @@ from .places import as_given, single_dims
 from .predict import run_on_forecasts
 from .products import check_seed, numbers_of
 from .reductions import Reduction, crps_of, pit_of
+from .score_variables import score_variables
 
 if TYPE_CHECKING:
-    from .recalibrator import FittedVariable, Recalibrator
+    from .fitted import Fitted, FittedVariable
 
 
 def crps(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     observations: Observations,
     dim: Hashable | Sequence[Hashable] | None = None,
@@ -36,7 +36,7 @@ def crps(
 
 
 def against_observations(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     reduction: Reduction,
     covariates: Given,
@@ -90,7 +90,7 @@ def _along_single(
 
 
 def pit(
-    model: Recalibrator,
+    model: Fitted,
     forecast: Labelled,
     observations: Observations,
     seed: int = 0,

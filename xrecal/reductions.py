@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from .circles import refuse_circular
 from .typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -275,3 +277,32 @@ ON_DEVICE = frozenset(
     ]
 )
 """Reductions of weighted ensembles that take CuPy arrays."""
+
+
+DEFINED = (crps_of, mean_of, members_of, observations_of, std_of, vectors_of, weights_of)
+"""What is made of a distribution on a circle; all else needs an order of values."""
+
+
+def on_circle(reduction: Reduction, period: float | None, name: Hashable, kind: str) -> Reduction:
+    """A reduction of ensembles as it is for a circular variable; ValueError if there is none."""
+    if period is None:
+        return reduction
+    if kind not in ("ensemble", "weighted"):
+        refuse_circular(period, name, f"has the form {kind!r}, which has no members")
+    require_defined(reduction, period, name)
+    return partial(_as_circular, reduction=reduction, period=period)
+
+
+def require_defined(reduction: Reduction, period: float | None, name: Hashable) -> None:
+    """Raise ValueError for a reduction that a circular variable does not have."""
+    function = reduction.func if isinstance(reduction, partial) else reduction
+    if function not in DEFINED:
+        refuse_circular(period, name, "values on a circle have no order")
+
+
+def _as_circular(
+    distribution: Empirical, *args: Any, reduction: Reduction, period: float
+) -> tuple[FloatArray, ...]:
+    from .arrays.circular_forecasts import Circular
+
+    return reduction(Circular(*distribution, period), *args)

@@ -12,15 +12,15 @@ from .arrays.status import MEANINGS, TOO_FEW
 from .attributes import shown_units
 
 if TYPE_CHECKING:
+    from .fitted import Fitted, FittedVariable
     from .leads import MatchedLeads
-    from .recalibrator import FittedVariable, Recalibrator
 
 
 Fact: TypeAlias = tuple[str, str]
 """What is told, and its value."""
 
 
-def describe_recalibrator(model: Recalibrator) -> str:
+def describe_recalibrator(model: Fitted) -> str:
     """Text of a :class:`~xrecal.Recalibrator`: settings, then each variable."""
     facts = [("method", repr(model.method))]
     for name, fitted in model.variables.items():

@@ -22,7 +22,7 @@ from .methods import (
     Raw,
     VectorCKME,
 )
-from .pooling import Pool
+from .pool import Pool
 
 STORED: dict[str, type] = {
     cls.__name__: cls

@@ -10,18 +10,16 @@ import numpy.typing as npt
 import xarray as xr
 
 from .arrays.dispatch import as_array
+from .case_arrays import COVARIATE, covariates_of, forecasts_of
 from .covariates import period_of
-from .devices import method_on_device
 from .dims import CaseAxis
-from .ensembles import task_parts
-from .forms import VECTOR
+from .fitted import CASE, CASE_MEMBER
+from .forms import VECTOR, task_parts
 from .methods import LinearPool, Method, VectorCKME
-from .methods.base import Cases, Parameter
+from .methods.base import Cases, Parameter, method_on_device
 from .pairing import Pairs
 from .parallel import work_on
 from .pooling import DATE, across, pooled_covariate, position_coordinates, run_on_cases
-from .recalibrator import CASE, CASE_MEMBER
-from .tasks import COVARIATE, covariates_of, forecasts_of
 
 PARTNER = "partner_"
 """Prefix of observations of further variables that are recalibrated jointly."""

@@ -14,6 +14,7 @@ import xarray as xr
 
 from .devices import on_device
 from .encoding import from_plain, to_plain
+from .fitted import Fitted
 from .paths import (
     FileFormat,
     format_of,
@@ -23,7 +24,6 @@ from .paths import (
     require_free,
     written_aside,
 )
-from .recalibrator import Recalibrator
 from .stored import damaged, from_dataset, prefix_of, read_header, to_dataset
 
 CHUNKS = "xrecal_chunks"
@@ -34,7 +34,7 @@ BLOCK_BYTES = 2**24
 
 
 def save(
-    model: Recalibrator,
+    model: Fitted,
     path: str | PathLike[str],
     *,
     overwrite: bool = False,
@@ -44,7 +44,7 @@ def save(
 
     Parameters
     ----------
-    model : Recalibrator
+    model : Fitted
         A lazy one is computed chunk by chunk.
     path : path
         Ends in ``.nc`` (netCDF) or ``.zarr``.
@@ -97,7 +97,7 @@ def save(
             seal(aside)
 
 
-def in_blocks(dataset: xr.Dataset, model: Recalibrator) -> xr.Dataset:
+def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
     """A stored model cut into equal blocks of locations: those of Dask, or of about 16 MiB."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
@@ -150,9 +150,9 @@ def _count_chunks(path: Path) -> dict[str, int]:
     return {name: arrays[name].nchunks_initialized for name in sorted(arrays)}
 
 
-def open_recalibrator(
+def open_fitted(
     path: str | PathLike[str], *, chunks: Mapping[Hashable, int] | None = None
-) -> Recalibrator:
+) -> Fitted:
     """Open a model that :meth:`Recalibrator.save` or ``xrecal fit`` wrote.
 
     Parameters
@@ -252,7 +252,7 @@ def _require_whole(path: Path, plain: xr.Dataset, what: str) -> None:
             raise damaged(what, lost)
 
 
-def _stored_chunks(model: Recalibrator, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:
+def _stored_chunks(model: Fitted, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:
     """Sizes of blocks under the names that dimensions have in the file."""
     known = {d for fitted in model.variables.values() for d in fitted.locations}
     unknown = [d for d in chunks if d not in known]

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from .dims import CaseAxis
+from .fitted import CASE, Fitted, FittedVariable
 from .forms import VECTOR
 from .methods.base import Method
 from .methods.components import COMPONENT, components_of
 from .methods.pool import LinearPool
-from .recalibrator import CASE, FittedVariable, Recalibrator
 from .settings import decode, encode
+
+try:
+    VERSION = version("xrecal")
+except PackageNotFoundError:  # a source tree that is not installed
+    VERSION = "0+unknown"
 
 SCHEMA = 3
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
@@ -35,10 +41,8 @@ AXIS = "date_"
 _APART = ("state", "axis", "places")  # variables rather than JSON; the last are of no whole model
 
 
-def to_dataset(model: Recalibrator) -> xr.Dataset:
+def to_dataset(model: Fitted) -> xr.Dataset:
     """State and settings together; see :meth:`Recalibrator.to_dataset`."""
-    from . import __version__
-
     parts: dict[str, xr.Dataset] = {}
     described = []
     for name, fitted in model.variables.items():
@@ -51,12 +55,12 @@ def to_dataset(model: Recalibrator) -> xr.Dataset:
             own = own.drop_vars(_vectors(own))
         parts[prefix] = _prefixed(own, prefix)
     header = {"method": encode(model.method, "the method"), "variables": described}
-    versions = {"xrecal": __version__, "numpy": np.__version__, "xarray": xr.__version__}
+    versions = {"xrecal": VERSION, "numpy": np.__version__, "xarray": xr.__version__}
     periods = [prefix_of(model, name) + _period(fitted) for name, fitted in model.variables.items()]
     return xr.merge(parts.values(), join="exact", compat="no_conflicts").assign_attrs(
         {
             "title": "forecast recalibration model",
-            "source": ", ".join(f"{name} {version}" for name, version in versions.items()),
+            "source": ", ".join(f"{name} {number}" for name, number in versions.items()),
             "method": repr(model.method),
             "calibration_period": "; ".join(periods),
             SCHEMA_ATTR: SCHEMA,
@@ -85,7 +89,7 @@ def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable
     return found
 
 
-def prefix_of(model: Recalibrator, name: Hashable) -> str:
+def prefix_of(model: Fitted, name: Hashable) -> str:
     """What stands before the names of a variable's arrays and dimensions, if there are several."""
     return f"{name}." if len(model.variables) > 1 else ""
 
@@ -117,7 +121,7 @@ def _period(fitted: FittedVariable) -> str:
     return f"{label.values[0]} to {label.values[-1]}"
 
 
-def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Recalibrator:
+def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
     """The model that :func:`to_dataset` was given.
 
     Raises
@@ -128,15 +132,13 @@ def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Recalibrator
     header = read_header(dataset, what)
     try:
         variables = {decode(one["name"]): _variable(dataset, one) for one in header["variables"]}
-        return Recalibrator(decode(header["method"]), _with_vectors(variables))
+        return Fitted(decode(header["method"]), _with_vectors(variables))
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(what, error) from error
 
 
 def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     """Settings as JSON; ValueError unless the Dataset is a finished model of a known layout."""
-    from . import __version__
-
     if UNFINISHED in dataset.attrs:
         raise ValueError(
             f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
@@ -151,7 +153,7 @@ def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     if schema > SCHEMA:
         raise ValueError(
             f"{what} has the layout {schema}, written by {dataset.attrs.get('source')}, but this "
-            f"xrecal {__version__} reads layouts up to {SCHEMA}; use pip install --upgrade xrecal"
+            f"xrecal {VERSION} reads layouts up to {SCHEMA}; use pip install --upgrade xrecal"
         )
     try:
         header: dict[str, Any] = json.loads(dataset.attrs[MODEL])

@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .arrays.dispatch import namespace
-from .devices import method_on_device
+from .case_arrays import COVARIATE, covariates_of, forecasts_of, is_part
 from .dims import CaseAxis
-from .forms import VECTOR
 from .methods import Method
-from .methods.base import Cases, Covariates, NewCases
+from .methods.base import Cases, NewCases, method_on_device
 from .reductions import Reduction, name_of, reduction_on_device
 from .typing import FloatArray
 
 if TYPE_CHECKING:
     from .arrays.distributions import Distribution, Normal
-    from .arrays.forms import Forecasts
-
-COVARIATE = "covariate_"
-"""Prefix of covariates among the variables of the state."""
-
-NEW_MEMBER = "new_member"
-"""Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
 
 class PredictTask:
@@ -179,37 +170,6 @@ class TotalTask(PredictTask):
 
         total = sum(whole_weights(weights).sum(0) for (weights,) in blocks)
         return np.reshape(total, (*[1] * len(places), *axes, -1))
-
-
-def is_part(name: str) -> bool:
-    """Whether an array of the state holds calibration forecasts."""
-    return name in ("loc", "scale", "weights") or name.startswith(VECTOR)
-
-
-def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Forecasts (L, n, m) from their parts.
-
-    Of vectors with the members of one variable after those of another; a member that one of them
-    misses is missing in all.
-    """
-    from .arrays.forms import Forecasts
-
-    names = [name for name in parts if name.startswith(VECTOR)]
-    vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
-    if not vector:
-        return Forecasts(**parts)
-    missing = np.isnan(vector).any(0)
-    whole = [np.where(missing, np.nan, members) for members in vector]
-    return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))
-
-
-def covariates_of(
-    values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
-) -> Covariates:
-    """Covariates (L, n) each, together; of the shape and library of an array where none."""
-    xp = namespace(like)
-    stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
-    return Covariates(stacked, tuple(periods), tuple(periods.values()))
 
 
 def together(parts: Sequence[FloatArray]) -> tuple[list[FloatArray], tuple[int, ...]]:

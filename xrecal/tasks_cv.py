@@ -18,7 +18,7 @@ from .typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from .arrays.distributions import Distribution
     from .arrays.forms import Forecasts
-    from .pooling import Pool
+    from .pool import Pool
 
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""

@@ -13,7 +13,7 @@ from .arrays.dispatch import namespace
 from .typing import IntArray
 
 if TYPE_CHECKING:
-    from .pooling import Pool
+    from .pool import Pool
 
 Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from .covariates import season_of
+from .fitted import CASE, FittedVariable
 from .forms import Form
 from .products import numbers_of
-from .recalibrator import CASE, FittedVariable
 from .typing import FloatArray, IntArray
 
 Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from xrecal.paths import require_library
+from .libraries import require_library
 
 _CACHE_VARIABLE = "XRECAL_TUTORIAL_DATA"
 _CLIMPRED_DATA = "https://raw.githubusercontent.com/pangeo-data/climpred-data"

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import xarray as xr
 
 from .covariates import Given, period_of
 from .dims import CaseAxis
+from .fitted import CASE, CASE_MEMBER
 from .forms import Form
-from .labels import users_stacklevel
 from .methods import Method
+from .once import users_stacklevel
 from .pairing import Pairs
 from .parallel import run_blockwise, work_on
-from .pooling import DATE, Pool, PoolOver, across
-from .recalibrate import Prepared, prepare
-from .recalibrator import CASE, CASE_MEMBER
+from .pool import Pool, PoolOver
+from .pooling import DATE, across
+from .prepare import Prepared, prepare
 from .state import task_arguments
 from .tasks_cv import CrossValidationTask, Fold, Score
 from .tasks_cv_pool import PooledCrossValidationTask
 from .typing import IntArray
 
 if TYPE_CHECKING:
-    from .cross_validation import By
+    pass  # removed
 
 
 def predict_unseen(
@@ -171,3 +172,6 @@ def _in_user_order(result: xr.DataArray, form: Form, prepared: Prepared) -> xr.D
     }
     new = ("quantile",) if "quantile" in result.dims else ()
     return result.assign_coords(coords).transpose(*form.order(new))
+
+
+By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]

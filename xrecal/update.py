@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from .belonging import warn_of_other_place
+from .case_arrays import COVARIATE
 from .covariates import Given, read_covariates
-from .devices import method_on_device
 from .dims import CaseAxis, case_axis
-from .ensembles import task_parts
-from .forms import Form, Labelled
+from .fitted import CASE, Fitted, FittedVariable
+from .forms import Form, Labelled, task_parts
 from .joining import ADDED, ADDED_MEMBER, join_states
 from .matching import check_forecast, check_periods, check_season, explicit_member_dim
 from .methods import VectorCKME
-from .methods.base import Updatable
+from .methods.base import Updatable, method_on_device
 from .pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from .parallel import require_one_chunk, run_blockwise, work_on
-from .recalibrate import dates_of
-from .recalibrator import CASE, FittedVariable, Recalibrator
+from .prepare import dates_of
 from .state import cases_of
-from .tasks import COVARIATE
 from .typing import IntArray
+
+F = TypeVar("F", bound=Fitted)
 
 PARTS = ("loc", "scale", "weights")
 
 
 def update(
-    model: Recalibrator,
+    model: F,
     hindcast: Labelled,
     observations: Observations,
     covariates: Given = None,
-) -> Recalibrator:
+) -> F:
     """A model with more cases; see :meth:`Recalibrator.update`."""
     for fitted in model.variables.values():
         _require_updatable(fitted)

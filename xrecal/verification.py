@@ -11,8 +11,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from .arrays.dispatch import namespace
-from .labels import if_days_agree, require_unique, users_stacklevel
+from .labels import if_days_agree, require_unique
 from .leads import MatchedLeads, matched_leads
+from .once import users_stacklevel
 from .parallel import run_blockwise
 from .typing import FloatArray, IntArray
 from .valid_time import calendar_of, valid_times

@@ -11,20 +11,20 @@ from typing import Any
 
 import xarray as xr
 
-from xrecal import __version__
 from xrecal.arrays.status import MEANINGS
 from xrecal.blocks import Request, Run, blocks_of, write_in_blocks
 from xrecal.encoding import to_plain
+from xrecal.fitted import FittedVariable
 from xrecal.matching import explicit_member_dim
 from xrecal.methods import Method
+from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.paths import local_path
 from xrecal.planning import plan
 from xrecal.plans import Plan
 from xrecal.recalibrate import fit
-from xrecal.recalibrator import FittedVariable, Recalibrator
 from xrecal.settings import encode
-from xrecal.storage import block_sizes, in_blocks, open_recalibrator
-from xrecal.stored import to_dataset
+from xrecal.storage import block_sizes, in_blocks
+from xrecal.stored import VERSION, to_dataset
 
 from .inputs import Blocks, Selection, Source, forecast_variables, paired, source
 from .plan import require_memory, shown
@@ -44,7 +44,7 @@ class Output:
 
     def run(self, request: Request) -> Run:
         """The run that writes there."""
-        return Run(local_path(self.path, name="the output"), {"xrecal": __version__, **request})
+        return Run(local_path(self.path, name="the output"), {"xrecal": VERSION, **request})
 
 
 def fit_files(

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.dispatch import as_array, contiguous
 from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.attributes import history_only
 from xrecal.circles import refuse_circular
-from xrecal.dims import CALIBRATION, LEAD, candidates
+from xrecal.dims import CALIBRATION, LEAD, Dims, candidates, listed, told_dims
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled, read_forms
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
-from xrecal.parallel import run_blockwise, work_on
+from xrecal.parallel import work_on
 from xrecal.reductions import Reduction, quantiles_of
-
-Dims: TypeAlias = Hashable | Sequence[Hashable] | None
-"""One dimension, several, or the usual one."""
 
 
 @dataclass(frozen=True)
@@ -136,78 +130,6 @@ def named_dims(dim: Dims, known: Sequence[Hashable], *, name: str) -> tuple[Hash
     return tuple(named)
 
 
-def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
-    """Dimensions as a list."""
-    return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
-
-
-def over_cases(
-    function: Callable[..., Any],
-    *values: xr.DataArray,
-    dims: Sequence[Hashable],
-    out: Sequence[Sequence[Hashable]] = ((),),
-    sizes: Mapping[Hashable, int] | None = None,
-    dtypes: Sequence[Any] | None = None,
-    what: str = "a diagnostic",
-) -> tuple[xr.DataArray, ...]:
-    """Apply an array function to values over cases, which it gets as one last axis.
-
-    Values are one number a case, so those that Dask has in several chunks along the cases are
-    brought together. They may lack other dimensions. A result whose entry of ``out`` is ``dims``
-    is again one of each case.
-    """
-    every = {d: n for value in values for d, n in value.sizes.items()}
-    whole = [
-        value.expand_dims({d: every[d] for d in dims if d not in value.dims}) for value in values
-    ]
-    whole = [v if v.chunks is None else v.chunk(dict.fromkeys(dims, -1)) for v in whole]
-    dtypes = [values[0].dtype] * len(out) if dtypes is None else dtypes
-    per_case = [tuple(o) == tuple(dims) for o in out]
-    shape = tuple(every[d] for d in dims)
-    return run_blockwise(
-        _OverCases(function, shape, per_case, dtypes),
-        *[v.drop_vars([c for c in v.coords if c not in v.indexes]) for v in whole],
-        core=[tuple(dims)] * len(whole),
-        out=out,
-        dtypes=dtypes,
-        sizes={**every, **(sizes or {})},
-        what=what,
-    )
-
-
-class _OverCases:
-    """A function of values (..., n), called with values (..., *shape)."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        shape: tuple[int, ...],
-        per_case: Sequence[bool],
-        dtypes: Sequence[Any],
-    ) -> None:
-        self.function, self.shape = function, shape
-        self.per_case, self.dtypes = per_case, dtypes
-
-    @property
-    def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
-        return bool(getattr(self.function, "on_device", False))
-
-    def __call__(self, *values: npt.NDArray[Any]) -> Any:
-        n_axes = len(self.shape)
-        lead = np.broadcast_shapes(*(v.shape[: v.ndim - n_axes] for v in values))
-        n = math.prod(self.shape)
-        # In one layout, so that sums have one order whatever the chunks and the user's dimensions.
-        rows = (np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
-        found = self.function(*map(contiguous, rows))
-        results = found if isinstance(found, tuple) else (found,)
-        shaped = tuple(
-            as_array(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)
-            for r, own, dtype in zip(results, self.per_case, self.dtypes, strict=True)
-        )
-        return shaped if len(shaped) > 1 else shaped[0]
-
-
 def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
     """Censored forecasts, which have no distances, as quantiles; and what is to be told of that."""
     form = evidence.form
@@ -280,11 +202,6 @@ def as_dataset(
     result = xr.Dataset(variables, attrs={**attrs, **history})
     given = [d for d in evidence.form.dims if d in result.dims]
     return result.transpose(*given, ...)
-
-
-def told_dims(dims: Sequence[Hashable]) -> str:
-    """Dimensions for a line of history."""
-    return " and ".join(map(repr, dims))
 
 
 def task_name(what: str, evidence: Evidence) -> str:

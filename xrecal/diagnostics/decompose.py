@@ -7,23 +7,16 @@ from collections.abc import Hashable
 import xarray as xr
 
 from xrecal.covariates import Given
-from xrecal.cross_validation import By, Span, told_of
+from xrecal.cross_validation import Span, told_of
 from xrecal.forms import Labelled
 from xrecal.methods import Method
+from xrecal.over_cases import over_cases
 from xrecal.pairing import Observations
-from xrecal.recalibrate import DEFAULT, checked
+from xrecal.prepare import DEFAULT, checked
 from xrecal.tasks_cv import parts_from
-from xrecal.unseen import predict_unseen
+from xrecal.unseen import By, predict_unseen
 
-from .cases import (
-    as_dataset,
-    by_quantiles,
-    counted,
-    over_cases,
-    read_evidence,
-    task_name,
-    where_enough,
-)
+from .cases import as_dataset, by_quantiles, counted, read_evidence, task_name, where_enough
 
 PART = "quantile"  # what cross-validation calls several numbers a case
 

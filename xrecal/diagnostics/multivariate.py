@@ -11,14 +11,13 @@ import numpy as np
 import xarray as xr
 
 from xrecal.circles import refuse_circular
-from xrecal.dims import CALIBRATION, find_dim
+from xrecal.dims import CALIBRATION, Dims, find_dim, listed
 from xrecal.forms import Form, Labelled
 from xrecal.pairing import Observations, pair_cases
 from xrecal.parallel import require_one_chunk, run_blockwise, work_on
+from xrecal.score_variables import score_variables
 from xrecal.typing import FloatArray
 
-from .cases import Dims, listed
-from .scores import score_variables
 from .vectors import VARIABLE, Scale, as_vectors
 
 _MISSING = "places without observation or members left out, and members that miss others"

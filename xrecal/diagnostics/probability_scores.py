@@ -8,11 +8,13 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.dims import Dims
 from xrecal.ensembles import reduce_form
 from xrecal.forms import Form, Labelled
 from xrecal.levels import level_coordinate, read_levels
 from xrecal.pairing import Observations, pair_cases
 from xrecal.reductions import brier_of, quantile_scores_of
+from xrecal.score_variables import score_variables
 from xrecal.thresholds import (
     Edges,
     Threshold,
@@ -22,8 +24,7 @@ from xrecal.thresholds import (
     read_thresholds,
 )
 
-from .cases import Dims, require_plain
-from .scores import score_variables
+from .cases import require_plain
 
 
 def brier_score(

@@ -8,22 +8,15 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.dims import Dims
 from xrecal.forms import Labelled
 from xrecal.levels import level_coordinate, read_levels
+from xrecal.over_cases import over_cases
 from xrecal.pairing import Observations
 from xrecal.reductions import quantiles_of
 from xrecal.thresholds import Threshold
 
-from .cases import (
-    Dims,
-    Evidence,
-    as_dataset,
-    counted,
-    over_cases,
-    read_evidence,
-    stacked,
-    task_name,
-)
+from .cases import Evidence, as_dataset, counted, read_evidence, stacked, task_name
 from .events import Events, read_events
 
 _PARTS = {

@@ -13,12 +13,12 @@ from xrecal.arrays.status import MEANINGS
 from xrecal.attributes import history_only
 from xrecal.covariates import Given, period_of
 from xrecal.dims import CaseAxis
+from xrecal.fitted import CASE, CASE_MEMBER
 from xrecal.forms import Labelled, require_free
 from xrecal.methods import CKME, Method
 from xrecal.pairing import Observations, pair_variables
 from xrecal.parallel import run_blockwise, work_on
-from xrecal.recalibrate import DEFAULT, checked, prepare
-from xrecal.recalibrator import CASE, CASE_MEMBER
+from xrecal.prepare import DEFAULT, checked, prepare
 from xrecal.state import cases_of, task_arguments
 
 RIDGE = "ridge"

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.case_arrays import NEW_MEMBER
+from xrecal.dims import Dims
 from xrecal.forms import Labelled
 from xrecal.methods.base import is_whole
 from xrecal.pairing import Observations
 from xrecal.parallel import require_one_chunk, run_blockwise
 from xrecal.products import check_seed
-from xrecal.tasks import NEW_MEMBER
 
 from .cases import (
-    Dims,
     Evidence,
     as_dataset,
     by_quantiles,

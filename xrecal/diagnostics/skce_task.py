@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.ensembles import task_parts
-from xrecal.forms import Form
+from xrecal.case_arrays import NEW_MEMBER
+from xrecal.forms import Form, task_parts
 from xrecal.products import numbers_of
-from xrecal.tasks import NEW_MEMBER
 
 Test: TypeAlias = Literal["bootstrap", "wild", "montecarlo", "block"]
 

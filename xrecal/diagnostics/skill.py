@@ -8,11 +8,12 @@ import numpy as np
 import xarray as xr
 
 from xrecal.attributes import history_only, shown_units
-from xrecal.dims import CALIBRATION, find_dim
+from xrecal.dims import CALIBRATION, Dims, find_dim, told_dims
 from xrecal.labels import require_equal_labels
+from xrecal.over_cases import over_cases
 from xrecal.units import check_units
 
-from .cases import Dims, by_time, counted, named_dims, over_cases, told_dims, where_enough
+from .cases import by_time, counted, named_dims, where_enough
 
 
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:

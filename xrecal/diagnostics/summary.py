@@ -10,11 +10,12 @@ import numpy as np
 import xarray as xr
 
 from xrecal.attributes import shown_units
+from xrecal.dims import Dims
 from xrecal.forms import Labelled
 from xrecal.pairing import Observations
 from xrecal.table import Table, shown_p
 
-from .cases import Dims, as_dataset, read_evidence
+from .cases import as_dataset, read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
 from .pit import pit_test
 from .scores import crps

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.covariates import SEASON
 from xrecal.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
@@ -31,9 +32,6 @@ SHORTEST_SEASON = 240
 
 WHOLE_YEAR = 350
 """Days that leave no season out."""
-
-SEASON = "season"
-"""The covariate that is read from dates: the fraction of the year, with period 1."""
 
 
 @dataclass(frozen=True)
@@ -298,3 +296,8 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
             f"season learned from {span:.0f} days: what is forecast for other dates is extrapolated"
         )
     return None
+
+
+def method_on_device(method: Method) -> bool:
+    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
+    return bool(getattr(method, "on_device", False))

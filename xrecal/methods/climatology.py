@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.covariates import SEASON
 from xrecal.dims import CaseAxis
 
 from .base import (
-    SEASON,
     Cases,
     MemberPerCase,
     Method,

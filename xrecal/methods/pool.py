@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.covariates import SEASON
 from xrecal.dims import CaseAxis
 from xrecal.typing import IntArray
 
 from .base import (
     N_QUANTILES,
-    SEASON,
     SHORTEST_SEASON,
     Bounds,
     Cases,

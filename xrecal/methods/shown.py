@@ -32,7 +32,7 @@ class Shown:
         return f"{type(self).__name__}({', '.join(told)})"
 
     def _repr_html_(self) -> str:
-        from xrecal.report_html import settings_html
+        from .settings_html import settings_html
 
         return settings_html(self)
 

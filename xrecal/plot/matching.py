@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import xarray as xr
 
 from xrecal.diagnostics import crps, skill
-from xrecal.diagnostics.cases import Dims
+from xrecal.dims import Dims
 from xrecal.ensembles import quantile
 from xrecal.forms import Labelled
 from xrecal.labels import at_scalars

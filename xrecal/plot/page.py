@@ -16,9 +16,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from xrecal import diagnostics
 from xrecal.attributes import shown_units
-from xrecal.diagnostics.cases import Dims, Evidence, read_evidence
+from xrecal.diagnostics.cases import Evidence, read_evidence
 from xrecal.diagnostics.skce_task import Test
 from xrecal.diagnostics.summary import Summary
+from xrecal.dims import Dims
 from xrecal.forms import Labelled
 from xrecal.pairing import Observations
 from xrecal.thresholds import Threshold

@@ -1,0 +1,59 @@
+"""What a notebook shows of settings, in the manner of xarray."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from html import escape
+from typing import Any
+
+# Colours of the notebook where it tells them, so that dark ones stay legible.
+_STYLE = """
+<style>
+.xrecal { color: var(--jp-content-font-color0, inherit); line-height: 1.5; max-width: 900px; }
+.xrecal-head { border-bottom: 1px solid var(--jp-border-color2, #bbb); padding-bottom: 3px; }
+.xrecal table { border-collapse: collapse; margin: 4px 0 8px 1.2em; background: none; }
+.xrecal td { border: none; padding: 1px 14px 1px 0; text-align: left; vertical-align: top;
+  background: none; color: inherit; }
+.xrecal td:first-child { color: var(--jp-content-font-color2, #777); white-space: nowrap; }
+.xrecal summary { cursor: pointer; padding: 2px 0; }
+.xrecal .xrecal-default { color: var(--jp-content-font-color2, #777); }
+.xrecal .xrecal-state { margin-left: 1.2em; }
+</style>
+"""
+
+
+def settings_html(settings: Any) -> str:
+    """Settings of a method, those that are not the default in bold."""
+    return _framed(f"xrecal.{type(settings).__name__}", _settings(settings), repr(settings))
+
+
+def _framed(title: str, body: str, plain: str) -> str:
+    """HTML with its style, and the text for notebooks that show none."""
+    head = f'<div class="xrecal-head"><b>{escape(title)}</b></div>'
+    fallback = f'<pre style="display: none">{escape(plain)}</pre>'
+    return f'{_STYLE}<div class="xrecal">{head}{body}</div>{fallback}'
+
+
+def _settings(settings: Any) -> str:
+    rows = []
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        text = escape(repr(value))
+        default = value == field.default
+        rows.append(
+            (
+                escape(field.name),
+                f'<span class="xrecal-default">{text}</span>' if default else f"<b>{text}</b>",
+            )
+        )
+    return _rows(rows)
+
+
+def _rows(cells: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(f"<tr><td>{label}</td><td>{text}</td></tr>" for label, text in cells)
+    return f"<table><tbody>{lines}</tbody></table>"
+
+
+def _folded(title: str, body: str, unfolded: bool = False) -> str:
+    return f"<details{' open' if unfolded else ''}><summary>{title}</summary>{body}</details>"
