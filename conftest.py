@@ -17,7 +17,7 @@ os.environ["NUMBA_CACHE_DIR"] = str(
 )
 
 # Docstrings of doors show the examples of the functions behind them, which run there.
-collect_ignore_glob = ["xrecal/accessor*.py"]
+collect_ignore_glob = ["xrecal/accessor/*.py"]
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ import xrecal
 from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
 from examples.real_data import open_data
 from xrecal import arrays
-from xrecal.arrays.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS
+from xrecal.arrays.distributions.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS
 
 BASELINES = ("raw", "climatology", "emos", "emos_season", "idr")
 LEVELS = (np.arange(100) + 0.5) / 100

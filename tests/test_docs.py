@@ -10,7 +10,7 @@ import xarray as xr
 import xrecal
 import xrecal.arrays
 import xrecal.plot
-from xrecal.accessor import DataArrayRecal
+from xrecal.accessor.recal import DataArrayRecal
 
 DOCS = Path(__file__).parents[1] / "docs"
 LISTED = "\n".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
@@ -39,7 +39,7 @@ def test_reference_lists_every_call_of_forecasts_and_models():
     assert methods(DataArrayRecal) - {"plot"} == listed("DataArray.recal.")
     assert methods(DataArrayRecal) == methods(xr.Dataset.recal)
     assert methods(xrecal.Recalibrator) <= listed("Recalibrator.")
-    assert "xrecal.accessor_plot.Plots" in LISTED
+    assert "xrecal.accessor.plot.Plots" in LISTED
 
 
 @pytest.fixture(scope="module")

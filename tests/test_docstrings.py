@@ -15,8 +15,8 @@ import pytest
 import xrecal
 import xrecal.arrays
 import xrecal.plot
-from xrecal.accessor import DataArrayRecal, DatasetRecal
-from xrecal.accessor_plot import Plots
+from xrecal.accessor.plot import Plots
+from xrecal.accessor.recal import DataArrayRecal, DatasetRecal
 
 MODULES = [xrecal, xrecal.diagnostics, xrecal.plot, xrecal.arrays]
 DATASETS = ["lorenz96", "sinus", "open_tutorial"]

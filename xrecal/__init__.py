@@ -37,9 +37,10 @@ from typing import TYPE_CHECKING, Any
 from . import accessor as accessor
 from . import datasets as datasets
 from . import diagnostics as diagnostics
-from .compare import compare
+from .chunks.parallel import TaskError
 from .diagnostics import skill
-from .forecasts import gaussian, weighted
+from .diagnostics.compare import compare
+from .inputs.forecasts import gaussian, weighted
 from .methods import (
     CKME,
     EMOS,
@@ -50,12 +51,11 @@ from .methods import (
     PITRecalibration,
     Raw,
 )
-from .misuse import explained
+from .methods.call_errors import explained
 from .model import Recalibrator, open_recalibrator
-from .parallel import TaskError
-from .planning import plan
-from .plans import MemoryPlanError, Plan, check_plan
-from .stored import VERSION
+from .plan.planning import plan
+from .plan.plans import MemoryPlanError, Plan, check_plan
+from .storage.stored import VERSION
 
 if TYPE_CHECKING:
     from . import plot as plot

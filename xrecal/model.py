@@ -11,29 +11,26 @@ from typing import Literal, ParamSpec
 import numpy as np
 import xarray as xr
 
-from . import (
-    planning,
+from .fit import recalibrate, report, report_html
+from .fit import update as updating
+from .fit.fitted import Fitted
+from .inputs.covariates import Given
+from .inputs.forms import Labelled
+from .inputs.pairing import Observations
+from .inputs.thresholds import Threshold
+from .methods.call_errors import explain_calls
+from .plan import planning
+from .plan.plans import Plan
+from .products import (
     predict,
     predict_categories,
     predict_distributions,
     predict_products,
     predict_scores,
-    recalibrate,
-    report,
-    report_html,
-    storage,
-    stored,
 )
-from . import update as updating
-from .coherence import Coherence, coherent_members
-from .covariates import Given
-from .fitted import Fitted
-from .forms import Labelled
-from .misuse import explain_calls
-from .pairing import Observations
-from .plans import Plan
-from .templates import Template
-from .thresholds import Threshold
+from .products.coherence import Coherence, coherent_members
+from .products.schaake_dates import Template
+from .storage import storage, stored
 
 P = ParamSpec("P")
 
@@ -83,7 +80,7 @@ class Recalibrator(Fitted):
         overwrite: bool = False,
         zarr_format: Literal[2, 3] | None = None,
     ) -> None:
-        """Write the model to a netCDF file or Zarr store; see :func:`xrecal.storage.save`."""
+        """Write the model to a file or Zarr store; see :func:`xrecal.storage.storage.save`."""
         storage.save(self, path, overwrite=overwrite, zarr_format=zarr_format)
 
     def apply(self, forecast: Labelled, *, covariates: Given = None) -> xr.Dataset:
@@ -263,8 +260,9 @@ class Recalibrator(Fitted):
         Returns
         -------
         DataArray or Dataset
-            A plain ensemble of n members, see :func:`xrecal.products.members`. With ``"schaake"``
-            and ``"dates"`` ``calibration_<dim>`` says which past date each member follows, or is.
+            A plain ensemble of n members, see :func:`xrecal.products.products.members`. With
+            ``"schaake"`` and ``"dates"`` ``calibration_<dim>`` says which past date each member
+            follows, or is.
 
         Raises
         ------
@@ -369,8 +367,8 @@ class Recalibrator(Fitted):
         forecast, covariates
             As for :meth:`apply`.
         threshold : float, sequence of float or DataArray
-            In the unit of the variable; as for :func:`xrecal.products.exceedance`, which tells
-            how thresholds may differ by location, date or part of the year.
+            In the unit of the variable; as for :func:`xrecal.products.products.exceedance`, which
+            tells how thresholds may differ by location, date or part of the year.
 
         Returns
         -------

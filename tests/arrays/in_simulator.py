@@ -10,9 +10,9 @@ os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
 
 import numpy as np
 
-from xrecal.arrays import _distance_cuda
-from xrecal.arrays.batched import naive
-from xrecal.arrays.batched.ensembles import across, among, arrange
+from xrecal.arrays.device import distance_cuda as _distance_cuda
+from xrecal.arrays.device import naive
+from xrecal.arrays.device.ensembles import across, among, arrange
 from xrecal.arrays.dispatch import DISTANCES
 
 

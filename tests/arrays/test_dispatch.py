@@ -23,7 +23,7 @@ def test_importing_xrecal_loads_no_cupy():
     code = (
         "import sys; sys.modules['cupy'] = None\n"
         "import numpy as np, xrecal, xrecal.arrays as arrays\n"
-        "import xrecal.arrays.batched.ckme, xrecal.arrays.batched.weights\n"
+        "import xrecal.arrays.device.ckme, xrecal.arrays.device.weights\n"
         "arrays.crps(np.zeros(2), np.ones((2, 3)))\n"
         "print([name for name in sys.modules if name.startswith(('cupy', 'numba.cuda'))])"
     )
@@ -39,7 +39,7 @@ def test_every_entry_of_the_table_is_a_function_of_that_name(name):
 
 
 def test_numpy_goes_to_the_function_itself(rng):
-    from xrecal.arrays import distance
+    from xrecal.arrays.distributions import distance
 
     x = rng.normal(size=(4, 3))
     assert xrecal.arrays.squared_energy_distance.__wrapped__ is distance.squared_energy_distance

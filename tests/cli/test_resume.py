@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal.blocks import REQUEST
+from xrecal.cli.blocks import REQUEST
 
 from .files import run, run_apart, succeed, write
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.arrays.batched.cases import forecasts_and_observations, season
+from tests.arrays.device.cases import forecasts_and_observations, season
 from xrecal import arrays
 from xrecal.arrays import Features, Forecasts, Settings
 

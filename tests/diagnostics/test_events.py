@@ -3,8 +3,8 @@ import pytest
 import xarray as xr
 
 from tests.marks import forbid_compute
-from xrecal.diagnostics.cases import read_evidence
 from xrecal.diagnostics.events import read_events
+from xrecal.diagnostics.evidence import read_evidence
 
 from .calls import FORMS, hindcast
 

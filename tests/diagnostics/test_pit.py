@@ -6,7 +6,7 @@ import xarray as xr
 import xrecal
 from tests.strategies import points
 from xrecal import arrays
-from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts
 
 from .calls import FORMS, hindcast
 

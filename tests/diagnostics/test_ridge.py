@@ -7,9 +7,9 @@ from tests.labelled import freeze
 from tests.marks import forbid_compute
 from tests.strategies import FORMS, points
 from xrecal import arrays
-from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import MEANINGS, TOO_FEW
-from xrecal.blas import one_blas_thread
+from xrecal.chunks.blas import one_blas_thread
 
 from .calls import hindcast
 

@@ -11,7 +11,7 @@ from tests.strategies import FORMS, LEVELS, ensemble_and_truth, points
 from xrecal import arrays
 from xrecal.arrays import Forecasts
 from xrecal.arrays.status import FEW, IDENTICAL, INVALID, NO_SPREAD, REFUSED, TOO_FEW
-from xrecal.products import numbers_of
+from xrecal.products.products import numbers_of
 
 ENSEMBLE, TRUTH = ensemble_and_truth(n=30)
 OPTIONS = {"n_resamples": 60, "seed": 5}
@@ -231,7 +231,7 @@ def test_seeds_change_resamples_and_nothing_else():
 
 def test_locations_have_numbers_of_their_own():
     """Two equal locations draw other resamples, as many tests of a map should."""
-    (form,) = xrecal.forms.read_forms(ENSEMBLE).values()
+    (form,) = xrecal.inputs.forms.read_forms(ENSEMBLE).values()
     assert len(numbers_of(form, "time")) == 3
     alike = xr.concat([ENSEMBLE.isel(lat=0, lon=0)] * 20, "x").drop_vars(["lat", "lon"])
     truth = TRUTH.isel(lat=0, lon=0, drop=True) + 1.8

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from xrecal.arrays.forms import Forecasts
-from xrecal.dims import CaseAxis
+from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.inputs.dims import CaseAxis
 from xrecal.methods.base import Cases, Covariates, NewCases
 
 PERIODS = {"season": 1.0, "lead": None}

@@ -6,10 +6,10 @@ import pytest
 
 import xrecal
 from xrecal import arrays
-from xrecal.arrays.centre import SUPPORTS as CODES
-from xrecal.arrays.embedding import Settings
-from xrecal.arrays.solvers import EXACT_UP_TO
-from xrecal.dims import CaseAxis
+from xrecal.arrays.ckme.centre import SUPPORTS as CODES
+from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.ckme.solvers import EXACT_UP_TO
+from xrecal.inputs.dims import CaseAxis
 from xrecal.methods.choices import STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 from xrecal.methods.embedding import CENTRES, complete_fit
 from xrecal.methods.folds import fold_groups

@@ -4,9 +4,9 @@ import pytest
 import xrecal
 from tests.labelled import random
 from xrecal import arrays
-from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
-from xrecal.dims import CaseAxis
+from xrecal.inputs.dims import CaseAxis
 from xrecal.methods.base import Covariates
 
 from .of_arrays import as_cases, as_new, covariates_of

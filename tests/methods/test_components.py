@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import xrecal
-from xrecal.arrays.fitting import LATER_PARTS
-from xrecal.arrays.forms import Forecasts
-from xrecal.dims import CaseAxis
+from xrecal.arrays.ckme.fitting import LATER_PARTS
+from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.inputs.dims import CaseAxis
 from xrecal.methods.base import Cases, Covariates
 from xrecal.methods.components import fit_method, raw_quantiles
 

@@ -3,9 +3,9 @@ import pytest
 
 import xrecal
 from xrecal import arrays
-from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
-from xrecal.dims import CaseAxis
+from xrecal.inputs.dims import CaseAxis
 from xrecal.methods.base import Cases, Covariates, NewCases
 from xrecal.methods.conformal import ABOVE
 

@@ -4,12 +4,12 @@ import pytest
 import xrecal
 from tests.labelled import random
 from xrecal import arrays
-from xrecal.arrays.censored import censored_normal_quantile
-from xrecal.arrays.distributions import moments
-from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.distributions.censored import censored_normal_quantile
+from xrecal.arrays.distributions.distribution import moments
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import NOT_CONVERGED, TOO_FEW
-from xrecal.dims import CaseAxis
-from xrecal.forms import read_forms
+from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.forms import read_forms
 from xrecal.methods.emos import COEFFICIENTS
 
 from .of_arrays import as_cases, as_new, covariates_of

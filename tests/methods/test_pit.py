@@ -3,7 +3,7 @@ import pytest
 
 import xrecal
 from xrecal import arrays
-from xrecal.arrays.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
 from xrecal.methods.pit import SEED
 

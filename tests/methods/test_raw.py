@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import xrecal
-from xrecal.arrays.forms import Forecasts
-from xrecal.dims import CaseAxis
+from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.inputs.dims import CaseAxis
 from xrecal.methods.base import Cases, Covariates, NewCases
 
 LEVELS = (np.arange(200) + 0.5) / 200

@@ -8,7 +8,7 @@ import xarray as xr
 
 import xrecal
 from xrecal import diagnostics, plot
-from xrecal.accessor_plot import Plots
+from xrecal.accessor.plot import Plots
 
 from .evidence import by_lead, calibrated, data_of, ensemble, many, one, pixels
 

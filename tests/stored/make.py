@@ -26,7 +26,7 @@ import xarray as xr
 
 import xrecal
 from xrecal.methods import Method
-from xrecal.stored import SCHEMA
+from xrecal.storage.stored import SCHEMA
 
 HERE = Path(__file__).parent
 N, N_NEW, N_PLACES, N_MEMBERS = 40, 4, 3, 5

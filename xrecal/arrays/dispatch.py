@@ -19,34 +19,34 @@ DEVICE = "cupy"
 """The library of arrays on a GPU."""
 
 ON_DEVICE = {
-    "category_probabilities": "categories",
-    "ckme_weights": "batched.weights",
-    "crps": "batched.scores",
-    "features": "batched.covariates",
-    "mean_of_cases": "batched.scores",
-    "fit_ckme": "batched.ckme",
-    "median_bandwidth": "batched.kernel",
-    "pit_values": "batched.pit",
-    "project_energy": "batched.simplex",
-    "project_simplex": "batched.simplex",
-    "shuffled_members": "batched.members",
-    "quantile_pit": "between_levels",
-    "similarity": "batched.kernel",
-    "squared_energy_distance": "batched.distance",
-    "uniform_at": "draws",
-    "weighted_cdf": "batched.weighted",
-    "weighted_exceedance": "batched.weighted",
-    "weighted_mean": "batched.weighted",
-    "weighted_quantile": "batched.weighted",
-    "weighted_std": "batched.weighted",
+    "category_probabilities": "distributions.categories",
+    "ckme_weights": "device.weights",
+    "crps": "device.scores",
+    "features": "device.covariates",
+    "mean_of_cases": "device.scores",
+    "fit_ckme": "device.ckme",
+    "median_bandwidth": "device.kernel",
+    "pit_values": "device.pit",
+    "project_energy": "device.simplex",
+    "project_simplex": "device.simplex",
+    "shuffled_members": "device.members",
+    "quantile_pit": "distributions.between_levels",
+    "similarity": "device.kernel",
+    "squared_energy_distance": "device.distance",
+    "uniform_at": "distributions.draws",
+    "weighted_cdf": "device.weighted",
+    "weighted_exceedance": "device.weighted",
+    "weighted_mean": "device.weighted",
+    "weighted_quantile": "device.weighted",
+    "weighted_std": "device.weighted",
 }
 """Functions that take arrays on a device, and the module that has them under that name.
 
 A few small ones are the functions for NumPy themselves."""
 
-DISTANCES = {DEVICE: "_distance_cuda"}
+DISTANCES = {DEVICE: "device.distance_cuda"}
 """Modules with loops over pairs of ensembles, for libraries that need their own; others compare
-them by array expressions, in :mod:`xrecal.arrays.batched.naive`."""
+them by array expressions, in :mod:`xrecal.arrays.device.naive`."""
 
 DESCRIBING = frozenset({"circular", "days", "groups", "q", "step"})
 """Arguments that describe cases rather than hold them, and stay on the host."""

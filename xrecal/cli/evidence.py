@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.attributes import shown_units
-from xrecal.compare import compare
-from xrecal.comparison import REFERENCES
 from xrecal.diagnostics import crps
+from xrecal.diagnostics.compare import compare
+from xrecal.diagnostics.comparison import REFERENCES
+from xrecal.inputs.attributes import shown_units
 from xrecal.methods import Method
 
 from .inputs import Selection, Source, paired

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import xarray as xr
 
-from xrecal.dims import CALIBRATION, find_dim
-from xrecal.forms import Form, read_forms
-from xrecal.paths import local_path
-from xrecal.storage import block_sizes, format_of_finished
-from xrecal.stored import MODEL, UNFINISHED
+from xrecal.inputs.dims import CALIBRATION, find_dim
+from xrecal.inputs.forms import Form, read_forms
+from xrecal.storage.paths import local_path
+from xrecal.storage.storage import block_sizes, format_of_finished
+from xrecal.storage.stored import MODEL, UNFINISHED
 
 Blocks: TypeAlias = dict[Hashable, int]
 """Sizes of blocks of locations."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import xarray as xr
 
-from xrecal.blocks import Run, blocks_of
-from xrecal.plans import Chunks, MemoryPlanError, Plan, TaskPlan, find_shortage
+from xrecal.plan.plans import Chunks, MemoryPlanError, Plan, TaskPlan, find_shortage
 
+from .blocks import Run, blocks_of
 from .session import Result
 
 NUMBERS = (

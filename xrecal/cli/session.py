@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from xrecal.blocks import RunError
-
+from .blocks import RunError
 from .hints import for_command_line
 
 REFUSED, UNREACHABLE, FAILED, INTERRUPTED = 3, 4, 5, 130

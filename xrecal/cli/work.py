@@ -12,20 +12,20 @@ from typing import Any
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
-from xrecal.blocks import Request, Run, blocks_of, write_in_blocks
-from xrecal.encoding import to_plain
-from xrecal.fitted import FittedVariable
-from xrecal.matching import explicit_member_dim
+from xrecal.fit.fitted import FittedVariable
+from xrecal.fit.matching import explicit_member_dim
+from xrecal.fit.recalibrate import fit
 from xrecal.methods import Method
 from xrecal.model import Recalibrator, open_recalibrator
-from xrecal.paths import local_path
-from xrecal.planning import plan
-from xrecal.plans import Plan
-from xrecal.recalibrate import fit
-from xrecal.settings import encode
-from xrecal.storage import block_sizes, in_blocks
-from xrecal.stored import VERSION, to_dataset
+from xrecal.plan.planning import plan
+from xrecal.plan.plans import Plan
+from xrecal.storage.encoding import to_plain
+from xrecal.storage.paths import local_path
+from xrecal.storage.settings import encode
+from xrecal.storage.storage import block_sizes, in_blocks
+from xrecal.storage.stored import VERSION, to_dataset
 
+from .blocks import Request, Run, blocks_of, write_in_blocks
 from .inputs import Blocks, Selection, Source, forecast_variables, paired, source
 from .plan import require_memory, shown
 from .session import Result, Session

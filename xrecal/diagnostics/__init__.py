@@ -18,7 +18,7 @@ summary                       the most telling of these together
 ============================  =====================================================================
 """
 
-from xrecal.misuse import explained
+from xrecal.methods.call_errors import explained
 
 from .decompose import decompose
 from .intervals import coverage

@@ -6,17 +6,17 @@ from collections.abc import Hashable
 
 import xarray as xr
 
-from xrecal.covariates import Given
-from xrecal.cross_validation import Span, told_of
-from xrecal.forms import Labelled
+from xrecal.chunks.over_cases import over_cases
+from xrecal.fit.prepare import DEFAULT, checked
+from xrecal.fit.tasks_cv import parts_from
+from xrecal.fit.unseen import By, predict_unseen
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
 from xrecal.methods import Method
-from xrecal.over_cases import over_cases
-from xrecal.pairing import Observations
-from xrecal.prepare import DEFAULT, checked
-from xrecal.tasks_cv import parts_from
-from xrecal.unseen import By, predict_unseen
+from xrecal.products.cross_validate import Span, told_of
 
-from .cases import as_dataset, by_quantiles, counted, read_evidence, task_name, where_enough
+from .evidence import as_dataset, by_quantiles, counted, read_evidence, task_name, where_enough
 
 PART = "quantile"  # what cross-validation calls several numbers a case
 

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import xarray as xr
 
-from xrecal.attributes import probability_attributes
-from xrecal.products import EXCEEDANCE
-from xrecal.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.inputs.attributes import probability_attributes
+from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.products.products import EXCEEDANCE
 
-from .cases import Evidence
+from .evidence import Evidence
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 

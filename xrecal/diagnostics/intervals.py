@@ -8,15 +8,15 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.dims import Dims
-from xrecal.forms import Form, Labelled, require_free
-from xrecal.levels import is_between, levels_of
-from xrecal.over_cases import over_cases
-from xrecal.pairing import Observations
-from xrecal.products import check_seed
-from xrecal.reductions import quantiles_of
+from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Form, Labelled, require_free
+from xrecal.inputs.levels import is_between, levels_of
+from xrecal.inputs.pairing import Observations
+from xrecal.products.products import check_seed
+from xrecal.products.reductions import quantiles_of
 
-from .cases import Evidence, as_dataset, counted, read_evidence, stacked, task_name
+from .evidence import Evidence, as_dataset, counted, read_evidence, stacked, task_name
 from .pit import pit_of_cases
 
 LEVEL = "level"

@@ -10,12 +10,12 @@ from typing import TypeAlias
 import numpy as np
 import xarray as xr
 
-from xrecal.circles import refuse_circular
-from xrecal.dims import CALIBRATION, Dims, find_dim, listed
-from xrecal.forms import Form, Labelled
-from xrecal.pairing import Observations, pair_cases
-from xrecal.parallel import require_one_chunk, run_blockwise, work_on
-from xrecal.score_variables import score_variables
+from xrecal.chunks.parallel import require_one_chunk, run_blockwise, work_on
+from xrecal.inputs.circular import refuse_circular
+from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, listed
+from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.pairing import Observations, pair_cases
+from xrecal.products.score_variables import score_variables
 from xrecal.typing import FloatArray
 
 from .vectors import VARIABLE, Scale, as_vectors
@@ -162,7 +162,7 @@ def variogram_score(
 
 
 def _energy(y: FloatArray, x: FloatArray, w: FloatArray | None = None) -> FloatArray:
-    from xrecal.arrays.multivariate import energy_score
+    from xrecal.arrays.scores.multivariate import energy_score
 
     return energy_score(y, x, w)
 
@@ -170,7 +170,7 @@ def _energy(y: FloatArray, x: FloatArray, w: FloatArray | None = None) -> FloatA
 def _variogram(
     y: FloatArray, x: FloatArray, w: FloatArray | None = None, *, order: float
 ) -> FloatArray:
-    from xrecal.arrays.multivariate import variogram_score
+    from xrecal.arrays.scores.multivariate import variogram_score
 
     return variogram_score(y, x, w, order=order)
 

@@ -8,17 +8,17 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.attributes import history_only
-from xrecal.dims import Dims
-from xrecal.forms import Labelled, require_free
-from xrecal.levels import levels_of
+from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.attributes import history_only
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.levels import levels_of
+from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.base import is_whole
-from xrecal.over_cases import over_cases
-from xrecal.pairing import Observations, pair_cases, pair_variables
-from xrecal.products import check_seed, numbers_of
-from xrecal.reductions import Reduction, pit_of, quantile_pit_of
+from xrecal.products.products import check_seed, numbers_of
+from xrecal.products.reductions import Reduction, pit_of, quantile_pit_of
 
-from .cases import Evidence, as_dataset, counted, read_evidence, require_plain, task_name
+from .evidence import Evidence, as_dataset, counted, read_evidence, require_plain, task_name
 
 ATTRS = {"long_name": "probability integral transform of the observations", "units": "1"}
 BIN = "pit_bin"

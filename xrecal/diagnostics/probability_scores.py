@@ -8,14 +8,11 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.dims import Dims
-from xrecal.ensembles import reduce_form
-from xrecal.forms import Form, Labelled
-from xrecal.levels import level_coordinate, read_levels
-from xrecal.pairing import Observations, pair_cases
-from xrecal.reductions import brier_of, quantile_scores_of
-from xrecal.score_variables import score_variables
-from xrecal.thresholds import (
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.levels import level_coordinate, read_levels
+from xrecal.inputs.pairing import Observations, pair_cases
+from xrecal.inputs.thresholds import (
     Edges,
     Threshold,
     Thresholds,
@@ -23,8 +20,11 @@ from xrecal.thresholds import (
     read_edges,
     read_thresholds,
 )
+from xrecal.products.ensembles import reduce_form
+from xrecal.products.reductions import brier_of, quantile_scores_of
+from xrecal.products.score_variables import score_variables
 
-from .cases import require_plain
+from .evidence import require_plain
 
 
 def brier_score(
@@ -45,7 +45,7 @@ def brier_score(
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.exceedance`; the event is strictly more.
+        As for :func:`xrecal.products.products.exceedance`; the event is strictly more.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
     fair : bool

@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.dims import Dims
-from xrecal.forms import Labelled, require_free
-from xrecal.over_cases import over_cases
-from xrecal.pairing import Observations
-from xrecal.products import check_seed, numbers_of
-from xrecal.reductions import rank_of
+from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.pairing import Observations
+from xrecal.products.products import check_seed, numbers_of
+from xrecal.products.reductions import rank_of
 
-from .cases import as_dataset, counted, read_evidence, task_name
+from .evidence import as_dataset, counted, read_evidence, task_name
 
 RANK = "rank"
 _TEXTS = {

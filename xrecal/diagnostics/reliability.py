@@ -8,16 +8,16 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.dims import Dims
-from xrecal.forms import Labelled
-from xrecal.levels import level_coordinate, read_levels
-from xrecal.over_cases import over_cases
-from xrecal.pairing import Observations
-from xrecal.reductions import quantiles_of
-from xrecal.thresholds import Threshold
+from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.levels import level_coordinate, read_levels
+from xrecal.inputs.pairing import Observations
+from xrecal.inputs.thresholds import Threshold
+from xrecal.products.reductions import quantiles_of
 
-from .cases import Evidence, as_dataset, counted, read_evidence, stacked, task_name
 from .events import Events, read_events
+from .evidence import Evidence, as_dataset, counted, read_evidence, stacked, task_name
 
 _PARTS = {
     "miscalibration": "what recalibration would gain",
@@ -43,7 +43,7 @@ def reliability(
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.exceedance`.
+        As for :func:`xrecal.products.products.exceedance`.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     member_dim : hashable, optional

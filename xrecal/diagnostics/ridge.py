@@ -10,16 +10,16 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
-from xrecal.attributes import history_only
-from xrecal.covariates import Given, period_of
-from xrecal.dims import CaseAxis
-from xrecal.fitted import CASE, CASE_MEMBER
-from xrecal.forms import Labelled, require_free
+from xrecal.chunks.parallel import run_blockwise, work_on
+from xrecal.fit.fitted import CASE, CASE_MEMBER
+from xrecal.fit.prepare import DEFAULT, checked, prepare
+from xrecal.fit.state import cases_of, task_arguments
+from xrecal.inputs.attributes import history_only
+from xrecal.inputs.covariates import Given, period_of
+from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.methods import CKME, Method
-from xrecal.pairing import Observations, pair_variables
-from xrecal.parallel import run_blockwise, work_on
-from xrecal.prepare import DEFAULT, checked, prepare
-from xrecal.state import cases_of, task_arguments
 
 RIDGE = "ridge"
 
@@ -114,7 +114,7 @@ def ridge_curve(
 
 
 def _ridges() -> npt.NDArray[np.float64]:
-    from xrecal.arrays.ridges import RIDGES
+    from xrecal.arrays.ckme.ridges import RIDGES
 
     return RIDGES
 

@@ -9,15 +9,21 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import xarray as xr
 
-from xrecal.dims import Dims
-from xrecal.ensembles import reduce_form
-from xrecal.forms import Form, Labelled
-from xrecal.pairing import Observations, pair_cases
-from xrecal.reductions import Reduction, crps_between, crps_of, fair_crps_of, quantile_crps_of
-from xrecal.score_variables import _ISSUED, score_variables
-from xrecal.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.pairing import Observations, pair_cases
+from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.products.ensembles import reduce_form
+from xrecal.products.reductions import (
+    Reduction,
+    crps_between,
+    crps_of,
+    fair_crps_of,
+    quantile_crps_of,
+)
+from xrecal.products.score_variables import _ISSUED, score_variables
 
-from .cases import require_plain
+from .evidence import require_plain
 
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 

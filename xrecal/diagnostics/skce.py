@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.case_arrays import NEW_MEMBER
-from xrecal.dims import Dims
-from xrecal.forms import Labelled
+from xrecal.chunks.parallel import require_one_chunk, run_blockwise
+from xrecal.fit.case_arrays import NEW_MEMBER
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
 from xrecal.methods.base import is_whole
-from xrecal.pairing import Observations
-from xrecal.parallel import require_one_chunk, run_blockwise
-from xrecal.products import check_seed
+from xrecal.products.products import check_seed
 
-from .cases import (
+from .evidence import (
     Evidence,
     as_dataset,
     by_quantiles,

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.case_arrays import NEW_MEMBER
-from xrecal.forms import Form, task_parts
-from xrecal.products import numbers_of
+from xrecal.fit.case_arrays import NEW_MEMBER
+from xrecal.inputs.forms import Form, task_parts
+from xrecal.products.products import numbers_of
 
 Test: TypeAlias = Literal["bootstrap", "wild", "montecarlo", "block"]
 
@@ -71,7 +71,7 @@ class SkceTask:
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         """Run the task on one chunk."""
         from xrecal.arrays import skce_locations
-        from xrecal.arrays.forms import Forecasts
+        from xrecal.arrays.distributions.forms import Forecasts
 
         lead = np.broadcast_shapes(
             *(a.shape[: a.ndim - sum(n)] for a, n in zip(args, self.core, strict=True))

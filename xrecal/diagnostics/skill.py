@@ -7,13 +7,13 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import xarray as xr
 
-from xrecal.attributes import history_only, shown_units
-from xrecal.dims import CALIBRATION, Dims, find_dim, told_dims
-from xrecal.labels import require_equal_labels
-from xrecal.over_cases import over_cases
-from xrecal.units import check_units
+from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.attributes import history_only, shown_units
+from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, told_dims
+from xrecal.inputs.labels import require_equal_labels
+from xrecal.inputs.units import check_units
 
-from .cases import by_time, counted, named_dims, where_enough
+from .evidence import by_time, counted, named_dims, where_enough
 
 
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:

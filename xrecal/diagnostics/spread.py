@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.dims import Dims
-from xrecal.forms import Labelled, require_free
+from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.pairing import Observations
 from xrecal.methods.base import is_whole
-from xrecal.over_cases import over_cases
-from xrecal.pairing import Observations
-from xrecal.reductions import mean_of, std_of
+from xrecal.products.reductions import mean_of, std_of
 
-from .cases import as_dataset, by_time, counted, read_evidence, task_name
+from .evidence import as_dataset, by_time, counted, read_evidence, task_name
 
 BIN = "spread_bin"
 

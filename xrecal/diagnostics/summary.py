@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.attributes import shown_units
-from xrecal.dims import Dims
-from xrecal.forms import Labelled
-from xrecal.pairing import Observations
-from xrecal.table import Table, shown_p
+from xrecal.inputs.attributes import shown_units
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
 
-from .cases import as_dataset, read_evidence
+from .evidence import as_dataset, read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
 from .pit import pit_test
 from .scores import crps
 from .skce import skce_test
 from .skce_task import Test
 from .spread import spread_skill
+from .table import Table, shown_p
 
 LEVELS = (0.5, 0.9)
 VARIABLES = (

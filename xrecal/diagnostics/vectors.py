@@ -8,11 +8,11 @@ from typing import TypeAlias
 import numpy as np
 import xarray as xr
 
-from xrecal.circles import refuse_circular
-from xrecal.forecasts import weighted
-from xrecal.forms import Form, Labelled
-from xrecal.jointly import read_joint_names, with_vector
-from xrecal.pairing import Observations, pair_variables
+from xrecal.fit.jointly import read_joint_names, with_vector
+from xrecal.inputs.circular import refuse_circular
+from xrecal.inputs.forecasts import weighted
+from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.pairing import Observations, pair_variables
 
 VARIABLE = "vector_component"
 """Dimension of the variables."""

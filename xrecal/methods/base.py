@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.covariates import SEASON
-from xrecal.dims import CaseAxis
+from xrecal.inputs.covariates import SEASON
+from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
 from .shown import Shown
 
 if TYPE_CHECKING:
-    from xrecal.arrays.covariates import Features
-    from xrecal.arrays.distributions import Distribution
-    from xrecal.arrays.forms import Forecasts
+    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Forecasts
+    from xrecal.arrays.kernels.covariates import Features
 
 
 Output: TypeAlias = Literal["weighted", "normal"]
@@ -112,7 +112,7 @@ class Cases:
 
     def as_new(self, which: IntArray) -> NewCases:
         """Some of the cases (positions among the n) as forecasts to recalibrate."""
-        from xrecal.arrays.forms import Forecasts
+        from xrecal.arrays.distributions.forms import Forecasts
 
         assert self.forecasts is not None
         parts = (None if part is None else part[:, which] for part in self.forecasts)
@@ -219,7 +219,7 @@ class MemberPerCase:
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
-    from xrecal.arrays.forms import VALID, verdicts
+    from xrecal.arrays.distributions.forms import VALID, verdicts
 
     return np.asarray(verdicts(forecasts) != VALID)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.dims import CaseAxis
+from xrecal.inputs.dims import CaseAxis
 
 from .base import (
     Bounds,
@@ -31,8 +31,8 @@ from .embedding import complete_fit, kept_parameters
 from .folds import HalfLife, check_folds, check_gap, fold_groups, in_days
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution, Empirical
-    from xrecal.arrays.embedding import Settings as ArraySettings
+    from xrecal.arrays.ckme.embedding import Settings as ArraySettings
+    from xrecal.arrays.distributions.distribution import Distribution, Empirical
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,13 +176,13 @@ class CKME(Conditioned, MemberPerCase):
 
     def columns(self, n: int) -> int:
         """Columns of the matrices that n cases of a location take: n, or landmarks at most."""
-        from xrecal.arrays.solvers import MAX_RANK, is_low_rank
+        from xrecal.arrays.ckme.solvers import MAX_RANK, is_low_rank
 
         return min(n, MAX_RANK) if is_low_rank(self.solver, self.kernel, n) else n
 
     def _landmarks(self, n: int) -> int:
         """Room for landmarks with n slots."""
-        from xrecal.arrays.solvers import landmark_slots
+        from xrecal.arrays.ckme.solvers import landmark_slots
 
         return landmark_slots(self.solver, self.kernel, n)
 
@@ -198,7 +198,7 @@ class CKME(Conditioned, MemberPerCase):
 
     def array_settings(self, supports: tuple[str, ...], min_samples: int) -> ArraySettings:
         """Settings of the array layer."""
-        from xrecal.arrays.embedding import Settings
+        from xrecal.arrays.ckme.embedding import Settings
 
         alone = not self.covariates
         kernels: tuple[tuple[float, float], ...] = tuple((1.0, s) for s in STRENGTHS)
@@ -267,7 +267,7 @@ class CKME(Conditioned, MemberPerCase):
         own_members: bool,
     ) -> Empirical:
         """Weights of past observations, or of members that each forecast has for itself."""
-        from xrecal.arrays.distributions import Empirical
+        from xrecal.arrays.distributions.distribution import Empirical
 
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)

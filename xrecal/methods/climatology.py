@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.covariates import SEASON
-from xrecal.dims import CaseAxis
+from xrecal.inputs.covariates import SEASON
+from xrecal.inputs.dims import CaseAxis
 
 from .base import (
     Cases,
@@ -29,7 +29,7 @@ from .base import (
 from .shown import Shown
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
+    from xrecal.arrays.distributions.distribution import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +107,7 @@ class Climatology(Shown, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
-        from xrecal.arrays.distributions import Empirical
+        from xrecal.arrays.distributions.distribution import Empirical
         from xrecal.arrays.status import TOO_FEW
 
         names = names_of(self.condition_on)

@@ -17,7 +17,7 @@ from .ckme import CKME
 from .folds import fold_groups
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
+    from xrecal.arrays.distributions.distribution import Distribution
 
 COMPONENT = "component"
 """Dimension of the weights in the state."""
@@ -125,8 +125,8 @@ def fit_method(
 
 def _held_out(method: Method, cases: Cases) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
-    from xrecal.arrays.cases import assign_folds
-    from xrecal.arrays.fitting import LATER_PARTS
+    from xrecal.arrays.ckme.fitting import LATER_PARTS
+    from xrecal.arrays.ckme.ordered_cases import assign_folds
 
     known = np.isfinite(cases.observations)
     n_locations, n = known.shape
@@ -143,7 +143,7 @@ def _held_out(method: Method, cases: Cases) -> FloatArray:
 
 def raw_quantiles(cases: Cases) -> FloatArray:
     """Quantiles (L, n, Q) of the calibration forecasts as they were issued."""
-    from xrecal.arrays.distributions import distribution_of
+    from xrecal.arrays.distributions.distribution import distribution_of
 
     assert cases.forecasts is not None
     return distribution_of(cases.forecasts).quantile(equal_mass_levels(N_HELD_OUT))

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.forms import Forecasts
-from xrecal.dims import CaseAxis
+from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
@@ -28,7 +28,7 @@ from .base import (
 from .pit import added_pit, past_pit, similar_cases
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
+    from xrecal.arrays.distributions.distribution import Distribution
 
 
 ABOVE = 1e-9
@@ -112,7 +112,7 @@ class ConformalPrediction(Conditioned):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Ends of the intervals; see :func:`xrecal.arrays.conformal_levels`."""
-        from xrecal.arrays.distributions import Empirical
+        from xrecal.arrays.distributions.distribution import Empirical
 
         pit = fitted["pit"]
         n_locations, n_new = new.forecasts.loc.shape[:2]

@@ -13,7 +13,7 @@ from xrecal.arrays.dispatch import namespace
 from .base import Parameter
 
 if TYPE_CHECKING:
-    from xrecal.arrays.embedding import FittedCKME
+    from xrecal.arrays.ckme.embedding import FittedCKME
 
 FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
 """Dimensions of the state."""
@@ -69,7 +69,7 @@ def kept_parameters(
 
 def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
     """What the array layer needs, with the values of all that the settings do not choose."""
-    from xrecal.arrays.embedding import FittedCKME
+    from xrecal.arrays.ckme.embedding import FittedCKME
 
     ridge = fitted["ridge"]
     xp = namespace(ridge)

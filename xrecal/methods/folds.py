@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from xrecal.dims import CaseAxis
+from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import IntArray
 
 from .base import is_positive, is_whole

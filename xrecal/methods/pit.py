@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.dims import CaseAxis
+from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray
 
 from .base import (
@@ -26,7 +26,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
+    from xrecal.arrays.distributions.distribution import Distribution
 
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
@@ -98,7 +98,7 @@ class PITRecalibration(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Quantiles at the past levels; see :func:`xrecal.arrays.recalibrated_members`."""
-        from xrecal.arrays.distributions import Empirical
+        from xrecal.arrays.distributions.distribution import Empirical
 
         members = arrays.recalibrated_members(new.forecasts, fitted["pit"])
         weights = similar_cases(new, cases, fitted["pit"], self.covariates)

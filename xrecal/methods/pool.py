@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.covariates import SEASON
-from xrecal.dims import CaseAxis
+from xrecal.inputs.covariates import SEASON
+from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import IntArray
 
 from .base import (
@@ -47,7 +47,7 @@ from .raw import Raw
 from .shown import Shown
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
+    from xrecal.arrays.distributions.distribution import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -214,7 +214,7 @@ class LinearPool(Shown):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
-        from xrecal.arrays.cases import location_blocks
+        from xrecal.arrays.blocks import location_blocks
         from xrecal.arrays.status import TOO_FEW
 
         n_locations, n = cases.observations.shape
@@ -232,7 +232,7 @@ class LinearPool(Shown):
 
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
-        from xrecal.arrays.search import COMPARED
+        from xrecal.arrays.ckme.search import COMPARED
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -266,7 +266,7 @@ class LinearPool(Shown):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Mixture of the components that have weight."""
-        from xrecal.arrays.distributions import Empirical
+        from xrecal.arrays.distributions.distribution import Empirical
 
         n_locations, n = cases.observations.shape
         shape, dtype = (n_locations, new.forecasts.loc.shape[1]), new.forecasts.loc.dtype

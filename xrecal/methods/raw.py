@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.dims import CaseAxis
+from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import IntArray
 
 from .base import (
@@ -25,7 +25,7 @@ from .base import (
 from .shown import Shown
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
+    from xrecal.arrays.distributions.distribution import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +70,7 @@ class Raw(Shown):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Quantiles of the forecasts."""
-        from xrecal.arrays.distributions import Empirical, distribution_of
+        from xrecal.arrays.distributions.distribution import Empirical, distribution_of
         from xrecal.arrays.status import TOO_FEW
 
         members = distribution_of(new.forecasts).quantile(equal_mass_levels(N_QUANTILES))

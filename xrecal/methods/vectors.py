@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.dims import CaseAxis
+from xrecal.inputs.dims import CaseAxis
 
 from .base import Cases, MemberPerCase, Method, NewCases, Output, Parameter
 from .ckme import CKME
 from .embedding import complete_fit
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions import Distribution
-    from xrecal.arrays.vector_ckme import Vectors
+    from xrecal.arrays.ckme.vector_ckme import Vectors
+    from xrecal.arrays.distributions.distribution import Distribution
     from xrecal.typing import FloatArray
 
 SCALE = "variable_spread"
@@ -106,7 +106,7 @@ class VectorCKME(MemberPerCase):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """All choices at each location; see :func:`xrecal.arrays.fit_vector_ckme`."""
-        from xrecal.arrays.vector_ckme import fit_vector_ckme
+        from xrecal.arrays.ckme.vector_ckme import fit_vector_ckme
 
         assert cases.forecasts is not None
         observed = [*cases.partners]
@@ -127,8 +127,8 @@ class VectorCKME(MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
-        from xrecal.arrays.distributions import Empirical
-        from xrecal.arrays.vector_ckme import vector_ckme_weights
+        from xrecal.arrays.ckme.vector_ckme import vector_ckme_weights
+        from xrecal.arrays.distributions.distribution import Empirical
 
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)
@@ -148,13 +148,13 @@ class VectorCKME(MemberPerCase):
         period = self.periods[self.own]
         if period is None:
             return Empirical(cases.observations, weights)
-        from xrecal.arrays.circular_forecasts import Circular
+        from xrecal.arrays.distributions.circular_forecasts import Circular
 
         return Circular(cases.observations, weights, period)  # type: ignore[return-value]
 
     def _vectors(self, members: FloatArray, weights: FloatArray | None) -> Vectors:
         """Ensembles as the array layer takes them."""
-        from xrecal.arrays.vector_ckme import Vectors
+        from xrecal.arrays.ckme.vector_ckme import Vectors
 
         *lead, size = members.shape
         d = len(self.periods)

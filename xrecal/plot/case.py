@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
-from xrecal.forms import Form, Labelled
+from xrecal.inputs.forms import Form, Labelled
 
 from .labels import shown_labels
 from .reading import Floats, only_form, only_variable, require_one, same_quantity
@@ -101,7 +101,7 @@ def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
 
 def reach(case: OneCase) -> Floats:
     """Values between which nearly all of normal distributions lies, evenly spaced."""
-    from xrecal.ensembles import quantile
+    from xrecal.products.ensembles import quantile
 
     ends = only_variable(quantile(case.labelled, list(TAILS)), name="forecast").to_numpy()
     return np.linspace(float(ends[0]), float(ends[1]), N_POINTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from xrecal.forms import Labelled
+from xrecal.inputs.forms import Labelled
 
 from .case import Members, OneCase, draw_observation, heaviest, reach, read_case, read_raw
 from .labels import WIDTH_BELOW, label_of, pretty_units

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy.special import ndtri
 
 from xrecal.diagnostics.summary import SIGNIFICANT
-from xrecal.dims import LEAD, candidates
+from xrecal.inputs.dims import LEAD, candidates
 
 from .labels import date_ticks, is_date, positions
 from .legends import legend

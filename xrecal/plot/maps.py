@@ -11,8 +11,8 @@ from matplotlib.colors import BoundaryNorm, Normalize
 
 from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.summary import SIGNIFICANT
-from xrecal.dims import LEAD
-from xrecal.forms import Labelled
+from xrecal.inputs.dims import LEAD
+from xrecal.inputs.forms import Labelled
 
 from .labels import label_of
 from .reading import drop_single, first_along

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 import xarray as xr
 
 from xrecal.diagnostics import crps, skill
-from xrecal.dims import Dims
-from xrecal.ensembles import quantile
-from xrecal.forms import Labelled
-from xrecal.labels import at_scalars
-from xrecal.pairing import Observations, pair_cases, pair_variables
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.labels import at_scalars
+from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
+from xrecal.products.ensembles import quantile
 
 from .fan import LEVELS
 from .reading import only_form, only_variable

@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from xrecal import diagnostics
-from xrecal.attributes import shown_units
-from xrecal.diagnostics.cases import Evidence, read_evidence
+from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce_task import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.dims import Dims
-from xrecal.forms import Labelled
-from xrecal.pairing import Observations
-from xrecal.thresholds import Threshold
+from xrecal.inputs.attributes import shown_units
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
+from xrecal.inputs.thresholds import Threshold
 
 from .coverage import coverage
 from .histograms import pit, rank_histogram

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.dims import LEAD
-from xrecal.forms import Form, Labelled, read_forms
-from xrecal.units import check_units
+from xrecal.inputs.dims import LEAD
+from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.units import check_units
 
 from .style import BAND
 

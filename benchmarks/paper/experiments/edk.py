@@ -20,7 +20,7 @@ LONGEST = 60.0
 
 @cache
 def _compiled() -> Callable[[np.ndarray, float], np.ndarray]:
-    from xrecal.arrays._compiled import kernel
+    from xrecal.arrays.compiled import kernel
 
     @kernel
     def sums(x, bandwidth):  # type: ignore[no-untyped-def]

@@ -1,0 +1,56 @@
+import inspect
+import subprocess
+import sys
+
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.strategies import ensemble_and_truth, new_cases
+from xrecal import diagnostics
+from xrecal.fit import recalibrate
+from xrecal.products import categories, ensembles, products
+from xrecal.products import cross_validate as cross_validation
+
+HINDCAST, TRUTH = ensemble_and_truth()
+NEW, VERIFIED = new_cases()
+DOORS = {
+    "fit": recalibrate.fit,
+    "cross_validate": cross_validation.cross_validate,
+    "mean": ensembles.mean,
+    "std": ensembles.std,
+    "quantile": ensembles.quantile,
+    "exceedance": products.exceedance,
+    "cdf": products.cdf,
+    "categories": categories.categories,
+    "members": products.members,
+    **{
+        name: getattr(diagnostics, name)
+        for name in diagnostics.__all__
+        if name not in ("skill", "adjusted_p_values")  # of scores and p-values, not of forecasts
+    },
+}
+
+
+@pytest.mark.parametrize("accessor", [xr.DataArray.recal, xr.Dataset.recal])
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_has_the_signature_of_its_function(accessor, door):
+    _, *inside = inspect.signature(DOORS[door]).parameters.values()
+    _, *outside = inspect.signature(getattr(accessor, door)).parameters.values()
+    assert outside == inside
+
+
+def test_two_calls():
+    model = HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), min_samples=30)
+    assert isinstance(model, xrecal.Recalibrator)
+    assert NEW.recal.apply(model).identical(model.apply(NEW))
+    as_dataset = HINDCAST.to_dataset().recal.fit({"t2m": TRUTH}, xrecal.EMOS(), min_samples=30)
+    assert NEW.to_dataset().recal.apply(as_dataset).equals(model.apply(NEW))
+    assert NEW.recal.crps(VERIFIED).identical(diagnostics.crps(NEW, VERIFIED))
+
+
+@pytest.mark.parametrize("package", ["numba", "matplotlib", "distributed", "scipy.optimize"])
+def test_import_loads_only_what_it_needs(package):
+    code = f"import sys, xrecal; print({package!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

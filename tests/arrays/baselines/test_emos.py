@@ -1,0 +1,568 @@
+import numpy as np
+import properscoring
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+from scipy.optimize import approx_fprime, minimize
+from scipy.stats import norm
+
+from tests.marks import DATA, requires_data
+from xrecal.arrays.baselines._emos_numba import fit_location, mean_crps, predict_case
+from xrecal.arrays.baselines.emos import fit_emos, predict_emos
+from xrecal.arrays.distributions.censored import censored_normal_crps
+
+TRUTH = np.array([0.5, 0.8, 1.2, 0.6])
+
+
+def simulate(rng, n, coefficients=TRUTH):
+    a, b, c, d = coefficients
+    x, v = rng.normal(2.0, 3.0, n), rng.gamma(2.0, 0.7, n)
+    return x, v, a + b * x + np.sqrt(c**2 + d**2 * v) * rng.standard_normal(n)
+
+
+def fit(x, v, y, r=None, **options):
+    coefficients, n_cases, converged = fit_emos([x], [v], [y], r, **options)
+    return coefficients[0], n_cases[0], converged[0]
+
+
+def crps(coefficients, x, v, y):
+    a, b, c, d = coefficients
+    return np.mean(properscoring.crps_gaussian(y, a + b * x, np.sqrt(c**2 + d**2 * v)))
+
+
+def location_and_scale(coefficients, x, v, r):
+    a, b, c, d = coefficients[:4]
+    g, h = coefficients[4:].reshape(2, -1)
+    return a + b * x + r @ g, np.sqrt((c**2 + d**2 * v) * np.exp(2 * r @ h))
+
+
+def best_of_scipy(x, v, y):
+    slope = np.cov(x, y)[0, 1] / np.var(x, ddof=1)
+    results = []
+    for c, d in [(1.0, 0.1), (0.1, 1.0), (0.6, 0.6)]:
+        start = [y.mean() - slope * x.mean(), slope, c * y.std(), d * y.std() / np.sqrt(v.mean())]
+        result = minimize(crps, start, args=(x, v, y), method="BFGS")
+        result = minimize(crps, result.x, args=(x, v, y), method="Nelder-Mead")
+        results.append(result.fun)
+    return min(results)
+
+
+def noise(kind, rng, v):
+    n = v.size
+    return {
+        "constant": lambda: rng.standard_normal(n),
+        "spread-skill": lambda: rng.standard_normal(n) * np.sqrt(v),
+        "heavy tails": lambda: rng.standard_t(2, n),
+        "inverse spread": lambda: rng.standard_normal(n) / np.sqrt(v + 0.1),
+        "rain": lambda: rng.exponential(size=n) * v * (rng.random(n) < 0.6),
+    }[kind]()
+
+
+@pytest.mark.parametrize("n", [25, 200])
+@pytest.mark.parametrize(
+    "kind", ["constant", "spread-skill", "heavy tails", "inverse spread", "rain"]
+)
+def test_no_worse_than_scipy_from_many_starts(rng, kind, n):
+    x, v = rng.normal(size=n), rng.gamma(0.7, size=n)
+    y = 0.3 + 0.5 * x + noise(kind, rng, v)
+    coefficients, _, converged = fit(x, v, y)
+    assert converged
+    assert crps(coefficients, x, v, y) <= best_of_scipy(x, v, y) * (1 + 1e-6)
+
+
+def test_two_minima():
+    # Found by search: from c = d, or from c alone, the descent ends in the worse minimum.
+    rng = np.random.default_rng(24)
+    n = int(rng.choice([20, 30, 60, 200]))
+    x, v = rng.normal(size=n), rng.gamma(rng.choice([0.3, 1, 5]), size=n)
+    y = rng.normal(size=n) - 0.5 * x
+    assert crps(fit(x, v, y)[0], x, v, y) <= best_of_scipy(x, v, y) * (1 + 1e-6)
+
+
+BOUNDS = [(-np.inf, np.inf), (0.0, np.inf), (-np.inf, 3.0), (0.0, 3.0)]
+
+
+@pytest.mark.parametrize(("lower", "upper"), BOUNDS)
+@pytest.mark.parametrize("size", [4, 6, 8])
+def test_derivatives_and_value(rng, size, lower, upper):
+    x, v, y = simulate(rng, 40)
+    v[:5] = 0.0
+    y = np.clip(y, lower, upper)
+    r = rng.normal(size=(40, 2))
+    cases = np.column_stack([y, v, y - lower, upper - y, x, r])
+    gradient, hessian = np.empty(size), np.empty((size, size))
+    scratch = np.empty(size), np.empty((size, size))
+    for drawn in 0.5 * rng.normal(size=(5, size)):
+        parameters = np.concatenate([drawn, np.zeros(8 - size)])
+
+        def value(p):
+            return mean_crps(np.concatenate([p, np.zeros(8 - size)]), cases, *scratch)
+
+        def first_derivative(p):
+            value(p)
+            return scratch[0].copy()
+
+        loc, scale = location_and_scale(parameters, x, v, r)
+        expected = np.mean(censored_normal_crps(y, loc, scale, lower, upper))
+        expected += np.sum(drawn[4:] ** 2) / 40
+        actual = mean_crps(parameters, cases, gradient, hessian)
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)
+        np.testing.assert_allclose(gradient, approx_fprime(drawn, value, 1e-7), atol=1e-5)
+        curvature = approx_fprime(drawn, first_derivative, 1e-7)
+        np.testing.assert_allclose(hessian, curvature, rtol=1e-4, atol=1e-4)
+
+
+def test_recovers_known_coefficients(rng):
+    coefficients, n_cases, converged = fit(*simulate(rng, 20_000))
+    np.testing.assert_allclose(coefficients, TRUTH, atol=0.05)
+    assert n_cases == 20_000
+    assert converged
+
+
+@pytest.mark.parametrize(
+    ("factor", "offset"), [(1.0, 273.15), (1e-3, 0.0), (1e-3, -5.0), (1.8, 32.0), (1e5, 1e5)]
+)
+def test_a_change_of_units_changes_nothing_else(rng, factor, offset):
+    x, v, y = simulate(rng, 2000)
+    a, b, c, d = fit(x, v, y)[0]
+    actual = fit(factor * x + offset, factor**2 * v, factor * y + offset)[0]
+    expected = [factor * a + offset * (1 - b), b, factor * c, d]
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6 * factor)
+
+
+def test_locations_are_independent(rng):
+    cases = [np.stack(a) for a in zip(*(simulate(rng, 50) for _ in range(4)), strict=True)]
+    cases[0][2, :40] = np.nan
+    coefficients, n_cases, converged = fit_emos(*cases)
+    assert coefficients.shape == (4, 4)
+    assert (n_cases.dtype, converged.dtype) == (np.int32, np.bool_)
+    np.testing.assert_array_equal(n_cases, [50, 50, 10, 50])
+    np.testing.assert_array_equal(converged, [True, True, False, True])
+    assert np.isnan(coefficients[2]).all()
+    for i in (0, 1, 3):
+        np.testing.assert_array_equal(coefficients[i], fit(*(a[i] for a in cases))[0])
+
+
+@pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
+def test_missing_and_infinite_cases_are_dropped(rng, missing):
+    cases = simulate(rng, 60)
+    expected = fit(*(a[3:] for a in cases))[0]
+    for hole, values in enumerate(cases):
+        values[hole] = abs(missing) if hole == 1 else missing
+    coefficients, n_cases, _ = fit(*cases)
+    np.testing.assert_array_equal(coefficients, expected)
+    assert n_cases == 57
+
+
+# degenerate cases --------------------------------------------------------------------------------
+
+
+def test_constant_ensemble_mean(rng):
+    x, v, y = simulate(rng, 100)
+    x[:] = 281.3
+    coefficients, _, converged = fit(x, v, y)
+    assert converged
+    assert coefficients[1] == 0.0
+    expected = minimize(lambda p: crps([p[0], 0.0, p[1], p[2]], x, v, y), [2.0, 2.0, 1.0]).fun
+    assert crps(coefficients, x, v, y) <= expected * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_constant_spread_leaves_all_to_c(rng, spread):
+    x, _, y = simulate(rng, 100)
+    v = np.full(100, spread)
+    coefficients, _, converged = fit(x, v, y)
+    assert converged
+    assert coefficients[3] == 0.0
+    expected = minimize(lambda p: crps([*p, 0.0], x, v, y), [1.0, 1.0, 1.0]).fun
+    assert crps(coefficients, x, v, y) <= expected * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 273.15, -1e-3])
+def test_constant_observations(rng, value):
+    x, v, _ = simulate(rng, 100)
+    coefficients, _, converged = fit(x, v, np.full(100, value))
+    assert converged
+    np.testing.assert_allclose(coefficients, [value, 0.0, 0.0, 0.0], rtol=1e-14)
+
+
+def test_exact_line(rng):
+    x, v, y = simulate(rng, 100)
+    np.testing.assert_allclose(fit(x, v, 2 + 3 * x)[0], [2.0, 3.0, 0.0, 0.0], atol=1e-12)
+    coefficients = fit(x, v, 2 + 3 * x + 1e-9 * y)[0]
+    np.testing.assert_allclose(coefficients[2:], 1e-9 * fit(x, v, y)[0][2:], rtol=1e-4)
+
+
+def test_mostly_dry_location(rng):
+    v, wet = rng.gamma(1.0, size=200), rng.random(200) < 0.2
+    y = np.where(wet, rng.gamma(1.0, size=200), 0.0)
+    for x in (rng.normal(size=200), np.where(wet, y, 0.0) + 0.1 * wet, np.zeros(200)):
+        coefficients, _, _ = fit(x, np.where(wet, v, 0.0), y)
+        assert np.isfinite(coefficients).all()
+        coefficients[2] += 1e-9  # properscoring divides by the scale
+        assert crps(coefficients, x, v * wet, y) < y.mean()
+    coefficients = fit(np.zeros(200), np.zeros(200), np.eye(1, 200)[0])[0]
+    assert np.isfinite(coefficients).all()
+
+
+@pytest.mark.parametrize("outlier", [1e3, 1e6, -1e9])
+def test_outliers_barely_count(rng, outlier):
+    x, v, y = simulate(rng, 200)
+    expected = fit(x, v, y)[0]
+    y[7] = outlier
+    coefficients, _, converged = fit(x, v, y)
+    assert converged
+    np.testing.assert_allclose(coefficients, expected, atol=0.2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_cases_stay_finite(rng, n):
+    x, v, y = simulate(rng, n)
+    assert np.isfinite(fit(x, v, y, min_samples=1)[0]).all()
+    regressors = rng.normal(size=(n, 3))
+    coefficients = fit(x, v, y, regressors, lower=0.0, min_samples=1)[0]
+    np.testing.assert_array_equal(coefficients[:4], fit(x, v, y, lower=0.0, min_samples=1)[0])
+    np.testing.assert_array_equal(coefficients[4:], 0.0)
+    assert np.isnan(fit(x, v, y)[0]).all()
+    assert np.isnan(fit(x[:0], v[:0], y[:0])[0]).all()
+
+
+# regressors and bounds ---------------------------------------------------------------------------
+
+SEASONAL = np.array([*TRUTH, 1.5, -0.7, 0.4, -0.2])
+
+
+def simulate_seasons(rng, n, coefficients=SEASONAL):
+    x, v, _ = simulate(rng, n)
+    year = rng.uniform(0.0, 2 * np.pi, n)
+    r = np.column_stack([np.sin(year), np.cos(year)])
+    loc, scale = location_and_scale(coefficients, x, v, r)
+    return x, v, loc + scale * rng.standard_normal(n), r
+
+
+def penalised_crps(coefficients, x, v, y, r, lower, upper):
+    """What the fit minimises, in the units of y: mean CRPS and ridge."""
+    design = np.column_stack([np.ones_like(x), x, r])
+    line = np.linalg.lstsq(design, y)[0]
+    unit, std = np.std(y - design @ line), np.std(r, axis=0)
+    loc, scale = location_and_scale(coefficients, x, v, r)
+    g, h = coefficients[4:].reshape(2, -1)
+    ridge = unit * np.sum((h * std) ** 2) + np.sum(((g - line[2:]) * std) ** 2) / unit
+    return np.mean(censored_normal_crps(y, loc, scale, lower, upper)) + ridge / len(y)
+
+
+def best_penalised_of_scipy(*cases):
+    _, v, y, r, _, _ = cases
+    results = []
+    for c, d in [(1.0, 0.1), (0.1, 1.0), (0.6, 0.6)]:
+        start = np.zeros(4 + 2 * r.shape[1])
+        start[0], start[2], start[3] = y.mean(), c * y.std(), d * y.std() / np.sqrt(v.mean())
+        result = minimize(penalised_crps, start, args=cases, method="BFGS")
+        result = minimize(
+            penalised_crps, result.x, args=cases, method="Nelder-Mead", options={"maxiter": 500}
+        )
+        results.append(result.fun)
+    return min(results)
+
+
+@pytest.mark.parametrize(("lower", "upper"), BOUNDS)
+@pytest.mark.parametrize("n", [30, 200])
+def test_no_worse_than_scipy_with_regressors_and_bounds(rng, n, lower, upper):
+    x, v, y, r = simulate_seasons(rng, n)
+    cases = x, v, np.clip(y, lower, upper), r, lower, upper
+    coefficients, _, converged = fit(x, v, y, r, lower=lower, upper=upper)
+    assert converged
+    assert penalised_crps(coefficients, *cases) <= best_penalised_of_scipy(*cases) * (1 + 1e-6)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([20, 40, 120]),
+    st.floats(0.0, 0.8),
+    st.sampled_from([1e-3, 1.0, 300.0]),
+)
+def test_no_start_leads_below(seed, n, dry, factor):
+    rng = np.random.default_rng(seed)
+    x, v, y, r = simulate_seasons(rng, n, rng.normal(size=8))
+    lower = np.quantile(y, dry)
+    y = np.maximum(y, lower)
+    cases = factor * x, factor**2 * v, factor * y, r, factor * lower, np.inf
+    coefficients, n_cases, _ = fit(*cases[:4], lower=factor * lower)
+    assert n_cases == n
+    assert np.isfinite(coefficients).all()
+    reached = penalised_crps(coefficients, *cases)
+    again = minimize(penalised_crps, coefficients, args=cases, method="Nelder-Mead").fun
+    assert reached <= again * (1 + 1e-5)
+
+
+def test_recovers_seasons_and_latent_coefficients(rng):
+    x, v, y, r = simulate_seasons(rng, 20_000)
+    np.testing.assert_allclose(fit(x, v, y, r)[0], SEASONAL, atol=0.06)
+    dry = (y < 1.0).mean()
+    assert 0.2 < dry < 0.8
+    for options in ({"lower": 1.0}, {"upper": 2.0}, {"lower": 0.0, "upper": 4.0}):
+        coefficients, _, converged = fit(x, v, y, r, **options)
+        assert converged
+        np.testing.assert_allclose(coefficients, SEASONAL, atol=0.12)
+
+
+def test_the_ridge_is_slight_with_many_cases():
+    for n, shrunk in ((30, 0.19), (1000, 0.007)):
+        # Quantiles and a balanced regressor leave no sampling error.
+        y = np.repeat(norm.ppf((np.arange(n // 2) + 0.5) / (n // 2)), 2)
+        r = np.tile([-1.0, 1.0], n // 2)
+        wide = fit(np.zeros(n), np.zeros(n), y * np.exp(0.1 * r), r[:, np.newaxis])[0][5]
+        assert wide == pytest.approx(0.1 * (1 - shrunk), rel=0.05)
+
+
+def test_bounds_that_nothing_reaches_change_nothing(rng):
+    x, v, y, r = simulate_seasons(rng, 200)
+    expected = fit(x, v, y, r)[0]
+    actual = fit(x, v, y, r, lower=-1e6, upper=1e6)[0]
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_allclose(fit(x, v, y, r[:, :0])[0], fit(x, v, y)[0], rtol=0)
+    beyond = np.where(y < 0, y - 100.0, y)
+    np.testing.assert_array_equal(
+        fit(x, v, beyond, r, lower=0.0)[0], fit(x, v, np.maximum(y, 0.0), r, lower=0.0)[0]
+    )
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1.0, 273.15), (1e-3, -5.0), (1e5, 1e5)])
+@pytest.mark.parametrize(("stretch", "shift"), [(1.0, 0.0), (1e6, 3e6), (1e-4, 1e-3)])
+def test_units_of_regressors_and_variable(rng, factor, offset, stretch, shift):
+    x, v, y, r = simulate_seasons(rng, 300)
+    probe = slice(0, 20)
+    expected = location_and_scale(fit(x, v, y, r, lower=0.0)[0], x[probe], v[probe], r[probe])
+    moved = factor * x + offset, factor**2 * v, factor * y + offset
+    scaled = np.array([1.0, stretch]) * r + np.array([0.0, shift])
+    coefficients, _, converged = fit(*moved, scaled, lower=offset)
+    assert converged
+    loc, scale = predict_emos(
+        [coefficients], moved[0][None, probe], moved[1][None, probe], scaled[probe]
+    )
+    tolerance = 1e-5 * factor
+    np.testing.assert_allclose(loc[0], factor * expected[0] + offset, atol=tolerance)
+    np.testing.assert_allclose(scale[0], factor * expected[1], rtol=1e-5)
+
+
+def test_shared_and_own_regressors(rng):
+    cases = [simulate_seasons(rng, 60) for _ in range(3)]
+    x, v, y, r = (np.stack(a) for a in zip(*cases, strict=True))
+    lower = np.array([-np.inf, 0.0, 0.5])
+    own, n_cases, _ = fit_emos(x, v, y, r, lower=lower)
+    assert own.shape == (3, 8)
+    for i in range(3):
+        np.testing.assert_array_equal(own[i], fit(*cases[i], lower=lower[i])[0])
+    shared = fit_emos(x, v, y, r[1], lower=lower)[0]
+    np.testing.assert_array_equal(shared, fit_emos(x, v, y, np.stack([r[1]] * 3), lower=lower)[0])
+    np.testing.assert_array_equal(
+        predict_emos(shared, x, v, r[1]), predict_emos(shared, x, v, np.stack([r[1]] * 3))
+    )
+    r[0, :7] = np.nan
+    r[2, 5, 1] = np.inf
+    holes, n_cases, _ = fit_emos(x, v, y, r, lower=lower)
+    np.testing.assert_array_equal(n_cases, [53, 60, 59])
+    np.testing.assert_array_equal(holes[0], fit(*(a[7:] for a in cases[0]))[0])
+    loc, scale = predict_emos(holes, x, v, r)
+    np.testing.assert_array_equal(np.isnan(loc), ~np.isfinite(r).all(-1))
+    np.testing.assert_array_equal(np.isnan(scale), ~np.isfinite(r).all(-1))
+
+
+def test_useless_regressors(rng):
+    x, v, y, r = simulate_seasons(rng, 200)
+    constant = np.column_stack([np.full(200, 2010.1), r[:, 0]])
+    coefficients, _, converged = fit(x, v, y, constant)
+    assert converged
+    assert coefficients[4] == coefficients[6] == 0.0
+    np.testing.assert_allclose(
+        coefficients[[0, 1, 2, 3, 5, 7]], fit(x, v, y, r[:, :1])[0], rtol=1e-6
+    )
+    once = predict_emos([fit(x, v, y, r[:, :1], lower=0.0)[0]], [x], [v], r[:, :1])
+    for noise in (0.0, 1e-9, 1e-4):
+        twice = np.column_stack([r[:, 0], r[:, 0] + noise * rng.normal(size=200)])
+        coefficients, _, converged = fit(x, v, y, twice, lower=0.0)
+        assert converged
+        assert np.abs(coefficients).max() < 20
+        np.testing.assert_allclose(predict_emos([coefficients], [x], [v], twice), once, atol=0.1)
+    coefficients, _, converged = fit(x, v, y, np.column_stack([x, v]), lower=0.0)
+    assert converged
+    assert np.abs(coefficients).max() < 20
+
+
+def test_more_regressors_than_cases_allow(rng):
+    x, v, y = simulate(rng, 40)
+    many = rng.normal(size=(40, 60))
+    coefficients, _, converged = fit(x, v, y, many)
+    assert converged
+    np.testing.assert_array_equal(coefficients[:4], fit(x, v, y)[0])
+    np.testing.assert_array_equal(coefficients[4:], 0.0)
+    coefficients, _, _ = fit(x, v, y, many[:, :8])  # 20 coefficients
+    assert (coefficients[4:] != 0).all()
+    assert np.isfinite(coefficients).all()
+
+
+def test_a_regressor_far_from_0(rng):
+    x, v, _ = simulate(rng, 200)
+    trend = 2000.0 + rng.uniform(0.0, 20.0, 200)
+    for shift, spread in ((0.0, True), (1e7, False)):  # exp(-h 1e7) is not a number one can write
+        regressors = (trend + shift)[:, np.newaxis]
+        noise = np.exp(0.05 * (trend - 2010)) * rng.standard_normal(200)
+        observed = 0.5 * x + 0.3 * (trend - 2010) + noise
+        coefficients, _, converged = fit(x, v, observed, regressors)
+        assert converged
+        assert np.isfinite(coefficients).all()
+        assert coefficients[4] == pytest.approx(0.3, abs=0.05)
+        assert (coefficients[5] != 0) == spread
+        loc, scale = predict_emos([coefficients], [x], [v], regressors)
+        assert np.isfinite([loc, scale]).all()
+        assert 0.3 < scale.min() <= scale.max() < 5
+
+
+def test_all_at_the_bound(rng):
+    x, v, y, r = simulate_seasons(rng, 100)
+    for value, options in ((0.0, {"lower": 0.0}), (1.0, {"upper": 1.0}), (-7.0, {"lower": 0.0})):
+        coefficients, _, converged = fit(x, v, np.full(100, value), r, **options)
+        assert converged
+        np.testing.assert_allclose(coefficients, [max(value, 0.0), *np.zeros(7)], rtol=1e-14)
+    y[:99] = -1.0
+    y[99] = 3.0
+    coefficients, _, _ = fit(x, v, y, r, lower=0.0)
+    assert np.isfinite(coefficients).all()
+    loc, scale = predict_emos([coefficients], [x], [v], r)
+    assert censored_normal_crps(np.maximum(y, 0), loc[0], scale[0], 0.0, np.inf).mean() <= 0.03
+
+
+def test_an_exact_line_of_regressors(rng):
+    x, v, _, r = simulate_seasons(rng, 100)
+    line = 2 + 3 * x - r @ [5.0, 7.0]
+    expected = [2.0, 3.0, 0.0, 0.0, -5.0, -7.0, 0.0, 0.0]
+    np.testing.assert_allclose(fit(x, v, line, r)[0], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [20, 30, 60])
+def test_few_cases_of_rain_do_not_blow_up(rng, n):
+    """Scores of new cases stay near those of many, with a season that few wet days suggest."""
+    truth = np.array([-0.5, 0.8, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0])
+    x, v, y, r = simulate_seasons(rng, 4000, truth)
+    cases = [a[: 40 * n].reshape(40, n, *a.shape[1:]) for a in (x, v, y, r)]
+    coefficients, _, _ = fit_emos(*cases, lower=0.0)
+    new = [np.broadcast_to(a[-1000:], (40, 1000)) for a in (x, v)]
+    loc, scale = predict_emos(coefficients, *new, r[-1000:])
+    scores = censored_normal_crps(np.maximum(y[-1000:], 0), loc, scale, 0.0, np.inf).mean(axis=1)
+    best = fit(x, v, y, r, lower=0.0)[0]
+    loc, scale = location_and_scale(best, x[-1000:], v[-1000:], r[-1000:])
+    reference = censored_normal_crps(np.maximum(y[-1000:], 0), loc, scale, 0.0, np.inf).mean()
+    assert np.median(scores) < (1 + 8 / n) * reference
+    assert scores.max() < 3 * reference
+
+
+@requires_data("innsbruck_gefs.nc")
+@pytest.mark.parametrize(
+    ("variable", "lower", "expected"),
+    [
+        ("tmin", None, [1.7918, 1.3397]),
+        ("rain", None, [1.9681, 1.9415]),
+        ("rain", 0.0, [1.8573, 1.8235]),
+    ],
+)
+def test_innsbruck(variable, lower, expected):
+    """Test CRPS that a separate program with SciPy's optimisers gave."""
+    with xr.open_dataset(DATA / "innsbruck_gefs.nc") as data:
+        ensemble = data[f"{variable}_forecast"].values.astype(float)
+        y = data[f"{variable}_observation"].values.astype(float)
+        time = data["time"].values
+    year = 2 * np.pi * (time - time.astype("M8[Y]")) / np.timedelta64(1, "D") / 365.25
+    season = np.column_stack([np.sin(year), np.cos(year)])
+    x, v = ensemble.mean(axis=1), ensemble.var(axis=1)
+    past = time < np.datetime64("2010-01-01")
+    for r, value in zip((season[:, :0], season), expected, strict=True):
+        coefficients, _, converged = fit(x[past], v[past], y[past], r[past], lower=lower)
+        assert converged
+        loc, scale = location_and_scale(coefficients, x[~past], v[~past], r[~past])
+        below = -np.inf if lower is None else lower
+        score = censored_normal_crps(y[~past], loc, scale, below, np.inf).mean()
+        assert score == pytest.approx(value, abs=3e-4)
+
+
+def test_compiled_entries(rng):
+    @njit
+    def leave_one_out(x, v, y, r):
+        kept = np.arange(y.size) != 0
+        coefficients = np.empty(4 + 2 * r.shape[1])
+        converged = fit_location(
+            x[kept], v[kept], y[kept], r[1:].copy(), 0.0, np.inf, True, coefficients
+        )
+        return coefficients, converged, predict_case(coefficients, x[0], v[0], r[0])
+
+    cases = x, v, _, r = simulate_seasons(rng, 50)
+    before = [a.copy() for a in cases]
+    coefficients, converged, (mu, sigma) = leave_one_out(*cases)
+    np.testing.assert_array_equal(coefficients, fit(*(a[1:] for a in cases), lower=0.0)[0])
+    assert converged
+    expected = predict_emos([coefficients], [x[:1]], [v[:1]], r[:1])
+    np.testing.assert_allclose([mu, sigma], np.ravel(expected), rtol=1e-14)
+    for actual, kept in zip(cases, before, strict=True):
+        np.testing.assert_array_equal(actual, kept)
+
+
+# prediction and rules of all ---------------------------------------------------------------------
+
+
+def test_prediction():
+    loc, scale = predict_emos(
+        [[1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.0, 0.0]], [[0.5, 1.0], [np.inf, 7.0]], [[0.0, 1.0]] * 2
+    )
+    np.testing.assert_array_equal(loc, [[2.0, 3.0], [np.nan, 7.0]])
+    np.testing.assert_array_equal(scale, [[3.0, 5.0], [np.nan, 0.0]])
+    loc, scale = predict_emos(np.full((1, 4), np.nan), [[1.0]], [[1.0]])
+    assert np.isnan([loc, scale]).all()
+
+
+def test_inputs_are_not_changed_and_float32_is_computed_in_float64(rng):
+    single = [a[np.newaxis].astype(np.float32) for a in simulate(rng, 50)]
+    double = [a.astype(np.float64) for a in single]
+    for a in (*single, *double):
+        a.flags.writeable = False
+    results = [fit_emos(*arrays)[0] for arrays in (single, double)]
+    assert results[0].dtype == np.float64
+    np.testing.assert_array_equal(*results)
+    results[0].flags.writeable = False
+    for actual, expected in zip(
+        predict_emos(results[0], *single[:2]), predict_emos(results[0], *double[:2]), strict=True
+    ):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_errors():
+    good = np.ones((2, 30))
+    with pytest.raises(ValueError, match=r"must all have shape \(locations, cases\), found"):
+        fit_emos(good, good, good[:, 1:])
+    with pytest.raises(ValueError, match=r"one location is means\[np.newaxis\]"):
+        fit_emos(good[0], good[0], good[0])
+    with pytest.raises(ValueError, match="variances must not be negative, found -1"):
+        fit_emos(good, -good, good)
+    with pytest.raises(ValueError, match="min_samples must be 1 or more, found 0"):
+        fit_emos(good, good, good, min_samples=0)
+    with pytest.raises(ValueError, match=r"coefficients must have shape \(locations, 4 \+ 2K\)"):
+        predict_emos(np.ones((3, 4)), good, good)
+    with pytest.raises(ValueError, match="variances must not be negative"):
+        predict_emos(np.ones((2, 4)), good, -good)
+    with pytest.raises(ValueError, match=r"means and variances must have shape"):
+        predict_emos(np.ones((2, 4)), good, good[:, 1:])
+    with pytest.raises(ValueError, match=r"K = 1 regressors, found \(2, 4\); give the regressors"):
+        predict_emos(np.ones((2, 4)), good, good, good[..., np.newaxis])
+    with pytest.raises(
+        ValueError, match=r"regressors must have shape \(2, 30, 'K'\) or \(30, 'K'\)"
+    ):
+        fit_emos(good, good, good, good)
+    with pytest.raises(ValueError, match=r"regressors must have .*, found \(\)"):
+        fit_emos(good, good, good, 20)
+    with pytest.raises(
+        ValueError, match=r"lower must be a number or have shape \(2,\), not \(3,\)"
+    ):
+        fit_emos(good, good, good, lower=[0.0, 0.0, 0.0])
+    for bounds in ((1.0, 0.0), (np.nan, 0.0), (np.inf, np.inf)):
+        with pytest.raises(ValueError, match="lower must not exceed upper, nor be NaN"):
+            fit_emos(good, good, good, lower=bounds[0], upper=bounds[1])

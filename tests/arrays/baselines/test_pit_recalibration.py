@@ -1,0 +1,283 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from xrecal.arrays import hash_uniform, normal_quantile
+from xrecal.arrays.baselines.pit_recalibration import (
+    SMALLEST_LEVEL,
+    conformal_levels,
+    pit_values,
+    recalibrated_members,
+)
+from xrecal.arrays.distributions.forms import Forecasts
+
+
+def reference_pit(members, weights, y, u):
+    """PIT of one weighted ensemble, from the formula."""
+    keep = ~np.isnan(members)
+    members, weights = members[keep], weights[keep] / weights[keep].sum()
+    below, at = weights[members < y].sum(), weights[members <= y].sum()
+    return below + u * (at - below)
+
+
+def reference_quantile(members, weights, level):
+    """Smallest member z of positive weight with F(z) at least the level."""
+    keep = ~np.isnan(members) & (weights > 0)
+    members, weights = members[keep], weights[keep] / weights[keep].sum()
+    for z in np.sort(members):
+        if weights[members <= z].sum() >= level - 1e-12:
+            return z
+    return members.max()
+
+
+@st.composite
+def ensembles(draw, n_levels=4):
+    """Members (1, n, m) with ties and gaps, weights, and numbers in (0, 1) for each case."""
+    n, m = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    half_integers = st.integers(-4, 4).map(lambda v: v / 2)
+    members = draw(arrays(np.float64, (1, n, m), elements=half_integers | st.just(np.nan)))
+    members[..., 0] = np.nan_to_num(members[..., 0])
+    weights = draw(arrays(np.float64, (1, n, m), elements=st.integers(1, 4).map(float)))
+    y = draw(arrays(np.float64, (1, n), elements=half_integers))
+    u = draw(arrays(np.float64, (1, n), elements=st.floats(0.01, 0.99)))
+    return members, weights, y, u
+
+
+def normals(rng, shape, k=1):
+    loc = rng.normal(size=(*shape, k))
+    return loc, 0.5 + rng.random(loc.shape), 0.2 + rng.random(loc.shape)
+
+
+# probability integral transform ------------------------------------------------------------------
+
+
+@given(ensembles())
+def test_pit_of_weighted_ensembles_is_the_formula(case):
+    members, weights, y, u = case
+    found = pit_values(Forecasts(members, None, weights), y, u)
+    for i in range(y.shape[1]):
+        expected = reference_pit(members[0, i], weights[0, i], y[0, i], u[0, i])
+        assert found[0, i] == pytest.approx(expected, abs=1e-14)
+    equal = pit_values(Forecasts(members), y, u)
+    np.testing.assert_array_equal(
+        equal, pit_values(Forecasts(members, None, 0 * weights + 1), y, u)
+    )
+
+
+def test_pit_of_normal_distributions_is_the_cdf(rng):
+    loc, scale, weights = normals(rng, (3, 20), 4)
+    y, u = rng.normal(size=(3, 20)), rng.random((3, 20))
+    expected = np.average(stats.norm.cdf(y[..., None], loc, scale), axis=-1, weights=weights)
+    np.testing.assert_allclose(
+        pit_values(Forecasts(loc, scale, weights), y, u), expected, rtol=1e-13
+    )
+    single = Forecasts(loc[..., :1], scale[..., :1])
+    expected = stats.norm.cdf(y, loc[..., 0], scale[..., 0])
+    np.testing.assert_allclose(pit_values(single, y, u), expected, rtol=1e-13)
+
+
+@given(ensembles())
+def test_pit_of_point_masses_is_that_of_the_ensemble(case):
+    members, weights, y, u = case
+    expected = pit_values(Forecasts(members, None, weights), y, u)
+    found = pit_values(Forecasts(members, np.zeros_like(members), weights), y, u)
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+def test_pit_is_uniform_for_calibrated_forecasts(rng):
+    loc, scale, weights = normals(rng, (1, 4000), 3)
+    weights /= weights.sum(-1, keepdims=True)
+    part = (rng.random((1, 4000, 1)) > np.cumsum(weights, -1)).sum(-1, keepdims=True)
+    loc_of_y, scale_of_y = (np.take_along_axis(a, part, axis=-1)[..., 0] for a in (loc, scale))
+    y, u = loc_of_y + scale_of_y * rng.normal(size=(1, 4000)), hash_uniform(1, [0], 4000)
+    pit = pit_values(Forecasts(loc, scale, weights), y, u)
+    assert stats.kstest(pit[0], "uniform").pvalue > 0.05
+    members = rng.integers(0, 6, size=(1, 4000, 7)).astype(float)  # observed is one of its members
+    y = np.take_along_axis(members, rng.integers(0, 7, size=(1, 4000, 1)), axis=-1)[..., 0]
+    assert stats.kstest(pit_values(Forecasts(members), y, u)[0], "uniform").pvalue > 0.05
+
+
+def test_pit_outside_an_ensemble_and_at_its_ends():
+    members = np.array([[[1.0, 2.0, 2.0, 4.0]]]).repeat(5, axis=1)
+    y, u = np.array([[0.5, 1.0, 2.0, 4.0, 9.0]]), np.full((1, 5), 0.5)
+    np.testing.assert_allclose(pit_values(Forecasts(members), y, u), [[0, 0.125, 0.5, 0.875, 1]])
+
+
+def test_pit_is_missing_where_something_is(rng):
+    loc, scale, weights = normals(rng, (1, 8), 3)
+    y, u = rng.normal(size=(1, 8)), rng.random((1, 8))
+    complete = pit_values(Forecasts(loc[..., 1:], scale[..., 1:], weights[..., 1:]), y, u)
+    loc[0, 0, 0] = weights[0, 1, 0] = np.nan
+    weights[0, 2, 0] = 0
+    loc[0, 3], loc[0, 4, 0], weights[0, 5, 0], y[0, 6], y[0, 7] = np.nan, np.inf, -1, np.nan, np.inf
+    for forecasts in (Forecasts(loc, None, weights), Forecasts(loc, scale, weights)):
+        found = pit_values(forecasts, y, u)
+        assert np.isfinite(found[0, :3]).all()
+        assert np.isnan(found[0, 3:]).all()
+    np.testing.assert_allclose(found[0, :3], complete[0, :3], rtol=1e-14)
+
+
+def test_pit_takes_any_type_and_layout_and_blocks_make_no_difference(rng, monkeypatch):
+    loc, scale, weights = (a.astype(np.float32) for a in normals(rng, (5, 9), 4))
+    y, u = rng.normal(size=(5, 9)).astype(np.float32), rng.random((5, 9))
+    for forecasts in (Forecasts(loc, scale, weights), Forecasts(loc, None, weights)):
+        expected = pit_values(forecasts, y, u)
+        assert expected.dtype == np.float64
+        turned = [None if a is None else np.asfortranarray(a) for a in forecasts]
+        np.testing.assert_array_equal(pit_values(Forecasts(*turned), y, u), expected)
+        with monkeypatch.context() as patch:
+            patch.setattr("xrecal.arrays.blocks.WORKSPACE", 1)
+            np.testing.assert_array_equal(pit_values(forecasts, y, u), expected)
+
+
+# recalibrated members ----------------------------------------------------------------------------
+
+
+@given(
+    ensembles(), st.lists(st.floats(0, 1) | st.sampled_from([0.25, 0.5]), min_size=1, max_size=5)
+)
+def test_members_of_ensembles_are_quantiles(case, levels):
+    members, weights, _, _ = case
+    found = recalibrated_members(Forecasts(members, None, weights), np.array([levels]))
+    assert found.shape == (1, members.shape[1], len(levels))
+    for i in range(members.shape[1]):
+        expected = [reference_quantile(members[0, i], weights[0, i], level) for level in levels]
+        np.testing.assert_array_equal(found[0, i], expected)
+
+
+def test_members_of_normal_distributions_are_quantiles(rng):
+    levels = rng.random((2, 30))
+    levels[0, 3] = np.nan
+    for k in (1, 3):
+        loc, scale, weights = normals(rng, (2, 6), k)
+        found = recalibrated_members(Forecasts(loc, scale, weights), levels)
+        assert np.isnan(found[0, :, 3]).all()
+        for i in range(2):
+            expected = normal_quantile(np.nan_to_num(levels[i]), loc[i], scale[i], weights[i])
+            known = ~np.isnan(levels[i])
+            np.testing.assert_array_equal(found[i][:, known], expected[:, known])
+    unweighted = recalibrated_members(Forecasts(loc[..., :1], scale[..., :1]), levels)
+    z = stats.norm.ppf(levels[:, np.newaxis])
+    np.testing.assert_allclose(unweighted, loc[..., :1] + scale[..., :1] * z, rtol=1e-12)
+
+
+def test_levels_at_the_ends_stay_finite():
+    forecasts = Forecasts(np.full((1, 1, 1), 10.0), np.full((1, 1, 1), 2.0))
+    found = recalibrated_members(forecasts, np.array([[0.0, 1.0, 1e-300, SMALLEST_LEVEL]]))
+    np.testing.assert_allclose((found - 10) / 2, [[[-8.21, 8.21, -8.21, -8.21]]], atol=0.01)
+    members = Forecasts(np.array([[[3.0, 1.0, np.nan, 2.0]]]))
+    found = recalibrated_members(members, np.array([[0.0, 1.0]]))
+    np.testing.assert_array_equal(found, [[[1, 3]]])
+
+
+def test_members_follow_the_recalibrated_distribution(rng):
+    loc, scale, _ = normals(rng, (1, 2))
+    levels = rng.beta(2, 5, size=(1, 40))
+    members = recalibrated_members(Forecasts(loc, scale), levels)
+    for z in np.linspace(-2, 2, 9):  # G(F(z)), with G the empirical distribution of the levels
+        level = stats.norm.cdf(z, loc[0, :, 0], scale[0, :, 0])
+        expected = (levels[0] <= level[:, np.newaxis]).mean(-1)
+        np.testing.assert_allclose((members[0] <= z).mean(-1), expected)
+
+
+def test_recalibration_mends_bias_and_spread(rng):
+    n = 4000
+    signal = rng.normal(size=(1, n, 1))
+    y = signal[..., 0] + rng.normal(size=(1, n))
+    forecasts = Forecasts(signal + 0.5, np.full_like(signal, 0.5))
+    past, new = slice(2000), slice(2000, n)
+    u = hash_uniform(0, [0], n)
+    levels = pit_values(forecasts, y, u)
+    later = Forecasts(*(a[:, new] for a in forecasts[:2]))
+    mended = recalibrated_members(later, levels[:, past])
+    pit = pit_values(Forecasts(mended), y[:, new], u[:, new])
+    assert stats.kstest(levels[0, new], "uniform").pvalue < 1e-50
+    same = stats.ks_2samp(levels[0, past], levels[0, new])  # no better than the past tells
+    assert stats.kstest(pit[0], "uniform").statistic < same.statistic + 1e-3
+    assert same.pvalue > 0.05
+
+
+@given(ensembles())
+def test_observations_are_their_own_quantiles(case):
+    members, weights, _, u = case
+    forecasts = Forecasts(members, None, weights)
+    y = members[..., 0]
+    levels = pit_values(forecasts, y, u)
+    for i in range(y.shape[1]):
+        found = recalibrated_members(forecasts, levels)[0, i, i]
+        assert found == y[0, i]
+
+
+def test_members_are_missing_where_the_forecast_is(rng):
+    loc, scale, weights = normals(rng, (1, 5), 3)
+    loc[0, 0], loc[0, 1, 0], weights[0, 2, 0], weights[0, 3, 0] = np.nan, np.inf, -1, np.nan
+    levels = np.array([[0.2, 0.9]])
+    for forecasts in (Forecasts(loc, None, weights), Forecasts(loc, scale, weights)):
+        found = recalibrated_members(forecasts, levels)
+        assert np.isnan(found[0, :3]).all()
+        assert np.isfinite(found[0, 3:]).all()
+    scale[0, 4, 1] = -1
+    assert np.isnan(recalibrated_members(Forecasts(loc, scale), levels)[0, 4]).all()
+    unknown = recalibrated_members(Forecasts(loc), np.full((1, 4), np.nan))
+    assert unknown.shape == (1, 5, 4)
+    assert np.isnan(unknown).all()
+    single = recalibrated_members(Forecasts(loc.astype(np.float32)), levels)
+    assert single.dtype == np.float32
+
+
+# conformal levels --------------------------------------------------------------------------------
+
+
+@given(
+    arrays(np.float64, (1, 9), elements=st.floats(0, 1) | st.just(np.nan)), st.floats(0.01, 0.99)
+)
+def test_conformal_levels_are_the_formula(pit, alpha):
+    score = np.sort(np.abs(pit[~np.isnan(pit)] - 0.5))
+    k = np.ceil((1 - alpha) * (score.size + 1) - 1e-12)
+    found = conformal_levels(pit, alpha)
+    if score.size == 0:
+        assert np.isnan(found).all()
+    else:
+        half = 0.5 if k > score.size else score[int(k) - 1]
+        np.testing.assert_array_equal(found, [[0.5 - half, 0.5 + half]])
+
+
+def test_conformal_levels_known_values():
+    pit = np.array([[0.5, 0.4, 0.65, 0.3, 0.75, 0.8, 0.15, 0.9, 0.95]])
+    np.testing.assert_allclose(conformal_levels(pit, 0.1), [[0.05, 0.95]])
+    np.testing.assert_allclose(conformal_levels(pit, 0.7), [[0.35, 0.65]])  # k = 3, not 4
+    np.testing.assert_array_equal(conformal_levels(pit, 0.09), [[0, 1]])
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.3, 0.65])
+def test_conformal_coverage(rng, alpha):
+    pit = rng.beta(0.6, 0.9, size=(20_000, 20))  # far from calibrated
+    low, high = conformal_levels(pit[:, 1:], alpha).T
+    covered = (low <= pit[:, 0]) & (pit[:, 0] <= high)
+    exact = np.ceil((1 - alpha) * 20 - 1e-9) / 20
+    assert covered.mean() == pytest.approx(exact, abs=0.01)
+
+
+# errors ------------------------------------------------------------------------------------------
+
+
+def test_errors():
+    forecasts = Forecasts(np.zeros((2, 5, 3)))
+    right, wrong = np.zeros((2, 5)), np.zeros((2, 4))
+    with pytest.raises(ValueError, match=r"observations have shape \(2, 4\), but forecasts need"):
+        pit_values(forecasts, wrong, right)
+    with pytest.raises(ValueError, match=r"uniform have shape \(2, 4\), but forecasts need \(2, 5"):
+        pit_values(forecasts, right, wrong)
+    with pytest.raises(ValueError, match=r"levels must have shape \(2, n\), got \(3, 4\)"):
+        recalibrated_members(forecasts, np.zeros((3, 4)))
+    for level in (-0.1, 1.1, np.inf):
+        with pytest.raises(ValueError, match="levels must lie between 0 and 1, or be NaN"):
+            recalibrated_members(forecasts, np.full((2, 4), level))
+    for alpha in (0, 1, np.nan):
+        with pytest.raises(ValueError, match="alpha must be between 0 and 1, got"):
+            conformal_levels(right, alpha)
+    with pytest.raises(ValueError, match=r"pit must have shape \(locations, cases\), got \(5,\)"):
+        conformal_levels(right[0], 0.1)

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from xrecal.arrays import fit_emos, predict_emos
+from xrecal.arrays.ckme.centre import (
+    SMALLEST_MEAN,
+    SMALLEST_SPREAD,
+    SUPPORTS,
+    fit_centre,
+    past_observations,
+)
+
+from . import reference as ckme_reference
+
+CODES = {name: code for code, name in enumerate(SUPPORTS)}
+
+
+def make_cases(rng, n=40, k=2):
+    mean, variance = rng.normal(3, 2, n), rng.gamma(2, size=n)
+    r = rng.normal(size=(n, k))
+    y = 1 + 0.8 * mean + r @ np.arange(1, k + 1) + np.sqrt(0.3 + variance) * rng.normal(size=n)
+    return mean, variance, r, y
+
+
+def fit(support, mean, variance, r, y, low=-np.inf, high=np.inf, fitted_by=fit_centre, room=None):
+    found = np.full(4 + 2 * (r.shape[1] if room is None else room), np.nan)
+    fitted_by(CODES[support], mean, variance, r, y, low, high, found)
+    return found
+
+
+def place(support, found, mean, variance, r):
+    """Centres and spreads as the formulas at the head of the module say."""
+    a, b, c, d = found[:4]
+    g, h = found[4:].reshape(2, -1)
+    v = mean**2 if support == "ratio" else variance
+    return a + b * mean + r @ g, np.sqrt(c**2 + d**2 * v) * np.exp(r @ h)
+
+
+def test_names_are_those_of_the_reference():
+    assert SUPPORTS == ckme_reference.SUPPORTS
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("k", [0, 2])
+@pytest.mark.parametrize("low", [-np.inf, 2.0])
+def test_centre_and_spread_equal_the_reference(rng, support, k, low):
+    mean, variance, r, y = make_cases(rng, k=k)
+    y = np.maximum(y, low)
+    reference = ckme_reference.Embedding(np.zeros((40, 40)), y, mean, variance, r, low=low)
+    choice = ckme_reference.Choice(1.0, support, strength=1.0)
+    of = reference.centre(np.arange(40), choice)
+    expected = np.array([of(*case) for case in zip(mean, variance, r, strict=True)]).T
+    found = place(support, fit(support, mean, variance, r, y, low), mean, variance, r)
+    np.testing.assert_allclose(np.broadcast_to(found, (2, 40)), expected, rtol=1e-8)
+
+
+def test_what_each_support_means(rng):
+    mean, variance, r, y = make_cases(rng)
+    cases = mean, variance, r, y
+    np.testing.assert_array_equal(fit("observations", *cases)[:4], [0, 0, 1, 0])
+    np.testing.assert_array_equal(fit("mean", *cases)[:4], [0, 1, 1, 0])
+    ratio = fit("ratio", *cases)
+    np.testing.assert_allclose(ratio[:4], [0, 0, SMALLEST_MEAN * np.abs(mean).mean(), 1])
+    standardised = fit("standardised", *cases)
+    emos = fit_emos([mean], [variance], [y], r[np.newaxis])[0]
+    assert standardised[2] >= emos[0, 2]
+    emos[0, 2] = standardised[2]  # which is kept away from zero
+    loc, scale = predict_emos(emos, [mean], [variance], r[np.newaxis])
+    found = place("standardised", standardised, mean, variance, r)
+    np.testing.assert_allclose(found, [loc[0], scale[0]], rtol=1e-9)
+    for support in ("observations", "mean", "ratio"):  # covariates play no part
+        np.testing.assert_array_equal(fit(support, *cases)[4:], 0)
+
+
+def test_without_a_centre_members_are_past_observations(rng):
+    cases = make_cases(rng)
+    for support in SUPPORTS:
+        found = fit(support, *cases, fitted_by=past_observations)
+        np.testing.assert_array_equal(found, fit("observations", *cases))
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_room_for_covariates_that_do_not_count_stays_zero(rng, support):
+    mean, variance, r, y = make_cases(rng, k=0)
+    found = fit(support, mean, variance, r, y, room=2)
+    np.testing.assert_array_equal(found[:4], fit(support, mean, variance, r, y))
+    np.testing.assert_array_equal(found[4:], 0)
+
+
+def test_spreads_next_to_zero_are_kept_away_from_it(rng):
+    mean, variance, r, _ = make_cases(rng, k=0)
+    for y in (2 * mean, np.full(40, 7.0)):  # a line and a constant leave no spread
+        assert fit("standardised", mean, variance, r, y)[2] > 0
+    variance[:20] = 0  # forecasts without spread whose errors are large
+    y = mean + np.sqrt(variance) * rng.normal(size=40)
+    c, d = fit("standardised", mean, variance, r, y)[2:4]
+    typical = np.sqrt(np.mean(c**2 + d**2 * variance))
+    assert c >= SMALLEST_SPREAD * typical * 0.99  # typical before that
+    assert fit("ratio", 0 * mean, variance, r, y)[2] == 1
+
+
+def test_covariates_correct_a_seasonal_bias(rng):
+    angle = 2 * np.pi * np.arange(200) / 50
+    r = np.column_stack([np.sin(angle), np.cos(angle)])
+    mean, variance = rng.normal(size=200), np.ones(200)
+    y = mean + 3 * r[:, 0] + 0.1 * rng.normal(size=200)
+    for support in ("regression", "standardised"):
+        centre, _ = place(support, fit(support, mean, variance, r, y), mean, variance, r)
+        assert np.std(y - centre) < 0.15
+    centre, _ = place("mean", fit("mean", mean, variance, r, y), mean, variance, r)
+    assert np.std(y - centre) > 2
+
+
+def test_inputs_stay_unchanged(rng):
+    cases = make_cases(rng)
+    before = [array.copy() for array in cases]
+    for support in SUPPORTS:
+        fit(support, *cases, low=0.0)
+    for array, copy in zip(cases, before, strict=True):
+        np.testing.assert_array_equal(array, copy)

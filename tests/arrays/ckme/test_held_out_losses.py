@@ -1,0 +1,77 @@
+"""All folds in one call against one call for each; values are compared in test_search.py."""
+
+import numpy as np
+import pytest
+
+from xrecal.arrays.ckme.centre import SUPPORTS, fit_centre
+from xrecal.arrays.ckme.held_out_losses import mean_losses, recorder
+from xrecal.arrays.ckme.losses import LOSSES
+from xrecal.arrays.ckme.simplex import PROJECTIONS
+from xrecal.arrays.ckme.solvers import FINE, Exact
+from xrecal.arrays.ckme.tuning import rank_errors
+
+from .test_lowrank import location
+from .test_solvers import folds
+
+CODES = np.arange(len(SUPPORTS))
+
+
+def recorded_by(record, projection):
+    """Losses (S, n) of folds that a function records, with their location."""
+    ours = location(np.random.default_rng(0), low_rank=False, weights=True)
+    some = folds(forward=True)
+    targets = rank_errors(
+        some.cases, some.n_out, CODES, ours.mean, ours.variance,
+        np.ascontiguousarray(ours.features), ours.target, -np.inf, np.inf, fit_centre,
+    )  # fmt: skip
+    out = np.full((CODES.size, ours.target.size, 1), np.nan)
+    known = targets, ours.target, -np.inf, np.inf, ours.theta, CODES, out
+    code = recorder(PROJECTIONS[projection], projection == "energy", LOSSES["crps"])
+    record(code, Exact(ours, ours.median, 1.0), ours.root, some, known)
+    return out[..., 0]
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_all_folds_at_once(projection):
+    def at_once(code, solver, root, some, known):
+        code.folds(*solver.eigen, 0.01, root, some, *known)
+        left.extend(solver.solved_directly(some))
+        for f in left:
+            code.fold(solver.signed(some, f, 0.01, FINE), root, some, f, *known)
+
+    def one_by_one(code, solver, root, some, known):
+        for f in range(some.n_out.size):
+            code.fold(solver.signed(some, f, 0.01, FINE), root, some, f, *known)
+
+    left = []
+    found = recorded_by(at_once, projection)
+    np.testing.assert_array_equal(found, recorded_by(one_by_one, projection))
+    assert 0 < len(left) < folds(forward=True).n_out.size
+    assert np.isfinite(found).any(axis=1).all()
+
+
+def test_folds_that_train_on_few_are_left_to_a_solver():
+    def only(code, solver, root, some, known):
+        code.folds(*solver.eigen, 0.01, root, some, *known)
+        for f in solver.solved_directly(some):
+            held.extend(some.cases[f, : some.n_held[f]])
+
+    held = []
+    found = recorded_by(only, "euclidean")
+    assert held
+    assert np.isnan(found[:, held]).all()
+
+
+def test_code_is_made_once():
+    arguments = PROJECTIONS["euclidean"], False, LOSSES["crps"]
+    assert recorder(*arguments) is recorder(*arguments)
+
+
+def test_mean_losses_of_the_supports_asked_for(rng):
+    losses = rng.normal(size=(4, 9, 2))
+    losses[:, 2:4] = np.nan
+    losses[3] = np.nan
+    found = mean_losses(losses, np.array([0, 2, 3]))
+    expected = np.nanmean(losses[[0, 2], :, 0], axis=-1)
+    np.testing.assert_allclose(found[[0, 2]], expected)
+    assert np.isinf(found[[1, 3]]).all()

@@ -1,0 +1,91 @@
+"""Positive definite systems against NumPy's solver."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xrecal.arrays.ckme import lapack as _lapack
+from xrecal.arrays.ckme.lapack import solve_positive
+
+
+@given(st.integers(1, 40), st.integers(0, 12), st.floats(-6, 2), st.integers(0, 2**32 - 1))
+def test_rows_are_solved_as_by_numpy(size, count, exponent, seed):
+    rng = np.random.default_rng(seed)
+    factor, rows = rng.normal(size=(size, size + 3)), rng.normal(size=(count, size))
+    matrix = factor @ factor.T + 10.0**exponent * np.eye(size)
+    found = solve_positive(matrix.copy(), rows.copy())
+    expected = np.linalg.solve(matrix, rows.T).T
+    assert found.shape == (count, size)
+    tolerance = 1e-14 * np.linalg.cond(matrix) * max(np.abs(expected).max(initial=0), 1)
+    np.testing.assert_allclose(found, expected, atol=tolerance)
+
+
+def test_only_the_half_below_the_diagonal_is_read():
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(6, 9))
+    matrix, rows = factor @ factor.T, rng.normal(size=(2, 6))
+    below = matrix.copy()
+    below[np.triu_indices(6, 1)] = np.nan
+    np.testing.assert_array_equal(
+        solve_positive(below, rows.copy()), solve_positive(matrix, rows.copy())
+    )
+
+
+def test_a_matrix_that_is_not_positive_definite_is_solved_all_the_same():
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(7, 7))
+    matrix, rows = half + half.T, rng.normal(size=(3, 7))
+    assert np.linalg.eigvalsh(matrix)[0] < 0
+    found = solve_positive(matrix.copy(), rows.copy())
+    np.testing.assert_allclose(found @ matrix, rows, atol=1e-12)
+
+
+def test_other_integers_are_left_to_numpy(monkeypatch):
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(6, 9))
+    matrix, rows = factor @ factor.T, rng.normal(size=(2, 6))
+    expected = solve_positive(matrix.copy(), rows.copy())
+    monkeypatch.setattr(_lapack, "N_INTEGERS", 0)
+    _lapack._dposv.cache_clear()
+    try:
+        assert _lapack._dposv() is None
+        np.testing.assert_allclose(solve_positive(matrix, rows), expected, rtol=1e-12)
+    finally:
+        _lapack._dposv.cache_clear()
+
+
+@pytest.mark.parametrize("change", [np.float32, np.asfortranarray])
+@pytest.mark.parametrize("which", [0, 1])
+def test_other_arrays_are_refused(change, which):
+    arrays = [np.eye(4), np.arange(12.0).reshape(3, 4)]
+    arrays[which] = change(arrays[which])
+    with pytest.raises(ValueError, match="contiguous arrays of float64"):
+        solve_positive(*arrays)
+
+
+def test_other_threads_run_meanwhile():
+    """One that waits for the GIL gets it while another solves."""
+    matrix, rows = np.eye(300), np.ones((2, 300))  # stay what they are when overwritten
+    solve_positive(matrix, rows)  # loads LAPACK
+    met, seen, before = threading.Event(), [], sys.getswitchinterval()
+
+    def solve():
+        for _ in range(2000):
+            solve_positive(matrix, rows)
+            if met.is_set():
+                seen.append(True)
+                return
+
+    sys.setswitchinterval(1000.0)  # nobody is made to give the GIL away
+    try:
+        thread = threading.Thread(target=solve)
+        thread.start()
+        met.set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert seen

@@ -1,0 +1,112 @@
+"""The factor of low rank against the kernel matrix."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xrecal.arrays import Forecasts
+from xrecal.arrays.ckme.embedding import ordered_cases
+from xrecal.arrays.ckme.location import locate
+from xrecal.arrays.ckme.lowrank import Factor
+
+from .test_ckme import make_cases, with_covariates
+
+
+def location(rng, n=60, *, low_rank=True, weights=False):
+    x, y = make_cases(rng, 1, n, missing=False)
+    of, _ = with_covariates(rng, 1, n)
+    logarithm = -np.arange(n)[np.newaxis] / 20.0 if weights else np.zeros((1, n))
+    cases, _ = ordered_cases(Forecasts(x), y, of, logarithm, True)
+    return locate(cases, 0, laplace=False, low_rank=low_rank, squared=None)
+
+
+def gram(seed, weights, strength, width):
+    """The factor's location, and the kernel matrix by itself."""
+    ours = location(np.random.default_rng(seed), weights=weights)
+    exact = location(np.random.default_rng(seed), low_rank=False, weights=weights)
+    assert ours.median == exact.median
+    return ours, exact.gram(width * exact.median, strength), (width * ours.median, strength)
+
+
+@given(
+    st.integers(0, 5), st.booleans(), st.sampled_from([0.0, 0.25, 4.0]), st.sampled_from([1.0, 4.0])
+)
+def test_what_is_left_is_what_it_says_and_never_negative(seed, weights, strength, width):
+    ours, matrix, kernel = gram(seed, weights, strength, width)
+    factor = Factor(ours, *kernel, 60)
+    rank = 0
+    for tolerance in (0.3, 0.03, 1e-3, 1e-6):
+        assert factor.extend(tolerance) == len(factor.landmarks)
+        left = matrix - factor.rows.T @ factor.rows
+        assert np.diag(left).mean() == pytest.approx(factor.residual, abs=1e-10)
+        assert factor.residual <= tolerance
+        assert np.linalg.eigvalsh(left).min() > -1e-8
+        assert len(factor.landmarks) == len(set(factor.landmarks)) >= rank
+        rank = len(factor.landmarks)
+
+
+def test_all_cases_as_landmarks_give_the_matrix(rng):
+    ours, matrix, kernel = gram(0, True, 1.0, 1.0)
+    factor = Factor(ours, *kernel, 60)
+    factor.extend(0.0)
+    np.testing.assert_allclose(factor.rows.T @ factor.rows, matrix, atol=1e-7)
+
+
+def test_the_first_landmarks_serve_a_larger_tolerance():
+    ours, _, kernel = gram(0, True, 1.0, 1.0)
+    whole, again = Factor(ours, *kernel, 60), Factor(ours, *kernel, 60)
+    whole.extend(1e-4)
+    again.start_from(np.array(whole.landmarks))
+    for tolerance in (0.3, 0.03, 1e-3):
+        few = Factor(ours, *kernel, 60)
+        rank = few.extend(tolerance)
+        assert whole.extend(tolerance) == again.extend(tolerance) == rank < len(whole.landmarks)
+        assert whole.landmarks[:rank] == few.landmarks
+        np.testing.assert_allclose(whole.rows[:rank], few.rows, atol=1e-9)
+
+
+def test_the_rank_has_a_limit():
+    ours, _, kernel = gram(0, False, 4.0, 1.0)
+    factor = Factor(ours, *kernel, 7)
+    factor.extend(1e-6)
+    assert len(factor.landmarks) == 7
+    assert factor.residual > 1e-6
+
+
+def test_it_can_start_from_landmarks_and_go_on():
+    ours, _, kernel = gram(1, True, 1.0, 1.0)
+    whole, again = Factor(ours, *kernel, 60), Factor(ours, *kernel, 60)
+    whole.extend(1e-2)
+    again.start_from(np.array(whole.landmarks))
+    np.testing.assert_allclose(again.rows.T @ again.rows, whole.rows.T @ whole.rows, atol=1e-9)
+    assert again.residual == pytest.approx(whole.residual, abs=1e-10)
+    for factor in (whole, again):
+        factor.extend(1e-4)
+    assert whole.landmarks == again.landmarks
+    np.testing.assert_allclose(again.rows.T @ again.rows, whole.rows.T @ whole.rows, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_train", [15, 45])
+def test_products_of_the_cases_to_train_on(rng, n_train):
+    ours, _, kernel = gram(2, False, 0.25, 1.0)
+    factor = Factor(ours, *kernel, 60)
+    factor.extend(1e-4)
+    order = rng.permutation(60)
+    train, out = order[:n_train], order[n_train:]
+    for rank in (5, len(factor.landmarks), 3):
+        part = factor.rows[:rank, train]
+        np.testing.assert_allclose(factor.product(train, out, rank), part @ part.T, atol=1e-12)
+
+
+def test_operators_take_similarities_to_signed_weights():
+    ours, matrix, kernel = gram(3, True, 1.0, 1.0)
+    factor = Factor(ours, *kernel, 60)
+    factor.extend(1e-3)
+    some = factor.landmarks
+    # Nyström: K is replaced by K_np K_pp⁻¹ K_pn, and k(x) by K_np K_pp⁻¹ k_p(x).
+    across = matrix[:, some] @ np.linalg.inv(matrix[np.ix_(some, some)])
+    ridge = 0.01 * 60 * np.eye(60)
+    expected = across.T @ np.linalg.inv(across @ matrix[some] + ridge)
+    first, second = factor.operators(0.01, len(factor.landmarks))
+    np.testing.assert_allclose(first @ second, expected, atol=1e-7)

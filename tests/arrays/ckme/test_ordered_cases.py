@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from xrecal.arrays.blocks import WORKSPACE, location_blocks
+from xrecal.arrays.ckme.ordered_cases import assign_folds, order_cases, valid_parts
+from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.arrays.kernels.covariates import features, no_features
+
+masks = st.integers(1, 40).flatmap(lambda n: arrays(bool, (3, n)))
+
+
+@given(masks, st.integers(2, 12))
+def test_blocks_are_contiguous_and_of_equal_size(usable, blocks):
+    fold = assign_folds(np.arange(usable.shape[1]), usable, blocks)
+    np.testing.assert_array_equal(fold >= 0, usable)
+    for of_location, counted in zip(fold, usable, strict=True):
+        used = of_location[counted]
+        assert (np.diff(used) >= 0).all()
+        sizes = np.bincount(used, minlength=blocks)
+        assert sizes.size == blocks
+        assert np.ptp(sizes) <= 1
+
+
+@given(masks, st.randoms(use_true_random=False), st.integers(2, 6))
+def test_blocks_follow_the_order_given(usable, random, blocks):
+    n = usable.shape[1]
+    position = np.array(random.sample(range(n), n))
+    fold = assign_folds(position, usable, blocks)
+    in_order = assign_folds(np.arange(n), usable[:, np.argsort(position)], blocks)
+    np.testing.assert_array_equal(fold[:, np.argsort(position)], in_order)
+
+
+@given(st.data())
+def test_years_are_folds(data):
+    usable = data.draw(masks)
+    n = usable.shape[1]
+    years = data.draw(arrays(np.int64, n, elements=st.integers(1990, 1996)))
+    fold = assign_folds(years, usable, 0)
+    for of_location, counted in zip(fold, usable, strict=True):
+        sizes = np.unique(years[counted], return_counts=True)[1]
+        if sizes.size and 2 * sizes.max() <= sizes.sum():
+            same_fold = np.equal.outer(of_location[counted], of_location[counted])
+            same_year = np.equal.outer(years[counted], years[counted])
+            np.testing.assert_array_equal(same_fold, same_year)
+
+
+@given(masks)
+def test_one_year_falls_back_to_blocks_in_time(usable):
+    n = usable.shape[1]
+    expected = assign_folds(np.arange(n), usable, 5)
+    np.testing.assert_array_equal(assign_folds(np.full(n, 2001), usable, 0), expected)
+    step = np.arange(n) // 7
+    in_steps = assign_folds(np.full(n, 2001), usable, 0, step)
+    np.testing.assert_array_equal(in_steps, assign_folds(step, usable, 5))
+
+
+@given(masks, st.integers(2, 6), st.integers(1, 9), st.randoms(use_true_random=False))
+def test_blocks_never_cut_through_a_group(usable, blocks, size, random):
+    n = usable.shape[1]
+    step = np.arange(n) // size
+    names = random.sample(range(n), n)
+    for groups in (step, np.array(names)[step]):
+        fold = assign_folds(groups, usable, blocks)
+        np.testing.assert_array_equal(fold >= 0, usable)
+        assert fold.max() < blocks
+        for of_location, counted in zip(fold, usable, strict=True):
+            used = of_location[counted]
+            for group in np.unique(groups[counted]):
+                assert np.unique(used[groups[counted] == group]).size == 1
+            in_order = used[np.argsort(groups[counted], kind="stable")]
+            assert (np.diff(in_order) >= 0).all()
+            if used.size:  # no block is longer than its share and one group
+                assert np.bincount(used).max() <= used.size / blocks + size
+
+
+def test_a_location_with_one_year_left_gets_blocks_the_others_years():
+    years = np.repeat([2001, 2002], 5)
+    usable = np.ones((2, 10), bool)
+    usable[1, 5:] = False
+    fold = assign_folds(years, usable, 0)
+    np.testing.assert_array_equal(fold[0], np.repeat([0, 1], 5))
+    np.testing.assert_array_equal(fold[1], [0, 1, 2, 3, 4, -1, -1, -1, -1, -1])
+
+
+def ordered_cases(forecasts, y, covariates=None, step=None):
+    """Cases in order, with weights and moments that tell which case is which."""
+    n_locations, n = y.shape
+    covariates = no_features(n_locations, n) if covariates is None else covariates
+    numbers = np.broadcast_to(np.arange(n), y.shape)
+    moments = 10.0 + numbers, 20.0 + numbers
+    return order_cases(forecasts, y, covariates, 1.0 + numbers, moments, step)
+
+
+def test_usable_cases_come_first_in_the_order_of_time(rng):
+    loc = rng.normal(size=(2, 6, 3)).astype(np.float32)
+    scale, weights = np.abs(loc) + 1, rng.uniform(size=loc.shape).astype(np.float32)
+    y = np.array([[3, 1, np.nan, 2, np.inf, 1], [6, 5, 4, 3, 2, 1]], np.float32)
+    loc[1, 2] = np.nan  # no members
+    loc[1, 4, 0] = -np.inf
+    covariates = features(rng.normal(size=(2, 6, 2)), (None, 1.0))
+    loc.flags.writeable = y.flags.writeable = False
+    ordered, invalid = ordered_cases(Forecasts(loc, scale, weights), y, covariates)
+    np.testing.assert_array_equal(invalid, [True, True])
+    np.testing.assert_array_equal(ordered.n_used, [4, 4])
+    np.testing.assert_array_equal(ordered.slot[:, :4], [[0, 1, 3, 5], [0, 1, 3, 5]])
+    np.testing.assert_array_equal(ordered.step, ordered.slot)
+    np.testing.assert_array_equal(ordered.circular, covariates.circular)
+    for cell in range(2):
+        assert sorted(ordered.slot[cell]) == list(range(6))
+        slots = ordered.slot[cell, :4]
+        np.testing.assert_array_equal(ordered.target[cell, :4], y[cell, slots])
+        assert np.isnan(ordered.target[cell, 4:]).all()
+        np.testing.assert_array_equal(ordered.weight[cell, :4], 1 + slots)
+        np.testing.assert_array_equal(ordered.mean[cell, :4], 10 + slots)
+        np.testing.assert_array_equal(ordered.variance[cell, :4], 20 + slots)
+        given_parts = (loc, scale, weights, covariates.values)
+        for part, given_part in zip((*ordered[:3], ordered.features), given_parts, strict=True):
+            assert part.dtype == np.float64
+            assert part.flags.c_contiguous
+            np.testing.assert_array_equal(part[cell, :4], given_part[cell, slots])
+    plain, _ = ordered_cases(Forecasts(loc), y)
+    assert plain.scale is None
+    assert (plain.weights == 1).all()
+    assert plain.features.shape == (2, 6, 0)
+
+
+def test_steps_go_with_their_cases(rng):
+    y = rng.normal(size=(1, 6))
+    y[0, 1] = np.nan
+    ordered, _ = ordered_cases(Forecasts(rng.normal(size=(1, 6, 3))), y, step=np.arange(6) // 2)
+    np.testing.assert_array_equal(ordered.slot, [[0, 2, 3, 4, 5, 1]])
+    np.testing.assert_array_equal(ordered.step, [[0, 1, 1, 2, 2, 0]])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("period", [None, 2.0])
+def test_cases_without_a_covariate_are_left_out(value, period, rng):
+    covariates = rng.normal(size=(2, 6, 2))
+    covariates[0, 3, 1] = value
+    y = rng.normal(size=(2, 6))
+    of = features(covariates, (None, period))
+    ordered, _ = ordered_cases(Forecasts(rng.normal(size=(2, 6, 3))), y, of)
+    np.testing.assert_array_equal(ordered.n_used, [5, 6])
+    np.testing.assert_array_equal(ordered.slot[0], [0, 1, 2, 4, 5, 3])
+
+
+def valid(forecasts, covariates=None):
+    shape = forecasts.loc.shape[:2]
+    covariates = no_features(*shape) if covariates is None else covariates
+    return valid_parts(forecasts, covariates, (np.zeros(shape), np.ones(shape)))
+
+
+def test_missing_and_invalid_forecasts_become_nan(rng):
+    loc = rng.normal(size=(1, 4, 3)).astype(np.float32)
+    loc[0, 1, 1] = np.inf
+    loc[0, 2] = np.nan
+    loc[0, 3, 0] = np.nan
+    covariates = features(rng.normal(size=(1, 4, 2)), (None, None))
+    found = valid(Forecasts(loc), covariates)
+    assert found.scale is None
+    assert (found.weights == 1).all()
+    assert np.isnan(found.loc[0, 1:3]).all()
+    np.testing.assert_array_equal(found.loc[0, [0, 3]], loc[0, [0, 3]])
+    np.testing.assert_array_equal(found.mean, 0)
+    np.testing.assert_array_equal(found.variance, 1)
+    np.testing.assert_array_equal(found.features, covariates.values)
+    bad_weights = np.ones_like(loc)
+    bad_weights[0, 0, 0] = -1
+    assert np.isnan(valid(Forecasts(loc, None, bad_weights)).loc[0, 0]).all()
+    assert np.isnan(valid(Forecasts(loc, -np.ones_like(loc))).loc).all()
+
+
+@given(st.integers(0, 50), st.integers(0, 2 * WORKSPACE))
+def test_blocks_cover_all_locations_once(n_locations, bytes_each):
+    numbers = np.arange(n_locations)
+    blocks = [numbers[block] for block in location_blocks(n_locations, bytes_each)]
+    np.testing.assert_array_equal(np.concatenate([*blocks, []]), numbers)
+    assert all(block.size == 1 or block.size * bytes_each <= WORKSPACE for block in blocks)

@@ -1,0 +1,226 @@
+import numpy as np
+import pytest
+
+from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
+from xrecal.arrays.ckme.ckme import HALF_LIVES
+from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.ckme.ridge_stopping import GRID as EXPONENTS
+from xrecal.arrays.ckme.search import TRIED, Search
+from xrecal.arrays.ckme.solvers import ROUGH
+from xrecal.arrays.status import RIDGE_EDGE
+
+from .reference import GRID, SUPPORTS, Choice, blocks_in_time
+from .test_ckme import as_embedding, make_cases, with_covariates
+
+KERNELS = ((1.0, 0.0), (1.0, 1.0), (4.0, 0.25))
+
+
+def test_grid_is_that_of_the_reference():
+    np.testing.assert_allclose(10.0**EXPONENTS, GRID)
+
+
+@pytest.mark.parametrize("supports", [SUPPORTS[:1], SUPPORTS], ids=len)
+def test_kernel_support_and_ridge_with_the_smallest_loss(rng, supports):
+    x, y = make_cases(rng, 1, 40)
+    of, _ = with_covariates(rng, 1, 40)
+    y[0] += 1.5 * of.values[0, :, 0]  # so that covariates count
+    found = fit_ckme(Forecasts(x), y, Settings(supports=supports, kernels=KERNELS), features=of)
+    embedding, slot = as_embedding(x, y, of=of)
+    fold = blocks_in_time(slot.size)
+    losses = np.array(
+        [
+            [
+                [
+                    embedding.mean_loss(fold, slot, 0, Choice(r, support, widening, strength))
+                    for r in GRID
+                ]
+                for widening, strength in KERNELS
+            ]
+            for support in supports
+        ]
+    )
+    s, g, r = np.unravel_index(losses.argmin(), losses.shape)
+    assert found.loss[0] == pytest.approx(losses.min(), rel=1e-7)
+    assert found.support[0] == SUPPORTS.index(supports[s])
+    assert found.strength[0] == KERNELS[g][1]
+    assert found.bandwidth[0] == pytest.approx(KERNELS[g][0] * embedding.bandwidth)
+    assert 0 < r < GRID.size - 1
+    assert GRID[r - 1] < found.ridge[0] < GRID[r + 1]
+    refined = Choice(found.ridge[0], supports[s], *KERNELS[g])
+    assert embedding.mean_loss(fold, slot, 0, refined) <= losses.min() * (1 + 1e-9)
+
+
+def test_a_given_ridge_is_kept_while_the_rest_is_chosen(rng):
+    x, y = make_cases(rng, 1, 40)
+    of, _ = with_covariates(rng, 1, 40)
+    found = fit_ckme(Forecasts(x), y, Settings(ridge=0.02, kernels=KERNELS), features=of)
+    embedding, slot = as_embedding(x, y, of=of)
+    fold = blocks_in_time(slot.size)
+    losses = [embedding.mean_loss(fold, slot, 0, Choice(0.02, "observations", *k)) for k in KERNELS]
+    assert found.loss[0] == pytest.approx(min(losses))
+    assert found.strength[0] == KERNELS[int(np.argmin(losses))][1]
+    assert found.ridge[0] == pytest.approx(0.02)
+    assert found.status[0] == 0
+
+
+def test_kernels_on_covariates_need_covariates(rng):
+    x, y = make_cases(rng, 1, 40)
+    plain = fit_ckme(Forecasts(x), y)
+    found = fit_ckme(Forecasts(x), y, Settings(kernels=KERNELS))
+    assert found.strength[0] == 0
+    for part, expected in zip(found, plain, strict=True):
+        np.testing.assert_array_equal(part, expected)
+
+
+def test_golden_section_comes_close_to_the_minimum(rng):
+    x, y = make_cases(rng, 1, 60, missing=False)
+    ridge = fit_ckme(Forecasts(x), y).ridge[0]
+    embedding, slot = as_embedding(x, y)
+    fold = blocks_in_time(60)
+    fine = 10.0 ** np.arange(np.log10(ridge) - 0.6, np.log10(ridge) + 0.6, 0.04)
+    losses = [embedding.mean_loss(fold, slot, 0, Choice(r)) for r in [*fine, ridge]]
+    assert losses[-1] <= 1.001 * min(losses)
+
+
+def test_of_equal_losses_the_largest_ridge(rng):
+    n = 40
+    target = rng.normal(size=(1, n))
+    far = Forecasts(1e6 * np.arange(n, dtype=float)[np.newaxis, :, np.newaxis])
+    # No two forecasts alike: climatology for every ridge.
+    found = fit_ckme(far, target, Settings(bandwidth=1.0))
+    assert found.ridge[0] == 1.0
+    assert found.status[0] == RIDGE_EDGE
+
+
+def test_ridge_on_the_lower_edge_is_told(rng):
+    n = 40
+    target = rng.permutation(np.linspace(-2, 2, n))[np.newaxis]
+    exact = Forecasts(target[..., np.newaxis].copy())  # a forecast that knows the observation
+    settings = Settings(bandwidth=4.0, projection="energy")
+    found = fit_ckme(exact, target, settings, groups=np.arange(n) % 5, blocks=0)
+    assert found.ridge[0] == pytest.approx(1e-6)
+    assert found.status[0] == RIDGE_EDGE
+
+
+def test_nothing_to_train_on_means_the_largest_ridge(rng):
+    x, y = make_cases(rng, 1, 30)
+    found = fit_ckme(Forecasts(x), y, Settings(gap=100))
+    assert found.ridge[0] == 1.0
+    assert found.status[0] == RIDGE_EDGE
+
+
+# half-life ---------------------------------------------------------------------------------------
+
+
+def drifting(rng, n=48):
+    """Cases whose bias jumps after two thirds, and their dates."""
+    x, y = make_cases(rng, 2, n, missing=False)
+    y[0, 2 * n // 3 :] += 8
+    return x, y, 7.0 * np.arange(n)
+
+
+@pytest.mark.parametrize("ridge", [None, 0.05])
+def test_half_life_is_chosen_by_what_the_past_says_of_what_follows(rng, ridge):
+    x, y, days = drifting(rng)
+    settings = Settings(ridge=ridge)
+    found = fit_ckme(Forecasts(x), y, settings, days=days, half_life="cv")
+    lives = np.array(HALF_LIVES) * np.ptp(days)
+    for cell in range(2):
+        losses = []
+        for life in lives:
+            embedding, slot = as_embedding(x, y, cell, days=days, half_life=life)
+            fold = blocks_in_time(48)
+            losses.append(
+                min(
+                    embedding.mean_loss(fold, slot, 0, Choice(r), forward=True)
+                    for r in (GRID if ridge is None else [ridge])
+                )
+            )
+        assert found.half_life[cell] == lives[int(np.argmin(losses))]
+    assert np.isfinite(found.half_life[0])
+    settled = fit_ckme(
+        Forecasts(x[:1]), y[:1], settings, days=days, half_life=float(found.half_life[0])
+    )
+    for part, expected in zip(found, settled, strict=True):
+        np.testing.assert_array_equal(part[:1], expected)
+
+
+def test_folds_are_forward_ones_whatever_is_asked_for_the_ridge(rng):
+    x, y, days = drifting(rng)
+    blocks = fit_ckme(Forecasts(x), y, days=days, half_life="cv")
+    random = fit_ckme(Forecasts(x), y, days=days, half_life="cv", groups=rng.permutation(48))
+    np.testing.assert_array_equal(blocks.half_life, random.half_life)
+
+
+@pytest.mark.parametrize(("n", "width", "noise"), [(300, 0.5, 0.05), (300, 0.25, 0.02)])
+def test_a_support_that_needs_a_small_ridge_is_followed_down(rng, n, width, noise):
+    """Steps, of which past observations are right once ridges are small, and errors are not."""
+    x = rng.uniform(-4.0, 4.0, (1, n))
+    cases = Forecasts(x[..., np.newaxis] + noise * rng.normal(size=(1, n, 8)))
+    y = np.floor(x / width) * width
+    alone = [
+        fit_ckme(cases, y, Settings(supports=(support,), solver="lowrank"))
+        for support in SUPPORTS[:2]
+    ]
+    assert alone[0].loss < 0.6 * alone[1].loss
+    together = fit_ckme(cases, y, Settings(supports=SUPPORTS[:2], solver="lowrank"))
+    assert together.support[0] == 0
+    assert together.loss == pytest.approx(alone[0].loss)
+    assert together.ridge < 1e-4
+
+
+def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(rng, monkeypatch):
+    """Ratios to means near zero are wide of what is observed."""
+    n = TRIED + 100
+    x, y = make_cases(rng, 1, n, missing=False)
+    cases = Forecasts(x - x.mean())
+    compared: set[int] = set()
+    record = Search.record
+
+    def noted(self, solver, folds, targets, exponent, slack, supports, recorded):
+        if folds is self.compared and slack == ROUGH:
+            compared.update(supports.tolist())
+        record(self, solver, folds, targets, exponent, slack, supports, recorded)
+
+    monkeypatch.setattr(Search, "record", noted)
+    found = {}
+    for supports in (("mean", "standardised"), ("mean", "standardised", "ratio")):
+        compared.clear()
+        settings = Settings(supports=supports, solver="lowrank")
+        found[len(supports)] = fit_ckme_family(cases, y - x.mean(), settings, n_quantiles=20)
+        assert compared == {0, 1}
+    (few, of_few), (all_, of_all) = found[2], found[3]
+    assert all_[2].loss[0] > 1.1 * min(fit.loss[0] for fit in few)
+    assert np.isfinite(of_all[:, 0, 2]).all()
+    assert np.isfinite(all_[2].ridge[0])
+    np.testing.assert_array_equal(of_all[:, :, :2], of_few)
+    for one, other in zip(few, all_[:2], strict=True):
+        for part, expected in zip(other, one, strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+def valley(lowest_tried, lowest_compared):
+    """A record whose losses have their minimum at one ridge for some cases, at another for all."""
+
+    def record(self, solver, folds, targets, exponent, slack, supports, recorded):
+        lowest = lowest_tried if folds is self.folds else lowest_compared
+        recorded[supports] = np.nan
+        for f in range(folds.n_out.size):
+            recorded[np.ix_(supports, folds.cases[f, : folds.n_held[f]])] = (
+                1 + 0.1 * (exponent - lowest) ** 2
+            )
+
+    return record
+
+
+@pytest.mark.parametrize("tried", [-3.0, -1.0, 0.0])
+@pytest.mark.parametrize("compared", [-0.5, -1.75, -2.9])
+def test_the_ridge_that_suits_all_cases_is_found_from_one_that_suits_some(
+    rng, monkeypatch, tried, compared
+):
+    n = TRIED + 100
+    x, y = make_cases(rng, 1, n, missing=False)
+    monkeypatch.setattr(Search, "record", valley(tried, compared))
+    found = fit_ckme(Forecasts(x), y, Settings(solver="lowrank"))
+    assert np.log10(found.ridge[0]) == pytest.approx(compared)
+    assert found.status[0] == 0

@@ -1,0 +1,200 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
+from xrecal.arrays.ckme.centre import past_observations
+from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.ckme.fitting import LATER_PARTS
+from xrecal.arrays.ckme.tuning import TRAINED_ON, arrange_folds, merge, rank_errors
+
+from .reference import SUPPORTS, Choice, blocks_in_time, train_on
+from .test_ckme import as_embedding, make_cases
+
+N_QUANTILES = 7
+
+
+@st.composite
+def folded_cases(draw):
+    """Folds and steps in time of cases; those of one step are in the same fold."""
+    n = draw(st.integers(2, 30))
+    step = np.sort(draw(st.lists(st.integers(0, 40), min_size=n, max_size=n)))
+    number = np.unique(step, return_inverse=True)[1]
+    if draw(st.booleans()):
+        fold = number * draw(st.integers(2, 6)) // (number[-1] + 1)
+    else:
+        fold = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))[number]
+    return fold.astype(np.int64), step.astype(np.int64)
+
+
+@given(folded_cases(), st.integers(0, 3), st.booleans(), st.data())
+def test_training_cases_are_ranked_by_their_errors(cases, gap, forward, data):
+    """Those on a bound first, those without an error last, and none that are not trained on."""
+    folds = arrange_folds(*cases, gap, forward)
+    n = folds.cases.shape[1]
+    value = st.sampled_from([0.0, 0.5, 0.5, 2.0, np.nan])
+    target = np.array(data.draw(st.lists(value, min_size=n, max_size=n)))
+    none = np.zeros(n)
+    found = rank_errors(
+        folds.cases, folds.n_out, np.array([0]), none, none, np.zeros((n, 0)), target,
+        0.0, np.inf, past_observations,
+    )  # fmt: skip
+    for f, n_out in enumerate(folds.n_out):
+        train = folds.cases[f, n_out:]
+        error = np.where(target[train] <= 0, -np.inf, target[train])
+        order = np.argsort(error, kind="stable")
+        np.testing.assert_array_equal(found.ranked[f, 0, : train.size], train[order])
+        np.testing.assert_array_equal(found.error[f, 0, : train.size], error[order])
+        assert np.isnan(found.error[f, 0, train.size :]).all()
+
+
+@given(folded_cases(), st.integers(0, 3), st.booleans(), st.integers(1, 6))
+def test_merged_folds_hold_out_neighbours_together(cases, gap, forward, most):
+    folds = arrange_folds(*cases, gap, forward)
+    found, n = merge(folds, most), folds.cases.shape[1]
+    parts = np.array_split(np.arange(folds.n_out.size), most)
+    sets = [
+        [
+            (set(one.cases[f, :held]), set(one.cases[f, :out]))
+            for f, (held, out) in enumerate(zip(one.n_held, one.n_out, strict=True))
+        ]
+        for one in (folds, found)
+    ]
+    together = [
+        tuple(set().union(*(sets[0][f][kind] for f in part)) for kind in range(2)) for part in parts
+    ]
+    trained = [n - len(out) for _, out in together]
+    kept = folds.n_out.size <= most or any(
+        size < max(TRAINED_ON * (n - folds.n_out[part]).max(), 2)
+        for size, part in zip(trained, parts, strict=True)
+    )
+    assert sets[1] == (sets[0] if kept else together)
+    np.testing.assert_array_equal(
+        np.sort(found.cases, axis=1), np.tile(np.arange(n), (len(sets[1]), 1))
+    )
+
+
+def test_years_are_merged_and_later_parts_are_not():
+    fold, step = np.repeat(np.arange(10), 30), np.arange(300)
+    years = merge(arrange_folds(fold, step, 2, False), 5)
+    assert years.n_held.tolist() == [60] * 5
+    later = arrange_folds(fold, step, 2, True)
+    assert merge(later, 5) is later
+
+
+@given(folded_cases(), st.integers(0, 6), st.booleans())
+def test_folds_equal_the_reference(cases, gap, forward):
+    fold, step = cases
+    found = arrange_folds(fold, step, gap, forward)
+    row = 0
+    for f in range(fold.max() + 1):
+        held = np.flatnonzero(fold == f)
+        train = train_on(fold, step, held, gap, forward) if held.size else held
+        if train.size < 2:
+            continue
+        n_held, n_out = found.n_held[row], found.n_out[row]
+        np.testing.assert_array_equal(found.cases[row, :n_held], held)
+        np.testing.assert_array_equal(found.cases[row, n_out:], train)
+        np.testing.assert_array_equal(np.sort(found.cases[row]), np.arange(fold.size))
+        row += 1
+    assert row == len(found.cases)
+
+
+def test_a_gap_counts_steps_and_forward_folds_know_the_past_alone():
+    fold, step = np.repeat([0, 1, 2], 4), np.repeat(np.arange(6), 2)
+    found = arrange_folds(fold, step, 1, False)
+    np.testing.assert_array_equal(found.cases[1, found.n_out[1] :], [0, 1, 10, 11])
+    found = arrange_folds(fold, step, 0, True)  # nothing comes before the first
+    np.testing.assert_array_equal(found.cases[0, found.n_out[0] :], [0, 1, 2, 3])
+    np.testing.assert_array_equal(found.cases[1, found.n_out[1] :], np.arange(8))
+    assert len(found.cases) == 2
+    assert len(arrange_folds(fold, step, 100, False).cases) == 0
+
+
+# held-out forecasts, through their quantiles -----------------------------------------------------
+
+
+def family(x, y, settings, squared, **arguments):
+    """Quantiles (L, 2, S, n, q), with distances known already."""
+    return fit_ckme_family(
+        Forecasts(x), y, settings, n_quantiles=N_QUANTILES, squared=squared, **arguments
+    )
+
+
+@pytest.mark.parametrize("gap", [0, 2])
+def test_held_out_quantiles_equal_the_reference(rng, gap):
+    x, y = make_cases(rng, 1, 40)
+    embedding, slot = as_embedding(x, y)
+    squared = np.full((1, 40, 40), np.nan)
+    squared[np.ix_([0], slot, slot)] = embedding.d
+    settings = Settings(supports=SUPPORTS, gap=gap)
+    fitted, quantiles = family(x, y, settings, squared)
+    assert quantiles.shape == (1, 2, len(SUPPORTS), 40, N_QUANTILES)
+    levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+    n = slot.size
+    for s, support in enumerate(SUPPORTS):
+        assert fitted[s].support[0] == s
+        choice = Choice(fitted[s].ridge[0], support)
+        assert np.log10(choice.ridge) * 2 == pytest.approx(round(np.log10(choice.ridge) * 2))
+        whole = blocks_in_time(n), False
+        later = blocks_in_time(n, LATER_PARTS), True
+        for p, (fold, forward) in enumerate((whole, later)):
+            expected, scores = np.full((40, N_QUANTILES), np.nan), []
+            for i, points, weights in embedding.held_out(fold, slot, gap, choice, forward):
+                expected[slot[i]] = weighted_quantile(points, levels, weights)
+                scores.append(crps(embedding.y[i], points, weights))
+            found = quantiles[0, p, s]
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+            if p == 0:
+                assert fitted[s].loss[0] == pytest.approx(np.mean(scores), rel=1e-7)
+
+
+@pytest.mark.parametrize("support", ["observations", "regression", "standardised"])
+def test_what_verified_never_changes_its_own_forecast(rng, support):
+    x, y = make_cases(rng, 1, 40, missing=False)
+    squared = as_embedding(x, y)[0].d[np.newaxis]
+    # Nothing is chosen from the cases: what is left is a leak.
+    settings = Settings(supports=(support, "mean"), ridge=0.01, bounds=None)
+    _, before = family(x, y, settings, squared)
+    fold, later = blocks_in_time(40), blocks_in_time(40, LATER_PARTS)
+    for f in (0, 3):
+        other = y.copy()
+        other[0, fold == f] += rng.normal(10, 50, (fold == f).sum())
+        _, after = family(x, other, settings, squared)
+        np.testing.assert_array_equal(after[0, 0, 0, fold == f], before[0, 0, 0, fold == f])
+        assert (after[0, 0, 0, fold != f] != before[0, 0, 0, fold != f]).any()
+    for part in (2, 5):
+        future = later >= part
+        other = y.copy()
+        other[0, future] = rng.normal(10, 50, future.sum())
+        _, after = family(x, other, settings, squared)
+        known = later <= part
+        np.testing.assert_array_equal(after[0, 1, 0, known], before[0, 1, 0, known])
+        assert np.isnan(after[0, 1, 0, later == 0]).all()
+
+
+def test_the_family_chooses_as_each_support_would_alone(rng):
+    x, y = make_cases(rng, 2, 40, missing=False)
+    squared = np.stack([as_embedding(x, y, cell)[0].d for cell in range(2)])
+    fitted, quantiles = family(x, y, Settings(supports=SUPPORTS), squared)
+    for s in (0, 2):
+        (alone, *_), found = family(x, y, Settings(supports=(SUPPORTS[s], "mean")), squared)
+        for name, value in alone._asdict().items():
+            if name != "status":  # tells of the best support
+                np.testing.assert_array_equal(getattr(fitted[s], name), value, err_msg=name)
+        np.testing.assert_array_equal(found[:, :, 0], quantiles[:, :, s])
+
+
+def test_pooled_cases_of_one_step_are_held_out_together(rng):
+    x, y = make_cases(rng, 1, 40, missing=False)
+    squared = as_embedding(x, y)[0].d[np.newaxis]
+    step = np.arange(40) // 4  # four places a date
+    settings = Settings(supports=("observations", "mean"), ridge=0.01, bounds=None)
+    _, before = family(x, y, settings, squared, step=step)
+    for date in (0, 5):
+        other = y.copy()
+        other[0, step == date] += 100
+        _, after = family(x, other, settings, squared, step=step)
+        np.testing.assert_array_equal(after[0, 0, 0, step == date], before[0, 0, 0, step == date])

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from xrecal.arrays.distributions.between_levels import quantile_pit
+
+LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+
+
+def reference(quantiles, levels, y, u):
+    """One transform, from the definition."""
+    pairs = [pair for pair in zip(quantiles, levels, strict=True) if not np.isnan(pair[0])]
+    if not pairs or not np.isfinite(y):
+        return np.nan
+    values = sorted(value for value, _ in pairs)
+    order = sorted(level for _, level in pairs)
+    below = [level for level, value in zip(order, values, strict=True) if value < y]
+    equal = [level for level, value in zip(order, values, strict=True) if value == y]
+    above = [level for level, value in zip(order, values, strict=True) if value > y]
+    low, high = max(below, default=0.0), min(above, default=1.0)
+    if equal:
+        low = (low + equal[0]) / 2 if below else 0.0
+        high = (high + equal[-1]) / 2 if above else 1.0
+    return low + u * (high - low)
+
+
+half_integers = st.integers(-4, 4).map(lambda v: v / 2)
+cases = st.integers(1, 5).flatmap(
+    lambda m: st.tuples(
+        st.lists(half_integers | st.just(np.nan), min_size=m, max_size=m),
+        st.lists(st.integers(0, 20), min_size=m, max_size=m, unique=True),
+        half_integers | st.sampled_from([np.nan, np.inf]),
+        st.floats(0.01, 0.99),
+    )
+)
+
+
+@given(cases)
+def test_values_are_the_definition(case):
+    quantiles, levels, y, u = case
+    levels = np.array(levels) / 20
+    found = quantile_pit(np.array(quantiles), levels, np.array(y), np.array(u))
+    assert found.shape == ()
+    np.testing.assert_allclose(found, reference(quantiles, levels, y, u), rtol=1e-14, atol=1e-15)
+
+
+@given(cases, st.randoms(use_true_random=False))
+def test_the_order_of_levels_does_not_count(case, shuffle):
+    quantiles, levels, y, u = case
+    order = shuffle.sample(range(len(levels)), len(levels))
+    q, values = np.array(levels) / 20, np.array(quantiles)
+    one = quantile_pit(values, q, np.array(y), np.array(u))
+    np.testing.assert_array_equal(
+        quantile_pit(values[order], q[order], np.array(y), np.array(u)), one
+    )
+
+
+@pytest.mark.parametrize("levels", [LEVELS, [0.5], [0.05, 0.3], [0.0, 0.4, 1.0]])
+@pytest.mark.parametrize("law", [stats.norm(), stats.expon(), stats.t(3)], ids=["n", "exp", "t3"])
+def test_exact_quantiles_of_any_number_have_a_uniform_transform(levels, law, rng):
+    n, levels = 5000, np.array(levels)
+    loc, scale = rng.normal(size=n), rng.uniform(0.5, 2, n)
+    y = loc + scale * law.rvs(n, random_state=rng)
+    with np.errstate(invalid="ignore"):
+        quantiles = loc[:, np.newaxis] + scale[:, np.newaxis] * law.ppf(levels)
+    quantiles = np.clip(quantiles, -1e6, 1e6)  # ends of a law without them
+    found = quantile_pit(quantiles, levels, y, rng.random(n))
+    assert stats.kstest(found, "uniform").pvalue > 0.01
+    wide = quantile_pit(2 * quantiles, levels, 2 * y + 1, rng.random(n))
+    assert stats.kstest(wide, "uniform").pvalue < 1e-6
+
+
+def test_dry_days_are_spread_over_their_probability_without_bias(rng):
+    """On average over forecasts each level is passed as often as it says."""
+    n = 20_000
+    loc = rng.normal(-0.2, 1, n)
+    y = np.maximum(loc + rng.normal(size=n), 0)
+    quantiles = np.maximum(loc[:, np.newaxis] + stats.norm.ppf(LEVELS), 0)
+    found = quantile_pit(quantiles, LEVELS, y, rng.random(n))
+    assert (y == 0).mean() > 0.5
+    np.testing.assert_allclose((found[:, np.newaxis] < LEVELS).mean(0), LEVELS, atol=0.015)
+    assert stats.kstest(found, "uniform").statistic < 0.03
+
+
+def test_leading_axes_types_and_infinite_values(rng):
+    quantiles = np.sort(rng.normal(size=(2, 3, 5)), axis=-1)
+    y, u = rng.normal(size=(2, 3)), rng.random((2, 3))
+    quantiles[0, 1, 4] = np.inf
+    quantiles[1, 2] = np.nan
+    found = quantile_pit(quantiles, LEVELS, y, u)
+    expected = [
+        [reference(quantiles[i, j], LEVELS, y[i, j], u[i, j]) for j in range(3)] for i in range(2)
+    ]
+    expected[0][1] = np.nan
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    single = quantile_pit(quantiles.astype(np.float32), LEVELS, y.astype(np.float32), u)
+    assert single.dtype == np.float64
+    np.testing.assert_allclose(single, expected, rtol=1e-14)
+
+
+def test_shapes_that_do_not_fit():
+    y = np.zeros(4)
+    with pytest.raises(ValueError, match=r"quantiles have shape \(4, 3\), but observations \(4,\)"):
+        quantile_pit(np.zeros((4, 3)), LEVELS, y, y)
+    with pytest.raises(ValueError, match=r"uniform have shape \(3,\), .* need \(4,\)"):
+        quantile_pit(np.zeros((4, 5)), LEVELS, y, y[:3])

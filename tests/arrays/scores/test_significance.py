@@ -1,0 +1,244 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy import stats
+from scipy.signal import lfilter
+
+from xrecal.arrays.ckme import ordered_cases as cases
+from xrecal.arrays.scores.significance import (
+    block_bootstrap_interval,
+    diebold_mariano,
+    standard_error,
+)
+
+numbers = st.integers(-50, 50).map(float)
+series = st.integers(3, 40).flatmap(lambda n: arrays(np.float64, n, elements=numbers))
+gappy = st.integers(0, 30).flatmap(
+    lambda n: arrays(np.float64, (3, n), elements=numbers | st.just(np.nan))
+)
+
+MADE_UP = np.array(
+    [
+        [2.5, 1.8, 0.3, -0.6, -1.1, 0.2, 1.4, 0.9, 1.7, 2.2],
+        [-0.4, -1.9, -0.8, 0.5, 1.2, 0.1, -0.7, 1.6, 2.8, 1.3],
+    ]
+).ravel()
+"""One series; its standard errors are those of statsmodels 0.15, OLS with cov_type="HAC"."""
+STATSMODELS = {0: 0.28253318389173326, 3: 0.31216982557575923, 7: 0.21615966321217273}
+
+
+def autocovariance(d, k):
+    e = d - d.mean()
+    return sum(e[t] * e[t - k] for t in range(k, d.size)) / d.size
+
+
+def reference_length(d):
+    n, variance = d.size, autocovariance(d, 0)
+    rho = autocovariance(d, 1) / variance if variance else 0.0
+    alpha = 4 * rho**2 / (1 - rho**2) ** 2
+    plug_in = np.ceil((1.5 * alpha * n) ** (1 / 3) - 1e-9)
+    length = max(plug_in, 1 + np.floor(4 * (n / 100) ** (2 / 9)))
+    return int(max(1, min(length, 3 * np.sqrt(n), n / 3)))
+
+
+def reference_error(d, b):
+    """Newey-West standard error over its expectation for independent cases."""
+    n = d.size
+    long_run = autocovariance(d, 0)
+    share = 1 - 1 / n
+    for k in range(1, b):
+        long_run += 2 * (1 - k / b) * autocovariance(d, k)
+        share -= 2 * (1 - k / b) * (n - k) / n**2
+    return np.sqrt(long_run / n / share)
+
+
+def reference_interval(d, b, level, n_resamples, seed):
+    n, rng = d.size, np.random.default_rng(seed)
+    sizes = [min(b, n - start) for start in range(0, n, b)]
+    begins = [[int(u * n) for u in rng.random(n_resamples)] for _ in sizes]
+    means = np.array(
+        [
+            np.mean(
+                [d[(begins[j][r] + i) % n] for j, size in enumerate(sizes) for i in range(size)]
+            )
+            for r in range(n_resamples)
+        ]
+    )
+    stretch = np.sqrt(1 - sum(size**2 for size in sizes) / n**2)
+    means = d.mean() + (means - d.mean()) / stretch
+    return np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+
+
+def autoregressive(rng, rho, shape):
+    noise = rng.normal(size=(*shape[:-1], shape[-1] + 200))
+    return lfilter([1.0], [1.0, -rho], noise, axis=-1)[..., 200:]
+
+
+@given(series, st.none() | st.integers(0, 2))
+def test_statistic_and_error_follow_the_formula(d, lag):
+    b = reference_length(d) if lag is None else lag + 1
+    statistic, p_value = diebold_mariano(d, lag)
+    assert statistic.shape == p_value.shape == ()
+    error = reference_error(d, b)
+    np.testing.assert_allclose(standard_error(d, lag), error, rtol=1e-9, atol=1e-12)
+    if np.ptp(d):
+        np.testing.assert_allclose(statistic, d.mean() / error, rtol=1e-9, atol=1e-12)
+        expected = 2 * stats.t.sf(abs(d.mean() / error), d.size - 1)
+        np.testing.assert_allclose(p_value, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("lag", STATSMODELS)
+def test_error_is_that_of_statsmodels_but_for_the_small_sample(lag):
+    n, b = MADE_UP.size, lag + 1
+    k = np.arange(1, b)
+    share = 1 - 1 / n - 2 * np.sum((1 - k / b) * (n - k)) / n**2
+    found = standard_error(MADE_UP, lag) * np.sqrt(share)
+    np.testing.assert_allclose(found, STATSMODELS[lag], rtol=1e-12)
+
+
+@given(series)
+def test_without_lag_it_is_the_t_test(d):
+    if np.ptp(d):
+        statistic, p_value = diebold_mariano(d, 0)
+        expected = stats.ttest_1samp(d, 0)
+        np.testing.assert_allclose(statistic, expected.statistic, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(p_value, expected.pvalue, rtol=1e-8)
+
+
+@given(series, st.sampled_from([-1.0, 3.0, 1e-200, -1e200]))
+def test_unit_and_order_of_the_pair_do_not_matter(d, factor):
+    statistic, p_value = diebold_mariano(d)
+    scaled, same = diebold_mariano(factor * d)
+    np.testing.assert_allclose(scaled, np.sign(factor) * statistic, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(same, p_value, rtol=1e-8, atol=1e-12)
+    error = standard_error(d)
+    np.testing.assert_allclose(standard_error(factor * d), abs(factor) * error, rtol=1e-9)
+    low, high = block_bootstrap_interval(d, n_resamples=50)
+    ends = sorted((low * factor, high * factor))
+    np.testing.assert_allclose(
+        block_bootstrap_interval(factor * d, n_resamples=50),
+        ends,
+        rtol=1e-9,
+        atol=1e-9 * abs(factor),
+    )
+
+
+@given(gappy, st.none() | st.just(0))
+def test_missing_cases_are_as_if_never_there(d, lag):
+    found = np.array(
+        [*diebold_mariano(d, lag), standard_error(d, lag), *block_bootstrap_interval(d, 0.8, 40)]
+    )
+    assert found.shape == (5, 3)
+    for row, of_row in zip(d, found.T, strict=True):
+        known = row[~np.isnan(row)]
+        if known.size < 3:
+            assert np.isnan(of_row).all()
+        else:
+            bounds = block_bootstrap_interval(known, 0.8, 40)
+            alone = [*diebold_mariano(known, lag), standard_error(known, lag), *bounds]
+            np.testing.assert_allclose(of_row, alone, rtol=1e-9, atol=1e-9)
+
+
+@given(st.floats(-1e300, 1e300), st.integers(3, 30))
+def test_equal_differences(value, n):
+    d = np.full(n, value)
+    statistic, p_value = diebold_mariano(d)
+    if value:
+        assert statistic == np.sign(value) * np.inf
+        assert p_value == 0
+    else:
+        assert statistic == 0
+        assert p_value == 1
+    assert standard_error(d) == 0
+    np.testing.assert_array_equal(block_bootstrap_interval(d, n_resamples=20), [value, value])
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_an_infinite_difference_leaves_nothing_to_say(bad):
+    d = np.array([[1.0, 2, bad, 3, 4], [1, 2, 2, 3, 4]])
+    found = [*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d)]
+    assert np.isnan([row[0] for row in found]).all()
+    assert np.isfinite([row[1] for row in found]).all()
+
+
+@given(arrays(np.float32, array_shapes(min_dims=1, max_dims=3, max_side=5), elements=numbers))
+def test_shape_of_the_locations_and_input_are_kept(d):
+    d.flags.writeable = False
+    for found in (*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d, 0.9, 9)):
+        assert found.shape == d.shape[:-1]
+        assert found.dtype == np.float64
+
+
+@given(series, st.integers(0, 3), st.none() | st.just(1))
+def test_interval_is_that_of_resampled_blocks(d, seed, block):
+    b = reference_length(d) if block is None else block
+    expected = reference_interval(d, b, 0.8, 15, seed)
+    found = block_bootstrap_interval(d, 0.8, 15, seed, block)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert found[0] <= found[1]
+
+
+@given(st.integers(6, 40), st.data())
+def test_blocks_have_the_length_given(n, data):
+    block = data.draw(st.integers(1, n // 2))
+    d = np.sin(np.arange(n) ** 2)
+    expected = reference_interval(d, block, 0.5, 25, 1)
+    np.testing.assert_allclose(block_bootstrap_interval(d, 0.5, 25, 1, block), expected, atol=1e-9)
+
+
+def test_resampling_by_location_blocks_changes_nothing(rng, monkeypatch):
+    d = autoregressive(rng, 0.5, (7, 60))
+    d[2, 5:30] = np.nan
+    whole = [*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d)]
+    monkeypatch.setattr(cases, "WORKSPACE", 1)  # one location at a time
+    parts = [*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d)]
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+
+
+def test_interval_is_as_wide_as_the_standard_error_says(rng):
+    d = autoregressive(rng, 0.6, (20, 500))
+    low, high = block_bootstrap_interval(d, 0.95, 2000)
+    ratio = (high - low) / (2 * 1.96 * standard_error(d))
+    assert abs(ratio.mean() - 1) < 0.05
+
+
+def test_size_with_strong_dependence(rng):
+    """Of true null hypotheses at 5 %, few more are rejected; without the lags, many."""
+    d = autoregressive(rng, 0.7, (500, 400))
+    assert 0.02 < (diebold_mariano(d)[1] < 0.05).mean() < 0.10
+    low, high = block_bootstrap_interval(d, n_resamples=500)
+    assert 0.02 < ((low > 0) | (high < 0)).mean() < 0.12
+    assert (stats.ttest_1samp(d, 0, axis=-1).pvalue < 0.05).mean() > 0.3
+
+
+@pytest.mark.parametrize("n", [40, 200])
+def test_size_without_dependence_and_power(rng, n):
+    d = rng.normal(size=(2000, n))
+    assert 0.03 < (diebold_mariano(d)[1] < 0.05).mean() < 0.08
+    assert (diebold_mariano(d + 0.7)[1] < 0.05).mean() > 0.9
+
+
+WRONG = {
+    "lag is -1; give a whole number from 0 to 9": (diebold_mariano, {"lag": -1}),
+    "lag is 10; give a whole number from 0 to 9": (standard_error, {"lag": 10}),
+    "lag is 1.5; give a whole number from 0 to 9": (diebold_mariano, {"lag": 1.5}),
+    "level is 95; give a share between 0 and 1": (block_bootstrap_interval, {"level": 95}),
+    "n_resamples is 0; give a whole number from 1": (block_bootstrap_interval, {"n_resamples": 0}),
+    "block is 6; give a whole number from 1 to 5": (block_bootstrap_interval, {"block": 6}),
+    "block is 0; give a whole number from 1 to 5": (block_bootstrap_interval, {"block": 0}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_is_wrong_is_said(message):
+    function, arguments = WRONG[message]
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        function(np.arange(10.0), **arguments)
+
+
+def test_a_number_is_no_series():
+    for function in (diebold_mariano, standard_error, block_bootstrap_interval):
+        with pytest.raises(ValueError, match=r"no axis of cases; give an array of shape \(..., n"):
+            function(1.0)

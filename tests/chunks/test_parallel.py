@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+from tests.marks import forbid_compute
+from xrecal.chunks.parallel import TaskError, require_one_chunk, run_blockwise, total_blockwise
+
+from .test_blas import blas_threads
+
+
+def add_row(a, b):
+    assert set(blas_threads()) == {1}
+    return (a + b)[..., :2], (a * b).sum(-1)
+
+
+@pytest.mark.parametrize("chunks", [None, {"x": 1}])
+def test_blockwise(chunks):
+    a = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=["x", "m"], coords={"x": [1, 2, 3]})
+    b = xr.DataArray(np.arange(4.0), dims=["m"])
+    given = a if chunks is None else a.chunk(chunks)
+    with forbid_compute():
+        first, second = run_blockwise(
+            add_row,
+            given,
+            b,
+            core=[("m",), ("m",)],
+            out=[("k",), ()],
+            dtypes=[float, float],
+            sizes={"k": 2, "unused": 9},
+        )
+    assert (first.chunks is None) == (chunks is None)
+    np.testing.assert_array_equal(first, (a + b)[:, :2])
+    np.testing.assert_array_equal(second, (a * b).sum("m"))
+    np.testing.assert_array_equal(first.x, a.x)
+
+
+def add_places(a, b):
+    """Places (x, y, t, m) and (1, 1, t): totals (1, 1, t, m)."""
+    assert set(blas_threads()) == {1}
+    return (a * b[..., np.newaxis]).sum((0, 1), keepdims=True)
+
+
+@pytest.mark.parametrize("chunks", [None, {"x": 1}, {"x": 2, "y": 1, "t": 3}])
+def test_totals_over_places(chunks):
+    values = np.random.default_rng(0).integers(0, 9, (3, 2, 4, 5))
+    a = xr.DataArray(values, dims=["x", "y", "t", "m"], coords={"x": [1, 2, 3]})
+    b = xr.DataArray(np.arange(4), dims=["t"])
+    options = {"core": [("m",), ()], "over": ["y", "x"], "out": "k", "size": 5}
+    with forbid_compute():
+        found = total_blockwise(add_places, a if chunks is None else a.chunk(chunks), b, **options)
+    assert (found.chunks is None) == (chunks is None)
+    assert found.dims == ("t", "k")
+    np.testing.assert_array_equal(found, (a * b).sum(["x", "y"]))
+    none = total_blockwise(add_places, a.isel(x=slice(0)), b, **options)
+    np.testing.assert_array_equal(none, np.zeros((4, 5)))
+    other = b.expand_dims(x=[1, 2, 4])
+    with pytest.raises(ValueError, match="cannot align"):
+        total_blockwise(add_places, a, other, **options)
+
+
+def test_totals_say_where_they_fail():
+    def fail(*_):
+        raise ArithmeticError("not today")
+
+    a = xr.DataArray(np.zeros((3, 2)), {"x": [10, 20, 30]}, ["x", "m"]).chunk(x=1)
+    found = total_blockwise(fail, a, core=[("m",)], over=["x"], out="k", size=2, what="the sum")
+    with pytest.raises(TaskError, match=r"the sum failed at x [123]0: ArithmeticError: not today"):
+        found.compute()
+
+
+def test_labels_are_not_joined():
+    a, b = (xr.DataArray(np.zeros(3), dims="x", coords={"x": np.arange(3) + i}) for i in range(2))
+    with pytest.raises(ValueError, match=r"not equal along these coordinates|cannot align"):
+        run_blockwise(add_row, a, b, core=[(), ()], out=[(), ()], dtypes=[float] * 2, sizes={})
+
+
+def test_one_chunk():
+    array = xr.DataArray(np.zeros((4, 4)), dims=["x", "y"])
+    for whole in (array, array.chunk(), array.chunk(y=2)):
+        require_one_chunk(whole, ("x", "elsewhere"), name="forecast")
+    message = r"forecast has 'x' in 2 chunks and 'y' in 4 .*forecast.chunk\(\{'x': -1, 'y': -1\}\)"
+    with pytest.raises(ValueError, match=message):
+        require_one_chunk(array.chunk(x=2, y=1), ("x", "y"), name="forecast")
+    with pytest.raises(ValueError, match="observations have 'x'"):
+        require_one_chunk(array.chunk(x=2), ("x",), name="observations")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_labels_keep_their_attributes(chunked):
+    plain = xr.DataArray(np.arange(3.0), {"x": [1, 2, 3]}, ["x"])
+    described = plain.assign_coords(x=("x", [1, 2, 3], {"units": "days"}))
+    if chunked:
+        plain, described = plain.chunk(), described.chunk()
+    options = {"core": [(), ()], "out": [()], "dtypes": [float], "sizes": {}}
+    for args in ((plain, described), (described, plain)):
+        (found,) = run_blockwise(np.add, *args, **options)
+        assert found.x.attrs == {"units": "days"}
+        assert plain.x.attrs == {}
+    (found,) = run_blockwise(np.add, plain, plain, **options)
+    assert found.x.attrs == {}

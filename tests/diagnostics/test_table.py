@@ -1,0 +1,45 @@
+import pytest
+
+from xrecal.diagnostics.table import Table, shown_p
+
+TABLE = Table(
+    ["", "raw", "new"],
+    [["CRPS", "1.25 K", "0.9 K"], ["p < 0.05 & more", "<0.001", ""]],
+    "9 cases",
+)
+
+
+def test_text_has_columns_of_equal_width():
+    assert TABLE.text().splitlines() == [
+        "                    raw    new",
+        "CRPS             1.25 K  0.9 K",
+        "p < 0.05 & more  <0.001",
+        "9 cases",
+    ]
+
+
+def test_tables_without_rows():
+    assert Table(["a", "b"], [], "none").text() == "a  b\nnone"
+
+
+def test_html_is_escaped():
+    html = TABLE.html()
+    assert html.startswith("<table><thead><tr><th")
+    assert "p &lt; 0.05 &amp; more" in html
+    assert "&lt;0.001" in html
+    assert html.count("<tr>") == 3
+    assert html.count('<td style="text-align: right">') == 4
+    assert html.endswith("<p>9 cases</p>")
+
+
+def test_rows_of_another_length_are_errors():
+    with pytest.raises(ValueError, match="zip"):
+        Table(["a", "b"], [["x"]], "").text()
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0, "<0.001"), (0.000999, "<0.001"), (0.001, "0.001"), (0.04567, "0.046"), (1.0, "1")],
+)
+def test_p_values_with_two_digits(p, text):
+    assert shown_p(p) == text

@@ -1,0 +1,147 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.marks import forbid_compute
+from tests.strategies import METHODS, ensemble_and_truth
+
+HINDCAST, TRUTH = ensemble_and_truth()
+
+
+def lines(model):
+    """Text behind each label of a repr."""
+    head, *rest = repr(model).splitlines()
+    assert head == "<xrecal.Recalibrator>"
+    return {line[2:19].strip(): line[19:] for line in rest}
+
+
+def test_computed_model():
+    told = lines(HINDCAST.recal.fit(TRUTH[2:], min_samples=30))
+    assert told["method"].startswith("CKME(")
+    assert told["variable"] == "t2m (K), ensemble"
+    assert told["cases"] == "46 of 48 matched along 'time', 2001-01-15 to 2004-11-25"
+    assert told["locations"] == "4 (lat 2 x lon 2)"
+    assert told["used"] == "46 cases"
+    assert told["bandwidth"].endswith(" K")
+    assert told["status"] == "ok: 4"
+    assert "note" not in told
+
+
+def test_lazy_model_computes_nothing():
+    with forbid_compute():
+        told = lines(HINDCAST.chunk(lat=1).recal.fit(TRUTH))
+    assert told["state"] == "not computed: model.compute()"
+    assert "status" not in told
+
+
+def test_statuses_and_ranges():
+    hindcast, truth = HINDCAST.copy(), TRUTH.copy()
+    hindcast[:, :, 0] = np.nan
+    truth[0, 1, 0] = np.nan
+    told = lines(hindcast.recal.fit(truth, min_samples=30))
+    assert told["used"] == "0 to 48 cases"
+    assert told["status"] == "ok: 2, too_few_cases (< 30): 2"
+    assert " to " in told["ridge"]
+    nowhere = lines((hindcast * np.nan).recal.fit(truth, xrecal.EMOS()))
+    assert nowhere["slope"] == "none"
+
+
+def test_single_point_and_missing_units():
+    hindcast, truth = HINDCAST[:, :, 0, 0].drop_attrs(), TRUTH[:, 0, 0]
+    with pytest.warns(UserWarning, match="units of hindcast not stated, taken as K"):
+        told = lines(hindcast.rename(None).recal.fit(truth))
+    assert told["variable"] == "unnamed (K), ensemble"
+    assert told["locations"] == "1"
+    assert told["note"] == "units of hindcast not stated, taken as K"
+    assert float(told["ridge"].split()[0]) > 0
+
+
+@pytest.mark.parametrize("dim", ["lat", "lon"])
+def test_one_location_dimension(dim):
+    told = lines(HINDCAST.isel({dim: 0}).recal.fit(TRUTH.isel({dim: 0})))
+    assert told["locations"] == {"lat": "lon 2", "lon": "lat 2"}[dim]
+
+
+# what methods choose ------------------------------------------------------------------------------
+
+
+def test_codes_are_counted_by_meaning():
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="auto"))
+    codes, meanings = model.state.support, model.state.support.attrs["flag_meanings"].split()
+    names = [meanings[code] for code in codes.to_numpy().ravel()]
+    expected = ", ".join(f"{name}: {names.count(name)}" for name in meanings if name in names)
+    assert lines(model)["support"] == expected
+    nowhere = lines((HINDCAST * np.nan).recal.fit(TRUTH, xrecal.CKME(support="errors")))
+    assert nowhere["support"] == "none"
+
+
+def test_bounds_where_there_are_some():
+    dry, wet = TRUTH.clip(280), TRUTH.copy()
+    assert lines(HINDCAST.recal.fit(wet, xrecal.EMOS()))["lower"] == "none"
+    told = lines(HINDCAST.recal.fit(dry, xrecal.EMOS()))
+    assert told["lower"] == "280 K"
+    assert told["upper"] == "none"
+    mixed = lines(HINDCAST.recal.fit(xr.concat([dry[:, :1], wet[:, 1:]], "lat"), xrecal.EMOS()))
+    assert mixed["lower"] == "280 K at 2 of 4"
+    assert "lower" not in lines(HINDCAST.recal.fit(wet, xrecal.EMOS(bounds=None)))
+
+
+def test_half_lives():
+    assert lines(HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life=400)))["half_life"] == "400 days"
+    assert "half_life" not in lines(HINDCAST.recal.fit(TRUTH))
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life="cv"))
+    state = model.state
+    state["half_life"][:] = np.inf
+    assert lines(model)["half_life"] == "none"
+    state["half_life"][:] = [[200, 400], [300, np.inf]]
+    assert lines(model)["half_life"] == "200 to 400, median 300 days at 3 of 4"
+    state["half_life"][:] = [[200, 400], [np.nan, np.inf]]
+    assert lines(model)["half_life"] == "200 to 400, median 300 days at 2 of 3"
+
+
+def test_covariates_and_what_they_count():
+    nao = xr.DataArray(np.arange(48.0), {"time": TRUTH.time}, ["time"])
+    model = HINDCAST.recal.fit(TRUTH, condition_on=("season", "nao"), covariates={"nao": nao})
+    told = lines(model)
+    assert told["condition_on"] == "season (period 1), nao"
+    assert "strength" in told
+    assert "precision" not in told  # several numbers at each location
+    assert "condition_on" not in lines(HINDCAST.recal.fit(TRUTH))
+    with forbid_compute():
+        lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, condition_on="season")
+        assert lines(lazy)["condition_on"] == "season (period 1)"
+
+
+def test_shares_of_a_pool():
+    methods = xrecal.IDR(), xrecal.EMOS(), xrecal.Climatology()
+    model = HINDCAST.recal.fit(TRUTH, xrecal.LinearPool(methods=methods))
+    told = lines(model)
+    shares = dict(part.split(" ") for part in told["pool_weight"].split(", "))
+    mean = model.state.pool_weight.mean(["lat", "lon"])
+    assert {name: float(share) for name, share in shares.items()} == {
+        str(name): round(float(share), 2)
+        for name, share in zip(mean.component.to_numpy(), mean, strict=True)
+        if share >= 0.005
+    }
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    assert not any(label.startswith("emos") for label in told)
+    nowhere = (HINDCAST * np.nan).recal.fit(TRUTH, xrecal.LinearPool(methods=methods))
+    assert lines(nowhere)["pool_weight"] == "none"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_described(method):
+    told = lines(HINDCAST.recal.fit(TRUTH, METHODS[method]))
+    assert told["used"] == "48 cases"
+    assert "state" not in told
+
+
+@pytest.mark.parametrize("chunks", [{"lat": 1}, {}])
+def test_persisted_models_are_computed_or_on_the_way(chunks):
+    lazy = HINDCAST.chunk(chunks).recal.fit(TRUTH, xrecal.EMOS())
+    assert lines(lazy)["state"] == "not computed: model.compute()"
+    persisted = lazy.persist()
+    with forbid_compute():
+        assert lines(persisted)["state"] == "persisted: in memory, or being computed"
+    assert "state" not in lines(persisted.compute())

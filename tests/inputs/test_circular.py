@@ -1,0 +1,232 @@
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xrecal
+from tests.labelled import freeze
+from tests.marks import forbid_compute
+from xrecal import arrays
+from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.ckme.vector_ckme import Vectors, fit_vector_ckme, vector_ckme_weights
+
+N, M, NEW = 40, 5, 6
+
+
+def directions(n=N, seed=0, start="2001-01-15"):
+    """Ensembles of wind directions (time, member, lat), turned by 30 degrees, and the truth."""
+    rng = np.random.default_rng(seed)
+    times = np.datetime64(start, "ns") + np.arange(n) * np.timedelta64(30, "D")
+    coords, attrs = {"time": times, "lat": [45.0, 46.0]}, {"units": "degree"}
+    signal = rng.uniform(0, 360, (n, 2))
+    members = (signal[:, np.newaxis] + 30 + 8 * rng.normal(size=(n, M, 2))) % 360
+    truth = (signal + 20 * rng.normal(size=(n, 2))) % 360
+    return (
+        freeze(xr.DataArray(members, coords, ["time", "member", "lat"], "wind", attrs)),
+        freeze(xr.DataArray(truth, coords, ["time", "lat"], "wind", attrs)),
+    )
+
+
+HINDCAST, TRUTH = directions()
+FORECAST, VERIFIED = directions(NEW, seed=1, start="2011-01-15")
+MODEL = HINDCAST.recal.fit(TRUTH, period=360)
+
+
+@settings(max_examples=8)
+@given(
+    st.permutations(HINDCAST.dims), st.permutations(TRUTH.dims), st.sampled_from([None, {"lat": 1}])
+)
+def test_each_place_has_the_weights_of_points_on_a_circle(dims, observed_dims, chunks):
+    hindcast, truth, forecast = (
+        HINDCAST.transpose(*dims),
+        TRUTH.transpose(*observed_dims),
+        FORECAST.transpose(*dims),
+    )
+    if chunks is not None:
+        hindcast, forecast = hindcast.chunk(chunks), forecast.chunk(chunks)
+    issued = forecast.recal.apply(hindcast.recal.fit(truth, period=360)).compute()
+    for i in range(2):
+        y = TRUTH.isel(lat=i).to_numpy()[np.newaxis, :, np.newaxis]
+        cases, new = (
+            Vectors(d.isel(lat=i).transpose("time", "member").to_numpy()[np.newaxis, :, np.newaxis])
+            for d in (HINDCAST, FORECAST)
+        )
+        fitted, scale = fit_vector_ckme(cases, y, (360.0,), Settings(loss="energy"))
+        usable = np.ones((1, N), bool)
+        expected = vector_ckme_weights(new, cases, usable, fitted, scale, (360.0,))[0]
+        weights = issued["wind_weight"].isel(lat=i).transpose("time", "member")
+        np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(issued["wind"].isel(lat=i), TRUTH.isel(lat=i))
+
+
+def test_statistics_are_those_of_directions():
+    issued = MODEL.apply(FORECAST)
+    assert issued["wind"].attrs["circular_period"] == 360
+    members = issued["wind"].transpose("lat", "member").to_numpy()
+    weights = issued["wind_weight"].transpose("lat", "time", "member").to_numpy()
+    y = VERIFIED.transpose("lat", "time").to_numpy()
+    known = {"period": 360.0}
+    expected = {
+        "mean": arrays.circular_mean(members, weights, **known),
+        "std": arrays.circular_std(members, weights, **known),
+        "crps": arrays.circular_crps(y, members, weights, **known),
+    }
+    found = {
+        "mean": (MODEL.mean(FORECAST), issued.recal.mean()["wind"]),
+        "std": (MODEL.std(FORECAST), issued.recal.std()["wind"]),
+        "crps": (MODEL.crps(FORECAST, VERIFIED), issued.recal.crps(VERIFIED)),
+    }
+    for name, values in expected.items():
+        for result in found[name]:
+            np.testing.assert_allclose(result.transpose("lat", "time"), values, rtol=1e-9)
+    drawn = MODEL.members(FORECAST, 8)
+    assert drawn.attrs["circular_period"] == 360
+    members = arrays.circular_members(members, weights, 8, **known)
+    np.testing.assert_array_equal(
+        np.sort(drawn.transpose("lat", "time", "member")), np.sort(members)
+    )
+
+
+def test_forecasts_that_bear_a_period_are_scored_on_the_circle():
+    raw = FORECAST.assign_attrs(circular_period=360.0)
+    found = raw.recal.crps(VERIFIED)
+    expected = arrays.circular_crps(
+        VERIFIED.to_numpy(), FORECAST.transpose("time", "lat", "member").to_numpy(), period=360.0
+    )
+    np.testing.assert_allclose(found, expected)
+    assert float(MODEL.crps(FORECAST, VERIFIED, "time").mean()) < float(found.mean())
+    assert raw.recal.members(3).attrs["circular_period"] == 360
+    named = HINDCAST.assign_attrs(circular_period=360.0).recal.fit(TRUTH)
+    xr.testing.assert_identical(
+        named.apply(FORECAST).drop_attrs(), MODEL.apply(FORECAST).drop_attrs()
+    )
+
+
+def test_where_north_is_makes_no_difference():
+    turned = [((d + 77) % 360).assign_attrs(d.attrs) for d in (HINDCAST, TRUTH, FORECAST)]
+    model = turned[0].recal.fit(turned[1], period=360)
+    found = (model.mean(turned[2]) - 77) % 360
+    xr.testing.assert_allclose(found.drop_attrs(), MODEL.mean(FORECAST).drop_attrs(), rtol=1e-4)
+
+
+def test_a_direction_and_a_speed_are_recalibrated_jointly():
+    speed = (abs(HINDCAST - 180) / 20).assign_attrs(units="m s-1")
+    observed = (abs(TRUTH - 180) / 20).assign_attrs(units="m s-1")
+    hindcast = xr.Dataset({"wind": HINDCAST, "speed": speed})
+    truth = xr.Dataset({"wind": TRUTH, "speed": observed})
+    new = xr.Dataset(
+        {"wind": FORECAST, "speed": (abs(FORECAST - 180) / 20).assign_attrs(speed.attrs)}
+    )
+    model = hindcast.recal.fit(truth, jointly=("speed", "wind"), period={"wind": 360})
+    issued = model.apply(new)
+    assert issued["wind"].attrs["circular_period"] == 360
+    assert "circular_period" not in issued["speed"].attrs
+    drawn = model.members(new, 4)
+    past = {tuple(pair) for pair in np.stack([observed, TRUTH], -1).reshape(-1, 2)}
+    pairs = np.stack([drawn["speed"], drawn["wind"]], -1).reshape(-1, 2)
+    assert {tuple(pair) for pair in pairs} <= past
+    assert model["speed"].quantile(new, 0.5)["speed"].notnull().all()
+    y = np.stack([TRUTH.isel(lat=0), observed.isel(lat=0)], -1)[np.newaxis, :, ::-1]
+    x = np.stack([speed.isel(lat=0), HINDCAST.isel(lat=0)], 1)[np.newaxis]
+    known = (None, 360.0), Settings(loss="energy")
+    fitted, _ = fit_vector_ckme(Vectors(x), y, *known)
+    assert model.variables["wind"].state["ridge"].isel(lat=0) == pytest.approx(fitted.ridge[0])
+
+
+def test_models_of_directions_are_lazy_and_stored(tmp_path):
+    with forbid_compute():
+        lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, period=360).mean(FORECAST.chunk(lat=1))
+    xr.testing.assert_allclose(lazy.compute(), MODEL.mean(FORECAST))
+    MODEL.save(tmp_path / "model.nc")
+    opened = xrecal.open_recalibrator(tmp_path / "model.nc")
+    xr.testing.assert_identical(
+        opened.apply(FORECAST).drop_attrs(), MODEL.apply(FORECAST).drop_attrs()
+    )
+
+
+def test_plans_are_made_for_directions():
+    (part,) = MODEL.plan(FORECAST).variables
+    assert part.seconds_per_location > 0
+    assert part.members == M
+
+
+@pytest.mark.parametrize("period", ["monthly", 24, 0])
+def test_a_mere_period_is_another_attribute(period):
+    plain = HINDCAST.assign_attrs(period=period).recal.fit(TRUTH)
+    assert plain.quantile(FORECAST, 0.5).notnull().all()
+
+
+ORDER = "'wind' is circular .*values on a circle have no order"
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: MODEL.quantile(FORECAST, 0.5), ORDER),
+        (lambda: MODEL.exceedance(FORECAST, 90), ORDER),
+        (lambda: MODEL.cdf(FORECAST, 90), ORDER),
+        (lambda: MODEL.categories(FORECAST), ORDER),
+        (lambda: MODEL.pit(FORECAST, VERIFIED), ORDER),
+        (lambda: MODEL.members(FORECAST, coherence="ecc"), ORDER),
+        (lambda: MODEL.members(FORECAST, 5, coherence="schaake"), ORDER),
+        (lambda: MODEL.apply(FORECAST).recal.quantile(0.5), ORDER),
+        (lambda: MODEL.apply(FORECAST).recal.crps(VERIFIED, lower=10), ORDER),
+        (lambda: MODEL.members(FORECAST, 9).recal.crps(VERIFIED, fair=True), ORDER),
+        (lambda: MODEL.apply(FORECAST).recal.summary(VERIFIED, "time"), "evidence is on values in"),
+        (lambda: MODEL.apply(FORECAST).recal.skce(VERIFIED, "time"), "evidence is on values in an"),
+        (
+            lambda: MODEL.members(FORECAST, 9).recal.energy_score(VERIFIED),
+            "scores of fields take values on a line",
+        ),
+        (
+            lambda: HINDCAST.assign_attrs(circular_period=360).recal.cross_validate(TRUTH),
+            "only fit, with CKME, takes that into account",
+        ),
+        (
+            lambda: HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), period=360),
+            "wind is recalibrated on a circle of period 360, which EMOS cannot do; take xrecal.CK",
+        ),
+        (
+            lambda: HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="errors"), period=360),
+            "support='errors' is not for wind",
+        ),
+        (lambda: HINDCAST.recal.fit(TRUTH, period=-1), "the period of 'wind' must be a positive"),
+        (
+            lambda: MODEL.apply(FORECAST.assign_attrs(circular_period=24)),
+            "has the circular_period 24, but the hindcast of the model had 360; fit again",
+        ),
+        (
+            lambda: HINDCAST.recal.fit(TRUTH).mean(FORECAST.assign_attrs(circular_period=360)),
+            "but the hindcast of the model was on a line",
+        ),
+        (
+            lambda: xrecal.gaussian(
+                FORECAST.mean("member").assign_attrs(circular_period=360), FORECAST.std("member")
+            ).recal.mean(),
+            "has the form 'normal', which has no members",
+        ),
+        (
+            lambda: HINDCAST.recal.fit(TRUTH, period=np.timedelta64(24, "h")),
+            "must be a positive number in its unit",
+        ),
+        (lambda: HINDCAST.recal.fit(TRUTH, period=True), "must be a positive number in its unit"),
+        (
+            lambda: HINDCAST.recal.fit(TRUTH, period={"gust": 360}),
+            r"period names 'gust', but the forecast variables of the hindcast are \['wind'\]",
+        ),
+        (
+            lambda: xr.Dataset({"a": HINDCAST, "b": HINDCAST}).recal.fit(
+                xr.Dataset({"a": TRUTH, "b": TRUTH}), period=360
+            ),
+            "period=360 is for one variable, .*name the circular ones: period={'a': 360}",
+        ),
+        (
+            lambda: HINDCAST.quantile([0.2, 0.5], "member").recal.fit(TRUTH, period=360),
+            "has the form 'quantile', but only members can be recalibrated on a circle",
+        ),
+    ],
+)
+def test_what_a_circle_does_not_have_is_told(ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask()

@@ -1,0 +1,227 @@
+"""Forecasts that were selected at single labels, and what belongs to them."""
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.labelled import DATES, random
+from tests.marks import forbid_compute
+from xrecal.inputs.labels import at_scalars
+
+NAMES = ("forecast", "observations")
+PLACES = {"lat": [10.0, 20.0, 30.0], "station": ["a", "b", "c"]}
+FORECASTS = random("time", "lat", "station", "member", **PLACES)
+OBSERVATIONS = random("station", "time", "lat", seed=1, **PLACES)
+
+
+@pytest.mark.parametrize(
+    "selected", [{"lat": 20.0}, {"station": "c"}, {"station": "a", "lat": 30.0}]
+)
+def test_fits_and_scores_of_a_selection_are_those_of_its_observations(selected):
+    one, theirs = FORECASTS.sel(selected), OBSERVATIONS.sel(selected)
+    xr.testing.assert_identical(one.recal.crps(OBSERVATIONS), one.recal.crps(theirs))
+    model, expected = one.recal.fit(OBSERVATIONS), one.recal.fit(theirs)
+    xr.testing.assert_equal(model.quantile(one, 0.5), expected.quantile(one, 0.5))
+    xr.testing.assert_equal(model.crps(one, OBSERVATIONS), expected.crps(one, theirs))
+
+
+def test_single_lead_is_looked_up_over_valid_time_at_its_place():
+    starts = random("init", "lead", "station", "member", station=list("abc"), sizes={"lead": 2})
+    starts = starts.assign_coords(init=DATES, lead=("lead", [1, 2], {"units": "days"}))
+    observed = random("time", "station", seed=1, station=list("abc"))
+    whole = starts.recal.crps(observed)
+    xr.testing.assert_identical(
+        starts.sel(station="b").recal.crps(observed), whole.sel(station="b")
+    )
+
+
+def test_nothing_is_computed():
+    with forbid_compute():
+        lazy = OBSERVATIONS.chunk(lat=1)
+        at_scalars(lazy, FORECASTS.isel(lat=0), names=NAMES)
+
+
+def test_dimensions_that_stay():
+    one = FORECASTS.isel(lat=0, station=0)
+    assert at_scalars(OBSERVATIONS, one, names=NAMES, dims=["station"]).dims == ("time", "lat")
+    assert at_scalars(OBSERVATIONS, FORECASTS, names=NAMES).dims == OBSERVATIONS.dims
+    bare = FORECASTS.isel(lat=0, station=0, drop=True)
+    assert at_scalars(OBSERVATIONS, bare, names=NAMES).dims == OBSERVATIONS.dims
+
+
+@pytest.mark.parametrize("calendar", ["standard", "noleap"])
+def test_date_without_observation_is_missing(calendar):
+    dates = xr.date_range(
+        "2000-01-01", periods=30, calendar=calendar, use_cftime=calendar != "standard"
+    )
+    one = random("time", "member", time=dates).isel(time=29)
+    observed = random("time", seed=1, time=dates)
+    assert at_scalars(observed, one, names=NAMES) == observed[29]
+    assert np.isnan(at_scalars(observed[:29], one, names=NAMES))
+
+
+@pytest.mark.parametrize(
+    ("observed", "message"),
+    [
+        (
+            OBSERVATIONS.sel(station=["b", "c"]),
+            "is at station=a, which observations lack; they have b, c$",
+        ),
+        (OBSERVATIONS.sel(station=["a", "a"]), "of observations must be unique, but a stands"),
+    ],
+)
+def test_errors(observed, message):
+    with pytest.raises(ValueError, match=message):
+        FORECASTS.sel(station="a").recal.crps(observed)
+
+
+def test_distributions():
+    """Forms of several parts have the label in each of them."""
+    loc = random("time", "station", station=list("abc"))
+    normal = xrecal.gaussian(loc, abs(loc) + 1.0)
+    observed = random("time", "station", seed=1, station=list("abc"))
+    one = normal.sel(station="b")
+    xr.testing.assert_identical(
+        one.recal.crps(observed), normal.recal.crps(observed).sel(station="b")
+    )
+
+
+@pytest.mark.parametrize(
+    "observed", [OBSERVATIONS.sel(station="b"), OBSERVATIONS.sel(station="b").sel(lat=10.0)]
+)
+def test_places_of_other_names_are_warned_of(observed):
+    with pytest.warns(
+        UserWarning, match=r"forecast is at station a, but observations at b: do they"
+    ):
+        FORECASTS.sel(station="a").recal.crps(observed)
+    with pytest.warns(
+        UserWarning, match=r"forecast is at station a, b, c, but observations at b: do"
+    ):
+        FORECASTS.recal.crps(observed)
+
+
+def test_coordinates_of_a_station_beside_a_point_of_the_grid_are_fine():
+    point = FORECASTS.sel(lat=10.0, station="a")
+    point.recal.crps(OBSERVATIONS.sel(lat=20.0, station="a"))
+
+
+DAYS = xr.date_range("2000-01-01", periods=30)
+MONTHS = xr.date_range("2000-01-01", periods=30, freq="MS")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "message"),
+    [
+        (
+            DAYS,
+            DAYS + np.timedelta64(6, "h"),
+            r"the day alone, .* \+ np.timedelta64\(6, 'h'\)\)",
+        ),
+        (MONTHS + np.timedelta64(14, "D"), MONTHS, r"day of the month alone, .*\(-336, 'h'\)\)"),
+        (MONTHS[1:] - np.timedelta64(1, "D"), MONTHS, "of the month alone: give both the same"),
+    ],
+)
+def test_dates_that_nearly_agree(theirs, mine, message):
+    forecasts = random("time", "member", time=mine)
+    observed = random("time", time=theirs, sizes={"time": len(theirs)})
+    with pytest.raises(ValueError, match=message) as error:
+        forecasts.recal.crps(observed)
+    typed = str(error.value).partition("use observations.assign_coords(time=")[2]
+    if typed:
+        times = eval(typed.removesuffix(")"), {"observations": observed, "np": np})
+        forecasts.recal.crps(observed.assign_coords(time=times))
+
+
+def test_other_dates_are_only_told():
+    forecasts = random("time", "member", time=DAYS + np.timedelta64(400, "D"))
+    with pytest.raises(ValueError, match=r"\(first: 2000-01-01 00:00:00, .*00:00:00\)$"):
+        forecasts.recal.crps(random("time", time=DAYS))
+
+
+NORTHWARD = np.array([45.0, 45.5, 46.0])
+GRIDS = {
+    "another order": ("lat", NORTHWARD[::-1], "same labels along 'lat' in another order; use "),
+    "more": ("lat", np.append(NORTHWARD, 46.5), "3 against 4 labels; select the same ones, "),
+    "rounding": (
+        "lat",
+        NORTHWARD + 1e-7,
+        "they agree up to rounding, so if they mean the same use ",
+    ),
+    "an offset": ("lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less than half a st"),
+    "both": ("lat", NORTHWARD[::-1] - 0.24, "all are within 0.24 of each other, less than half a"),
+    "rounding and another order": ("lat", NORTHWARD[::-1] + 1e-7, "all are within 1e-07 of each"),
+    "a name of xarray": (
+        "size",
+        NORTHWARD[::-1],
+        "same labels along 'size' in another order; use ",
+    ),
+    "no name of Python": ("my lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less th"),
+}
+
+
+@pytest.mark.parametrize("call", ["fit", "crps"])
+@pytest.mark.parametrize("case", GRIDS)
+def test_grids_that_nearly_agree(case, call):
+    dim, theirs, message = GRIDS[case]
+    forecasts = random("time", dim, "member", **{dim: NORTHWARD})
+    observed = random("time", dim, seed=1, sizes={dim: theirs.size}, **{dim: theirs})
+    run = getattr(forecasts.recal, call)
+    with pytest.raises(ValueError, match=message) as error:
+        run(observed)
+    name = "hindcast" if call == "fit" else "forecast"
+    typed = str(error.value)[str(error.value).index("observations.") :]
+    names = {"observations": observed, name: forecasts}
+    moved = eval(typed, names)
+    nearest = [abs(theirs - lat).argmin() for lat in NORTHWARD]
+    np.testing.assert_array_equal(moved, observed.isel({dim: nearest}))
+    run(moved)
+
+
+def test_what_to_type_is_short():
+    forecasts, observed = (random("time", *d, lat=NORTHWARD) for d in (("lat", "member"), ("lat",)))
+    with pytest.raises(ValueError, match=r"; use observations.sel\(lat=forecast.lat\)$"):
+        forecasts.recal.crps(observed.isel(lat=[2, 1, 0]))
+    with pytest.raises(
+        ValueError,
+        match=r'sel\(lat=forecast.lat, method="nearest"\).assign_coords\(lat=forecast.lat\)$',
+    ):
+        forecasts.recal.crps(observed.assign_coords(lat=NORTHWARD + 0.1))
+
+
+@pytest.mark.parametrize(
+    "theirs", [NORTHWARD + 0.25, NORTHWARD + 0.3, [45.0, 46.1, 45.5], [45.0, 45.0, 46.0]]
+)
+def test_other_grids_are_only_told(theirs):
+    forecasts = random("time", "lat", "member", lat=NORTHWARD)
+    with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
+        forecasts.recal.crps(random("time", "lat", lat=theirs))
+
+
+def test_a_single_label_has_no_step():
+    forecasts = random("time", "lat", "member", lat=[45.0], sizes={"lat": 1})
+    with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
+        forecasts.recal.crps(random("time", "lat", lat=[45.1], sizes={"lat": 1}))
+
+
+def test_forecasts_beside_a_model():
+    forecasts = random("time", "lat", "member", lat=NORTHWARD)
+    model = forecasts.recal.fit(random("time", "lat", lat=NORTHWARD), xrecal.EMOS())
+    with pytest.raises(ValueError, match=r"same use forecast\.sel\(") as error:
+        model.mean(forecasts.assign_coords(lat=NORTHWARD + 0.1))
+    assert str(error.value).endswith(
+        'forecast.sel(lat=model.state.lat, method="nearest").assign_coords(lat=model.state.lat)'
+    )
+
+
+def test_unknown_labels_of_other_sizes_are_named():
+    model = FORECASTS.recal.fit(OBSERVATIONS, xrecal.EMOS())
+    match = (
+        "model.state and forecast differ along 'lat': 3 against 1 labels; select the same ones. "
+        "model.state has no 89.0, but 10.0, 20.0, 30.0"
+    )
+    for one in (FORECASTS.isel(lat=[0]), FORECASTS.isel(lat=0, drop=True).expand_dims("lat")):
+        with pytest.raises(ValueError, match=re.escape(match)):
+            model.mean(one.assign_coords(lat=[89.0]))

@@ -1,0 +1,190 @@
+import dask
+import dask.array
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.marks import forbid_compute
+from tests.strategies import FORMS, METHODS, ensemble_and_truth, new_cases
+from xrecal.plan.plan_work import BEST_BYTES
+
+HINDCAST, TRUTH = ensemble_and_truth(n_lat=3, n_lon=4)
+NEW, VERIFIED = new_cases(n_lat=3, n_lon=4)
+
+
+def without_values(n=500, m=20, n_lat=100, n_lon=100, chunks=None):
+    """A large hindcast that nobody can compute."""
+
+    def refuse(_):
+        raise AssertionError("values were computed")
+
+    shape = n, m, n_lat, n_lon
+    chunks = shape if chunks is None else chunks
+    data = dask.array.zeros(shape, chunks=chunks, dtype="f4").map_blocks(refuse, dtype="f4")
+    times = np.datetime64("2000-01-01", "ns") + np.arange(n) * np.timedelta64(3, "D")
+    dims = ["time", "member", "lat", "lon"]
+    return xr.DataArray(data, dims=dims, coords={"time": times}, name="t2m", attrs={"units": "K"})
+
+
+def one(plan):
+    (part,) = plan.variables
+    return part
+
+
+# what is known without values ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("form", FORMS)
+def test_bytes_and_tasks_are_those_of_the_fit(form, method):
+    hindcast = FORMS[form](HINDCAST).chunk(lat=2)
+    with forbid_compute():
+        part = one(xrecal.plan(hindcast, TRUTH, METHODS[method], probe=False))
+        model = hindcast.recal.fit(TRUTH, METHODS[method])
+    assert (part.cases, part.locations, part.tasks, part.locations_per_task) == (48, 12, 2, 8)
+    state = model.state.isel(lat=slice(2)).drop_vars(list(model.state.coords))
+    assert part.output_bytes == state.nbytes
+    given = [hindcast] if isinstance(hindcast, xr.DataArray) else list(hindcast.data_vars.values())
+    expected = sum(a.isel(lat=slice(2)).nbytes if "lat" in a.dims else a.nbytes for a in given)
+    expected += TRUTH.isel(lat=slice(2)).nbytes
+    expected += 48 * 8 if method in ("season", "lowrank", "window") else 0
+    expected += 8 * hindcast.sizes[form] if form in ("quantile", "percentile") else 0
+    if form == "mixture":  # a scale for each component
+        assert part.input_bytes > expected
+    else:
+        assert part.input_bytes == expected
+    assert part.seconds_per_location is part.seconds is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_tasks_and_bytes_are_those_of_the_product(method):
+    model = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    forecast = NEW.chunk(lat=2, time=4)
+    with forbid_compute():
+        part = one(model.plan(forecast, values=3, probe=False))
+    assert (part.forecasts, part.locations, part.tasks, part.locations_per_task) == (7, 12, 4, 8)
+    largest = model.quantile(forecast, [0.1, 0.5, 0.9]).isel(lat=slice(2), time=slice(4))
+    assert part.output_bytes == largest.nbytes
+    state = model.state.isel(lat=slice(2)).drop_vars(list(model.state.coords)).nbytes
+    assert part.input_bytes == state + NEW.isel(lat=slice(2), time=slice(4)).nbytes
+
+
+@pytest.mark.parametrize("method", ["ckme", "errors", "pool"])
+def test_weights_count_where_all_are_wanted(method):
+    model = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    part = one(model.plan(NEW, values=None, probe=False))
+    issued = model.apply(NEW)
+    own = [v for v in issued.data_vars.values() if "time" in v.dims]
+    assert part.output_bytes == sum(v.nbytes for v in own)
+
+
+def test_numpy_and_dask_are_planned_alike():
+    eager = xrecal.plan(HINDCAST, TRUTH, probe=False)
+    whole = xrecal.plan(HINDCAST.chunk(), TRUTH, probe=False)
+    assert eager.variables == whole.variables
+    (note,) = eager.notes
+    assert note == "NumPy arrays are one task on one thread; the suggested chunks make more"
+    assert whole.notes == ()
+    model = HINDCAST.recal.fit(TRUTH)
+    assert model.plan(NEW, probe=False).variables == model.plan(NEW.chunk(), probe=False).variables
+
+
+def test_without_observations_there_is_one_for_each_forecast():
+    assert one(xrecal.plan(HINDCAST, probe=False)) == one(xrecal.plan(HINDCAST, TRUTH, probe=False))
+    assert one(xrecal.plan(FORMS["shared"](HINDCAST), probe=False)).cases == 48
+
+
+def test_values_are_never_computed():
+    hindcast = without_values(chunks=(500, 20, 10, 100))
+    plan = xrecal.plan(hindcast, probe=False)
+    assert one(plan).tasks == 10
+    assert one(plan).input_bytes == 500 * 21 * 1000 * 4
+    lazy = hindcast.recal.fit(hindcast.isel(member=0))
+    told = lazy.plan(hindcast.isel(time=slice(50)), probe=False)
+    assert one(told).tasks == 10
+    assert told.notes == (
+        "the model is not in memory; unless persisted, each product fits it again",
+    )
+
+
+def test_several_variables_and_covariates():
+    hindcast = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST - 3})
+    plan = xrecal.plan(hindcast, xr.Dataset({"t2m": TRUTH, "dew": TRUTH}), probe=False)
+    assert [part.variable for part in plan.variables] == ["t2m", "dew"]
+    assert plan.tasks == 2
+    assert plan.largest.variable == "t2m"
+    model = hindcast.recal.fit(xr.Dataset({"t2m": TRUTH, "dew": TRUTH}))
+    assert model.plan(hindcast, probe=False).tasks == 2
+    extra = xr.DataArray(np.arange(48.0), dims="time", coords={"time": HINDCAST.time})
+    given = {"condition_on": "extra", "covariates": {"extra": extra}}
+    plain = one(xrecal.plan(HINDCAST, TRUTH, probe=False))
+    assert one(xrecal.plan(HINDCAST, TRUTH, **given, probe=False)).input_bytes == (
+        plain.input_bytes + extra.nbytes
+    )
+
+
+@pytest.mark.parametrize("pool", ["lat", {"lat": 3, "lon": 3}])
+def test_pooled_dimensions_stay_whole(pool):
+    plan = xrecal.plan(HINDCAST, TRUTH, pool=pool, probe=False)
+    part = one(plan)
+    model = HINDCAST.recal.fit(TRUTH, pool=pool)
+    assert part.cases == model.state.sizes["calibration"]
+    assert part.locations == model.state.status.size
+    assert part.chunks["lat"] == -1
+    assert one(model.plan(NEW, probe=False)).locations == part.locations
+
+
+def test_what_a_fit_refuses_is_refused():
+    with pytest.raises(ValueError, match=r"hindcast\.chunk\(\{'member': -1\}\)"):
+        xrecal.plan(HINDCAST.chunk(member=2), TRUTH)
+    with pytest.raises(ValueError, match="fewer than min_samples=60"):
+        xrecal.plan(HINDCAST, TRUTH, min_samples=60)
+    with pytest.raises(TypeError, match="method must be settings"):
+        xrecal.plan(HINDCAST, TRUTH, "CKME")
+
+
+# suggestions --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_suggested_chunks_are_small_and_numerous_and_work(at_once):
+    hindcast = without_values()
+    with dask.config.set(num_workers=at_once):
+        part = one(xrecal.plan(hindcast, probe=False))
+        assert part.task_bytes > BEST_BYTES
+        again = one(xrecal.plan(hindcast.chunk(part.chunks), probe=False))
+    assert again.input_bytes + again.output_bytes <= BEST_BYTES
+    assert again.tasks >= 4 * at_once
+    assert again.chunks == part.chunks
+    assert part.chunks["time"] == part.chunks["member"] == -1
+
+
+def test_suggested_chunks_are_short(monkeypatch):
+    monkeypatch.setattr("xrecal.plan.plan_work.BEST_SECONDS", 1e-9)
+    part = one(xrecal.plan(HINDCAST, TRUTH, METHODS["climatology"]))
+    assert (part.chunks["lat"], part.chunks["lon"]) == (1, 1)
+
+
+def test_a_single_location_has_nothing_to_cut():
+    part = one(xrecal.plan(HINDCAST.isel(lat=0, lon=0), TRUTH.isel(lat=0, lon=0), probe=False))
+    assert part.chunks == {"time": -1, "member": -1}
+    assert part.locations == part.tasks == part.locations_per_task == 1
+
+
+# time ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["ensemble", "quantile", "mixture"])
+def test_time_is_estimated_for_every_form(form):
+    plan = xrecal.plan(FORMS[form](HINDCAST), TRUTH, METHODS["season"])
+    assert one(plan).seconds_per_location > 0
+    assert 0 < plan.seconds <= one(plan).seconds * 1.001
+    model = FORMS[form](HINDCAST).recal.fit(TRUTH)
+    assert one(model.plan(FORMS[form](NEW))).seconds > 0
+
+
+def test_time_of_a_product_counts_the_rebuilds():
+    model = HINDCAST.recal.fit(TRUTH)
+    whole, cut = (one(model.plan(f)) for f in (NEW, NEW.chunk(time=1)))
+    assert cut.seconds > 2 * whole.seconds

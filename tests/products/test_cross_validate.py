@@ -1,0 +1,302 @@
+import functools
+
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+
+import xrecal
+from tests.marks import DATA, forbid_compute, requires_data
+from tests.strategies import FORMS, ensemble_and_truth
+from xrecal.arrays.splitting import splits as split_cases
+from xrecal.fit import unseen
+from xrecal.inputs.dims import case_axis
+
+HINDCAST, TRUTH = ensemble_and_truth(n=72)  # a month apart, six years
+METHODS = {
+    "climatology": xrecal.Climatology(),
+    "EMOS": xrecal.EMOS(condition_on="season"),
+    "IDR": xrecal.IDR(),
+    "PIT": xrecal.PITRecalibration(),
+    "CKME": xrecal.CKME(),
+    "lowrank": xrecal.CKME(solver="lowrank"),
+    "errors": xrecal.CKME(support="errors", half_life="cv", condition_on="season"),
+    "shapes": xrecal.CKME(support="errors", compare="shapes"),
+}
+SPLITS = {
+    "year": {"by": "year", "gap": 2},
+    "block": {"by": "block", "blocks": 4},
+    "retrospective": {"by": "retrospective", "blocks": 3, "gap": np.timedelta64(40, "D")},
+    "rolling": {"by": "rolling", "window": 30, "every": 20},
+}
+SOON = pytest.mark.filterwarnings("ignore:season learned", "ignore:.*splits leave fewer")
+
+
+def splits(hindcast, **options):
+    axis = case_axis(hindcast, "time")
+    return split_cases(
+        hindcast.sizes["time"], options.pop("by"), year=axis.year, days=axis.days, **options
+    )
+
+
+def by_hand(hindcast, truth, method, options, **settings):
+    """Each split fitted on its training cases by the user, and scored on its test cases."""
+    scores = xr.full_like(truth, np.nan)
+    for train, test in splits(hindcast, **options):
+        model = hindcast.isel(time=train).recal.fit(truth, method, **settings)
+        scores[{"time": test}] = model.crps(hindcast.isel(time=test), truth)
+    return scores
+
+
+@SOON
+@pytest.mark.parametrize("by", SPLITS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_split_is_the_fit_of_its_training_cases(method, by):
+    hindcast, truth = HINDCAST.isel(lon=[0]), TRUTH.isel(lon=[0])
+    found = hindcast.recal.cross_validate(truth, METHODS[method], output="crps", **SPLITS[by])
+    expected = by_hand(hindcast, truth, METHODS[method], SPLITS[by])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert found.notnull().sum() == 2 * sum(
+        test.sum() for _, test in splits(hindcast, **SPLITS[by])
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form(form):
+    hindcast, options = FORMS[form](HINDCAST), {"by": "block"}
+    found = hindcast.recal.cross_validate(TRUTH, xrecal.CKME(), output="crps", **options)
+    found = found if isinstance(found, xr.DataArray) else found["t2m"]
+    for train, test in splits(HINDCAST, **options)[:2]:
+        model = hindcast.isel(time=train).recal.fit(TRUTH)
+        expected = model.crps(hindcast.isel(time=test), TRUTH)
+        expected = expected if isinstance(expected, xr.DataArray) else expected["t2m"]
+        np.testing.assert_allclose(found.isel(time=test), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["ensemble", "weighted", "mixture"])
+def test_distances_reused_are_those_of_each_split(form, monkeypatch):
+    method = xrecal.CKME(support="auto", bandwidth="cv")
+    hindcast = FORMS[form](HINDCAST.where(HINDCAST.member < 3 + HINDCAST.lat - 45))
+    reused = hindcast.recal.cross_validate(TRUTH, method)
+    task = unseen.CrossValidationTask
+    monkeypatch.setattr(unseen, "CrossValidationTask", lambda *args: task(*args[:-1], False))
+    again = hindcast.recal.cross_validate(TRUTH, method)
+    xr.testing.assert_allclose(reused, again, rtol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore:.*splits leave fewer")
+@pytest.mark.parametrize("by", ["retrospective", "rolling"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_past_never_sees_the_future(method, by):
+    tests = [test for _, test in splits(HINDCAST, **SPLITS[by])]
+    for last in (tests[0], tests[1]):
+        after = np.flatnonzero(last)[-1] + 1
+        hindcast, truth = HINDCAST.copy(deep=True), TRUTH.copy(deep=True)
+        hindcast[after:] = 1e6 * np.random.default_rng(0).normal(size=hindcast[after:].shape)
+        truth[np.flatnonzero(last)[0] :] = 1e9
+        options = SPLITS[by] | {"condition_on": "season"}
+        before = HINDCAST.recal.cross_validate(TRUTH, METHODS[method], **options)[:after]
+        found = hindcast.recal.cross_validate(truth, METHODS[method], **options)[:after]
+        assert found.notnull().any()
+        np.testing.assert_array_equal(found, before)
+
+
+@pytest.mark.parametrize("by", ["year", "block"])
+def test_a_test_never_sees_its_observations_nor_the_gap(by):
+    options = {"by": by, "gap": 3}
+    expected = HINDCAST.recal.cross_validate(TRUTH, **options)
+    for train, test in splits(HINDCAST, **options)[1:3]:
+        truth = TRUTH.where(xr.DataArray(train, dims="time"), 1e9)
+        found = HINDCAST.recal.cross_validate(truth, **options)
+        np.testing.assert_array_equal(found[test], expected[test])
+
+
+def test_blocks_judge_serially_dependent_cases_honestly_and_a_shuffle_does_not():
+    """What verifies has errors that last for weeks, which the forecast does not know.
+
+    Neighbours have similar forecasts and similar errors: where they may be learned from, they give
+    the answer away.
+    """
+    n, places = 300, 12
+    rng = np.random.default_rng(3)
+
+    def lasting(length, memory=0.95):
+        noise = rng.normal(size=(length, places))
+        for t in range(1, length):
+            noise[t] = memory * noise[t - 1] + np.sqrt(1 - memory**2) * noise[t]
+        return noise
+
+    signal = 2 * lasting(3 * n)
+    truth = xr.DataArray(
+        signal + lasting(3 * n), dims=["time", "place"], coords={"time": np.arange(3 * n)}
+    )
+    members = signal[..., np.newaxis] + 0.1 * rng.normal(size=(3 * n, places, 5))
+    members = xr.DataArray(members, dims=["time", "place", "member"], coords=truth.coords)
+    past, later = members[:n], members[n + 60 :]
+    real = past.recal.fit(truth).crps(later, truth).mean().item()
+    options = {"by": "block", "output": "crps"}
+    blocked = past.recal.cross_validate(truth, gap=30, **options).mean().item()
+    order = rng.permutation(n)
+    shuffled = past.assign_coords(time=order)
+    shuffled = shuffled.recal.cross_validate(truth[:n].assign_coords(time=order), **options)
+    assert shuffled.mean().item() < 0.75 * real
+    assert blocked == pytest.approx(real, rel=0.1)
+
+
+def test_missing_data_leave_the_rest_alone():
+    hindcast, truth = HINDCAST.copy(deep=True), TRUTH.copy(deep=True)
+    hindcast[5], hindcast[20, 2], truth[7, 0], truth[:, 1, 1] = np.nan, np.nan, np.nan, np.nan
+    found = hindcast.recal.cross_validate(truth)
+    assert found[5].isnull().all()
+    assert found[:, :, 1, 1].isnull().all()
+    assert found[7, :, 0].notnull().all()  # predicted, though never observed
+    assert found[20].sel(lat=45).notnull().all()
+    scores = hindcast.recal.cross_validate(truth, output="crps")
+    np.testing.assert_allclose(
+        scores, by_hand(hindcast, truth, xrecal.CKME(), {"by": "year"}), 1e-6
+    )
+    pit = hindcast.recal.cross_validate(truth, output="pit")
+    np.testing.assert_array_equal(pit.isnull(), scores.isnull())
+
+
+@pytest.mark.parametrize("output", ["quantile", "crps", "pit"])
+def test_lazy_and_equal_to_numpy_whatever_the_chunks_and_dimensions(output):
+    options = {"output": output, "method": xrecal.CKME(support="errors")}
+    expected = HINDCAST.recal.cross_validate(TRUTH, **options)
+    with forbid_compute():
+        lazy = HINDCAST.chunk({"lat": 1}).recal.cross_validate(TRUTH.chunk({"lon": 1}), **options)
+    assert lazy.chunks is not None
+    xr.testing.assert_identical(lazy.compute(scheduler="threads"), expected)
+    turned = HINDCAST.transpose("lon", "member", "time", "lat")
+    found = turned.recal.cross_validate(TRUTH.transpose("lat", "time", "lon"), **options)
+    new = ["quantile"] if output == "quantile" else []
+    assert list(found.dims) == ["lon", *new, "time", "lat"]
+    xr.testing.assert_identical(found.transpose(*expected.dims), expected)
+
+
+def test_observations_may_lack_a_location():
+    expected = HINDCAST.recal.cross_validate(
+        TRUTH[:, 0].broadcast_like(TRUTH).transpose(*TRUTH.dims)
+    )
+    found = HINDCAST.recal.cross_validate(TRUTH[:, 0].drop_vars("lat"))
+    xr.testing.assert_identical(found, expected)
+
+
+def test_unsorted_cases_are_split_in_order_of_time():
+    order = np.random.default_rng(0).permutation(72)
+    for output in ("quantile", "pit"):
+        expected = HINDCAST.recal.cross_validate(TRUTH, output=output)
+        found = HINDCAST[order].recal.cross_validate(TRUTH, output=output)
+        xr.testing.assert_identical(found, expected[order])
+
+
+def test_types_units_and_attributes():
+    hindcast = HINDCAST.astype(np.float32).assign_attrs(history="made")
+    hindcast = hindcast.assign_coords(month=hindcast.time.dt.month, height=2.0)
+    found = hindcast.recal.cross_validate(TRUTH.astype(np.float32), xrecal.EMOS(), by="block")
+    assert found.dtype == np.float32
+    assert found.name == "t2m"
+    assert set(found.coords) == {"time", "month", "lat", "lon", "quantile", "height"}
+    assert found.attrs["units"] == "K"
+    assert found.attrs["cross_validation"] == "by='block', gap=0, blocks=5"
+    first, second = found.attrs["history"].split("\n")
+    assert first == "made"
+    assert "EMOS" in second
+    assert "by='block'" in second
+    single = hindcast.recal.cross_validate(TRUTH, xrecal.EMOS(), q=0.5, by="block")
+    xr.testing.assert_allclose(single, found.sel(quantile=0.5))
+    for output, units in (("crps", "K"), ("pit", "1")):
+        scores = hindcast.recal.cross_validate(TRUTH, xrecal.EMOS(), output=output)
+        assert scores.dtype == np.float32
+        assert scores.name == output
+        assert scores.attrs["units"] == units
+    assert "history" not in HINDCAST.attrs
+
+
+def test_several_variables():
+    hindcast = xr.Dataset({"a": HINDCAST, "b": HINDCAST[:, :, 0] + 1}, attrs={"title": "two"})
+    truth = xr.Dataset({"a": TRUTH, "b": TRUTH[:, 0]})
+    found = hindcast.recal.cross_validate(truth, output="crps")
+    assert list(found) == ["a", "b"]
+    assert found.attrs["title"] == "two"
+    assert found.attrs["cross_validation"] == "by='year', gap=0"
+    for name in "ab":
+        one = hindcast[name].recal.cross_validate(truth[name], output="crps")
+        np.testing.assert_array_equal(found[name], one)
+
+
+@pytest.mark.parametrize("method", [xrecal.EMOS(), xrecal.CKME(support="errors")])
+def test_pit_of_calibrated_forecasts_is_uniform(method):
+    hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
+    pit = hindcast.recal.cross_validate(truth, method, output="pit").to_numpy().ravel()
+    assert scipy.stats.kstest(pit, "uniform").statistic < 0.05
+
+
+def test_pit_is_drawn_within_jumps():
+    hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
+    hindcast, truth = (np.maximum(array - 281, 0) for array in (hindcast, truth))  # dry and wet
+    for method in (xrecal.EMOS(), xrecal.CKME()):
+        pit = hindcast.recal.cross_validate(truth, method, output="pit")
+        dry = pit.to_numpy()[truth.to_numpy() == 0]
+        assert np.unique(dry).size > 0.9 * dry.size
+        assert scipy.stats.kstest(pit.to_numpy().ravel(), "uniform").statistic < 0.1
+        part = hindcast[:, :, 2:3].recal.cross_validate(truth[:, 2:3], method, output="pit")
+        np.testing.assert_array_equal(part, pit[:, 2:3])
+
+
+def test_covariates_are_those_of_the_cases():
+    height = xr.DataArray(np.sin(np.arange(72)), dims="time", coords={"time": TRUTH.time})
+    options = {"condition_on": "height", "covariates": {"height": height.where(height < 0.99)}}
+    found = HINDCAST.recal.cross_validate(TRUTH, xrecal.EMOS(), output="crps", **options)
+    by_coordinate = HINDCAST.assign_coords(height=height.where(height < 0.99))
+    expected = by_hand(by_coordinate, TRUTH, xrecal.EMOS(), {"by": "year"}, condition_on="height")
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert found.isnull().any()
+
+
+def test_remarks_are_made_once():
+    with pytest.warns(UserWarning, match="season learned") as told:
+        HINDCAST[:24].recal.cross_validate(
+            TRUTH, xrecal.EMOS(condition_on="season"), by="block", blocks=2, min_samples=10
+        )
+    assert len(told) == 1
+    assert "(in 2 of 2 splits)" in str(told[0].message)
+
+
+def test_what_cannot_be_split():
+    def validate(n=72, **options):
+        HINDCAST[:n].recal.cross_validate(TRUTH, **options)
+
+    with pytest.raises(ValueError, match="output is 'crsp'; give one of"):
+        validate(output="crsp")
+    with pytest.raises(ValueError, match="by is 'month'; give one of"):
+        validate(by="month")
+    with pytest.raises(ValueError, match="by='rolling' needs every"):
+        validate(by="rolling", window=20)
+    with pytest.raises(ValueError, match="every split leaves fewer than min_samples=20 cases"):
+        validate(by="rolling", window=10, every=5)
+    with pytest.raises(ValueError, match=r"all cases are from 2002; .* to predict cases 0 to 11\)"):
+        validate(24, method=xrecal.CKME(folds="year"), min_samples=10)
+    with pytest.raises(TypeError, match=r"method must be settings such as xrecal\.EMOS"):
+        validate(method=xrecal.EMOS)
+    with pytest.raises(ValueError, match=r"hindcast has 'time' in 2 chunks"):
+        HINDCAST.chunk({"time": 36}).recal.cross_validate(TRUTH)
+    bare = HINDCAST.drop_vars("time")
+    with pytest.raises(ValueError, match="no dates are known; use by='block'"):
+        bare.recal.cross_validate(TRUTH.drop_vars("time"))
+    with pytest.warns(UserWarning, match="1 of 3 splits leave fewer than min_samples=20"):
+        found = HINDCAST.recal.cross_validate(TRUTH, xrecal.EMOS(), by="retrospective", blocks=4)
+    assert found[:36].isnull().all()
+    assert found[36:].notnull().all()
+
+
+@requires_data("innsbruck_gefs.nc")
+def test_innsbruck_the_season_pays():
+    """A station in a valley: crosswise over years about as on the years that follow."""
+    with xr.open_dataset(DATA / "innsbruck_gefs.nc") as data:
+        hindcast, truth = data.tmin_forecast.load(), data.tmin_observation.load()
+    validate = functools.partial(
+        hindcast.recal.cross_validate, truth, xrecal.EMOS(), gap=3, output="crps"
+    )
+    assert validate().mean().item() == pytest.approx(1.662, abs=0.002)
+    assert validate(condition_on="season").mean().item() == pytest.approx(1.235, abs=0.01)

@@ -1,0 +1,213 @@
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xrecal
+from tests.marks import forbid_compute
+from tests.strategies import (
+    FORMS,
+    LEVELS,
+    METHODS,
+    close,
+    ensemble_and_truth,
+    new_cases,
+    points,
+    recalibrate_point,
+)
+
+HINDCAST, TRUTH = ensemble_and_truth()
+NEW, VERIFIED = new_cases()
+PLACES = [{"lat": 1}, {"lon": 1}, {"lat": 1, "lon": 1}, {"lat": 2, "lon": 2}]
+ALONG = [{"time": 3}, {"time": (1, 4, 2), "lat": 1}]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HINDCAST.recal.fit(TRUTH)
+
+
+def products(model, forecast, verified=VERIFIED):
+    """Everything a model makes of a forecast, as one Dataset."""
+    quantiles = model.quantile(forecast, LEVELS)
+    if isinstance(quantiles, xr.Dataset):
+        quantiles = quantiles["t2m"]
+    scores = model.crps(forecast, verified)
+    return xr.merge(
+        [model.apply(forecast), quantiles.rename("quantiles"), scores],
+        join="exact",
+        compat="no_conflicts",
+        combine_attrs="drop",
+    )
+
+
+# law: labelled results are those of the array functions at each point -----------------------------
+
+
+@settings(max_examples=8)
+@given(
+    st.permutations(NEW.dims),
+    st.permutations(VERIFIED.dims),
+    st.sampled_from([None, *PLACES, *ALONG]),
+)
+def test_each_location_on_its_own(dims, verified_dims, chunks):
+    model = HINDCAST.recal.fit(TRUTH)
+    forecast, verified = NEW.transpose(*dims), VERIFIED.transpose(*verified_dims)
+    if chunks is not None:
+        forecast = forecast.chunk(chunks)
+    applied, scores = model.apply(forecast), model.crps(forecast, verified)
+    quantiles = model.quantile(forecast, LEVELS)
+    assert applied.t2m_weight.dims == tuple(dims)
+    assert scores.dims == tuple(d for d in dims if d != "member")
+    assert quantiles.dims == tuple("quantile" if d == "member" else d for d in dims)
+    whole_time = chunks is None or "time" not in chunks
+    equal = np.testing.assert_array_equal if whole_time else np.testing.assert_allclose
+    tolerance = {} if whole_time else {"rtol": 1e-12, "atol": 1e-13}
+    for point in points(TRUTH):
+        truth, members = TRUTH.isel(point).to_numpy(), HINDCAST.isel(point).to_numpy()
+        new, y = NEW.isel(point).to_numpy(), VERIFIED.isel(point).to_numpy()
+        expected = recalibrate_point(members, truth, new, y)
+        np.testing.assert_array_equal(applied.t2m.isel(point), truth)
+        weights = applied.t2m_weight.isel(point).transpose("time", "member")
+        equal(weights, expected["weights"], **tolerance)
+        found = quantiles.isel(point).transpose("time", "quantile")
+        equal(found, expected["quantile"], **tolerance)
+        equal(scores.isel(point), expected["crps"], **tolerance)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", METHODS)
+def test_products_agree_with_the_distribution_that_is_issued(form, method):
+    model = FORMS[form](HINDCAST).recal.fit(TRUTH, METHODS[method])
+    forecast = FORMS[form](NEW)
+    issued = model.apply(forecast)
+    scores, expected = model.crps(forecast, VERIFIED), issued.recal.crps(VERIFIED)
+    xr.testing.assert_allclose(scores.drop_vars("quantile", errors="ignore"), expected, rtol=1e-12)
+    assert scores.notnull().all()
+    quantiles, own = model.quantile(forecast, LEVELS), issued.recal.quantile(LEVELS)
+    if isinstance(quantiles, xr.DataArray):
+        own = own["t2m"]
+    xr.testing.assert_allclose(own.transpose("quantile", ...), quantiles.transpose("quantile", ...))
+    assert issued.recal.std().notnull().all()
+    if method == "emos":  # distances of censored normals have no closed form
+        issued = issued.drop_vars(["t2m_lower", "t2m_upper"])
+    again = issued.recal.fit(VERIFIED, min_samples=3)
+    assert np.isfinite(again.crps(issued, VERIFIED)).all()
+
+
+@pytest.mark.parametrize("lazy_fit", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_dask_over_locations_is_bit_equal(form, lazy_fit):
+    hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
+    expected = products(hindcast.recal.fit(TRUTH), forecast)
+    with forbid_compute():
+        model = (hindcast.chunk(lat=1) if lazy_fit else hindcast).recal.fit(TRUTH)
+        lazy = products(model, forecast.chunk(lon=1), VERIFIED.chunk(lat=1))
+    assert all(lazy[name].chunks for name in lazy if name != "t2m" or lazy_fit)
+    computed = lazy.compute()
+    xr.testing.assert_identical(computed, expected)
+    assert lazy.dtypes == computed.dtypes
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dask_along_the_cases_is_equal_up_to_rounding(form):
+    model, forecast = FORMS[form](HINDCAST).recal.fit(TRUTH), FORMS[form](NEW)
+    for chunks in ALONG:
+        close(products(model, forecast.chunk(chunks)).compute(), products(model, forecast))
+
+
+def test_lazy_model_makes_lazy_results():
+    with forbid_compute():
+        lazy = products(HINDCAST.chunk(lat=1).recal.fit(TRUTH), NEW)
+    assert all(variable.chunks for variable in lazy.data_vars.values())
+    xr.testing.assert_identical(lazy.compute(), products(HINDCAST.recal.fit(TRUTH), NEW))
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_schedulers_agree(scheduler):
+    lazy = products(HINDCAST.chunk(lat=1, lon=1).recal.fit(TRUTH), NEW.chunk(lon=1))
+    with dask.config.set(scheduler=scheduler):
+        xr.testing.assert_identical(lazy.compute(), products(HINDCAST.recal.fit(TRUTH), NEW))
+
+
+def test_a_cluster_agrees():
+    from distributed import Client, LocalCluster
+
+    lazy = products(HINDCAST.chunk(lat=1, lon=1).recal.fit(TRUTH), NEW.chunk(lon=1))
+    options = {"processes": False, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster, Client(cluster):
+        found = lazy.compute()
+    xr.testing.assert_identical(found, products(HINDCAST.recal.fit(TRUTH), NEW))
+
+
+# single forecasts, other forms, several variables -------------------------------------------------
+
+
+@pytest.mark.parametrize("drop", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_forecast_without_the_calibration_dimension(form, drop):
+    model, forecast = FORMS[form](HINDCAST).recal.fit(TRUTH), FORMS[form](NEW)
+    verified = VERIFIED.isel(time=2, drop=drop)
+    single = forecast.isel(time=2, drop=drop)
+    found = products(model, single, verified)
+    expected = products(model, forecast).isel(time=2, drop=drop)
+    close(found.transpose(*expected.dims), expected.transpose(*expected.dims))
+    lazy = products(model, single.chunk(lat=1), verified).compute()
+    close(lazy.transpose(*found.dims), found.transpose(*found.dims))
+
+
+def test_single_forecast_is_dated_by_its_scalar_coordinate():
+    model = HINDCAST.recal.fit(TRUTH, xrecal.Climatology(window=90))
+    scores = model.crps(NEW.isel(time=2), VERIFIED.isel(time=2))
+    xr.testing.assert_identical(scores, model.crps(NEW, VERIFIED).isel(time=2))
+    with pytest.raises(ValueError, match=r"the season needs the dates of forecast: .*scalar one"):
+        model.apply(NEW.isel(time=2, drop=True))
+
+
+@pytest.mark.parametrize("form", ["weighted", "shared", "quantile", "percentile"])
+def test_points_with_weights_are_one_kind(model, form):
+    forecast = FORMS[form](NEW)
+    assert model.crps(forecast, VERIFIED).notnull().all()
+    assert FORMS[form](HINDCAST).recal.fit(TRUTH).crps(NEW, VERIFIED).notnull().all()
+
+
+def test_several_variables():
+    hindcast = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST - 3})
+    truth = xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2})
+    new, verified = hindcast[["dew", "t2m"]].isel(time=slice(5)), truth.isel(time=slice(5))
+    model = hindcast.recal.fit(truth)
+    for name in ("t2m", "dew"):
+        alone = hindcast[name].recal.fit(truth[name])
+        scores = model.crps(new, verified)[name]
+        xr.testing.assert_equal(scores, alone.crps(new[name], verified[name]).rename(name))
+        quantiles = model.quantile(new[[name]], 0.5)[name]
+        xr.testing.assert_equal(quantiles, alone.quantile(new[name], 0.5))
+        assert model.apply(new)[f"{name}_weight"].identical(
+            alone.apply(new[name])[f"{name}_weight"]
+        )
+    assert model.quantile(new["dew"], 0.5).identical(model["dew"].quantile(new["dew"], 0.5))
+
+
+@pytest.mark.parametrize("as_dataset", [False, True])
+def test_the_member_dimension_of_the_fit_is_remembered(model, as_dataset):
+    hindcast, new = HINDCAST.rename(member="m"), NEW.rename(member="m")
+    truth, verified = TRUTH.rename("t2m"), VERIFIED.rename("t2m")
+    if as_dataset:
+        hindcast, new, truth, verified = (a.to_dataset() for a in (hindcast, new, truth, verified))
+    custom = hindcast.recal.fit(truth, member_dim="m")
+    issued = custom.apply(new)
+    assert issued.t2m_weight.dims == ("time", "m", "lat", "lon")
+    expected = model.crps(NEW, VERIFIED).to_numpy()
+    found = custom.crps(new, verified)
+    np.testing.assert_array_equal(found["t2m"] if as_dataset else found, expected)
+    own = issued.recal.crps(VERIFIED, member_dim="m")
+    np.testing.assert_array_equal(own, expected)
+
+
+@pytest.mark.parametrize("form", ["quantile", "percentile", "normal", "mixture"])
+def test_past_observations_are_members_and_neither_quantiles_nor_components(form):
+    issued = FORMS[form](HINDCAST).recal.fit(TRUTH).apply(FORMS[form](NEW))
+    assert "member" in issued.t2m.dims
+    assert "member" not in issued.indexes

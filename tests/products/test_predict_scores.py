@@ -1,0 +1,57 @@
+"""Scores of recalibrated forecasts, inside the chunk, against those of what apply issues."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.marks import forbid_compute
+from tests.strategies import METHODS, ensemble_and_truth, new_cases
+from xrecal import arrays
+
+HINDCAST, TRUTH = ensemble_and_truth()
+NEW, VERIFIED = new_cases()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_pit_is_that_of_the_issued_forecasts(method):
+    model = HINDCAST.recal.fit(TRUTH, METHODS[method], min_samples=10).compute()
+    found = model.pit(NEW, VERIFIED, seed=3)
+    issued = NEW.recal.apply(model).recal.pit(VERIFIED, seed=3)
+    issued = issued["t2m"] if isinstance(issued, xr.Dataset) else issued
+    np.testing.assert_allclose(found, issued.transpose(*found.dims), atol=1e-9)
+    assert found.name == "pit"
+    assert found.attrs["units"] == "1"
+    assert "seed 3" in found.attrs["estimator"]
+
+
+def test_chunks_make_no_difference():
+    model = HINDCAST.recal.fit(TRUTH)
+    expected = model.pit(NEW, VERIFIED)
+    for chunks in ({"lat": 1}, {"time": 3}):
+        with forbid_compute():
+            lazy = model.pit(NEW.chunk(chunks), VERIFIED.chunk(lon=1))
+        np.testing.assert_allclose(lazy.compute(), expected, atol=1e-12)
+
+
+def test_jumps_are_drawn_by_location_and_case():
+    """On a support of two values every case is within a jump."""
+    coarse = TRUTH.copy(data=np.where(TRUTH > 280, 281.0, 279.0))
+    model = HINDCAST.recal.fit(coarse, xrecal.Climatology())
+    verified = VERIFIED.copy(data=np.where(VERIFIED > 280, 281.0, 279.0))
+    found, other = model.pit(NEW, verified, seed=1), model.pit(NEW, verified, seed=2)
+    assert np.unique(found).size == found.size
+    assert not (found == other).any()
+    low = (coarse < 280).mean("time")
+    u = arrays.uniform_at(1, np.arange(4).reshape(2, 2)[:, :, None], np.arange(7))
+    u = xr.DataArray(u, dims=["lat", "lon", "time"])
+    expected = xr.where(verified < 280, low * u, low + (1 - low) * u).transpose(*found.dims)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_errors():
+    model = HINDCAST.recal.fit(TRUTH, xrecal.EMOS())
+    with pytest.raises(ValueError, match="seed must be a whole number, got 'a'"):
+        model.pit(NEW, VERIFIED, seed="a")
+    with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
+        model.pit(NEW, VERIFIED.assign_attrs(units="degC"))

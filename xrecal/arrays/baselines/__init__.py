@@ -1,0 +1,1 @@
+"""What forecasters use today: EMOS, isotonic regression, climatology, PIT recalibration."""

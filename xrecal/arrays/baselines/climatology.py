@@ -1,0 +1,148 @@
+"""The baseline that ignores the forecast: past observations, all or those near in season."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.distributions.weighted import weighted_quantile
+from xrecal.arrays.kernels.covariates import Features, feature_weights
+from xrecal.typing import FloatArray
+
+DAYS_PER_YEAR = 365.25
+
+
+def climatology_weights(
+    observations: FloatArray,
+    n_new: int,
+    *,
+    features: Features | None = None,
+    new_features: Features | None = None,
+) -> FloatArray:
+    """Weights for past observations that do not depend on a forecast.
+
+    Parameters
+    ----------
+    observations : array of float, shape (L, n)
+        Past observations, NaN where unknown.
+    n_new : int
+        Number T of forecasts.
+    features, new_features : Features, optional
+        Covariates of cases (L, n, k) and forecasts (L, T, k). Observations count by the kernel
+        ``exp(-sum p_k (v_k - v'_k)²)`` of ``feature_weights``, equally without.
+
+    Returns
+    -------
+    array of float64, shape (L, T, n)
+        Weights that sum to one; NaN where no observation is known or a covariate is missing.
+
+    Examples
+    --------
+    >>> climatology_weights(np.array([[1.0, np.nan, 3.0]]), 2)
+    array([[[0.5, 0. , 0.5],
+            [0.5, 0. , 0.5]]])
+    """
+    known = np.isfinite(observations)
+    weights = np.array(np.broadcast_to(known[:, np.newaxis], (len(known), n_new, known.shape[1])),
+                       dtype=np.float64, order="C")  # fmt: skip
+    if features is not None and new_features is not None:
+        for cell in range(len(known)):
+            used = known[cell]
+            if not used.any():
+                continue
+            precision = feature_weights(features.values[cell, used], features.circular)
+            apart = new_features.values[cell, :, np.newaxis] - features.values[cell, used]
+            exponent = (precision * apart**2).sum(-1)
+            nearest = exponent.min(-1, keepdims=True)  # weights do not vanish together
+            weights[cell][:, used] = np.exp(nearest - exponent)
+    return _normalised(weights)
+
+
+def in_window(
+    weights: FloatArray, season: FloatArray, new_season: FloatArray, window: float
+) -> FloatArray:
+    """Weights (L, T, n) of the cases in the part of the year around each forecast's date.
+
+    Parameters
+    ----------
+    weights : array of float, shape (L, T, n)
+        Weights without the window.
+    season, new_season : array of float, shapes (L, n) and (L, T)
+        Dates of cases and forecasts as fractions of their year, in [0, 1).
+    window : float
+        Width in days.
+
+    Returns
+    -------
+    array of float64, shape (L, T, n)
+        Weights that sum to one; NaN where no case lies in the window.
+
+    Examples
+    --------
+    >>> season, new_season = np.array([[0.0, 0.5, 0.99]]), np.array([[0.0]])
+    >>> in_window(np.full((1, 1, 3), 1 / 3), season, new_season, 30.0)
+    array([[[0.5, 0. , 0.5]]])
+    """
+    near = _within(season[:, np.newaxis, :], new_season[:, :, np.newaxis], window)
+    return _normalised(np.where(near, weights, 0.0))
+
+
+def climatology_quantiles(
+    observations: FloatArray,
+    q: FloatArray,
+    *,
+    season: FloatArray | None = None,
+    new_season: FloatArray | None = None,
+    window: float | None = None,
+) -> FloatArray:
+    """Quantiles of past observations, all or those near in season, which count equally.
+
+    Parameters
+    ----------
+    observations : array of float, shape (..., n)
+        Past observations, NaN where unknown.
+    q : array of float, shape (k,)
+        Levels in [0, 1].
+    season, new_season : array of float, shapes (n,) and (T,), optional
+        Dates of observations and forecasts as fractions of their year, in [0, 1).
+    window : float, optional
+        Width in days of the part of the year around each forecast's date.
+
+    Returns
+    -------
+    array of float64, shape (..., k), or (..., T, k) with a window
+        The smallest observation with a share of at least q at or below it (definition of
+        :func:`weighted_quantile`), in the unit of the observations; NaN where none is known.
+
+    Notes
+    -----
+    O(n log n), with a window for each of T dates.
+
+    Examples
+    --------
+    >>> climatology_quantiles(np.array([4.0, 1.0, 3.0, 2.0]), np.array([0.25, 0.5, 1.0]))
+    array([1., 2., 4.])
+    """
+    if window is None or season is None or new_season is None:
+        return weighted_quantile(observations, q)
+    found = np.full((*observations.shape[:-1], new_season.size, np.size(q)), np.nan)
+    for t, date in enumerate(new_season):
+        near = _within(season, date, window)
+        if near.any():
+            found[..., t, :] = weighted_quantile(observations[..., near], q)
+    return found
+
+
+def _within(
+    season: FloatArray, new_season: FloatArray | np.floating[Any], window: float
+) -> npt.NDArray[np.bool_]:
+    """Whether dates are within half the window of others, on the circle of the year."""
+    apart = np.abs(new_season - season)
+    return np.asarray(DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart) <= window / 2)
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    total = weights.sum(-1, keepdims=True)
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), np.nan)

@@ -1,0 +1,213 @@
+"""Isotonic distributional regression: the larger the index, the larger the observation tends to be.
+
+The index is the ensemble mean, or a linear function of it and other variables (season, say).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xrecal.arrays.blocks import location_blocks
+from xrecal.typing import FloatArray, IntArray
+
+from ._idr_numba import fill_coefficients, fill_weights
+
+
+def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArray) -> FloatArray:
+    r"""Probabilities of the past observations for new values of the index.
+
+    Parameters
+    ----------
+    new_index : array of float, shape (L, T)
+        Index of the new forecasts.
+    index : array of float, shape (L, n)
+        Index of the past forecasts, in any unit: at these values, only its order counts.
+    observations : array of float, shape (L, n)
+        What verified; a NaN or infinite value here or in ``index`` leaves the case out.
+
+    Returns
+    -------
+    array of the floating type of ``new_index``, shape (L, T, n)
+        Probabilities that sum to one, 0 for unused cases; NaN where the new index is NaN or
+        infinite, and at locations with fewer than 2 cases.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
+
+    Notes
+    -----
+    At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the antitonic
+    least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index
+    share one CDF, cases with the same observation its step equally. Between two past values of
+    the index CDFs are interpolated linearly; beyond the smallest and the largest they are those
+    at the ends, so a forecast outside the range of the past ones says no more than the most
+    extreme of these. With a constant index all observations count equally.
+
+    O(n²) a location for all CDFs, and O(n) a new forecast; no n × n matrix is kept.
+
+    References
+    ----------
+    .. [1] Henzi, Ziegel & Gneiting (2021), Isotonic distributional regression.
+       https://doi.org/10.1111/rssb.12450
+
+    Examples
+    --------
+    >>> index, observations = np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([[1.0, 3.0, 2.0, 4.0]])
+    >>> idr_weights(np.array([[2.5]]), index, observations)
+    array([[[0. , 0.5, 0.5, 0. ]]])
+    """
+    new_index, index = np.asarray(new_index), np.asarray(index)
+    observations = np.asarray(observations)
+    if index.ndim != 2 or observations.shape != index.shape:
+        raise ValueError(
+            "index and observations must both have shape (locations, cases), "
+            f"got {index.shape} and {observations.shape}"
+        )
+    if new_index.ndim != 2 or len(new_index) != len(index):
+        raise ValueError(
+            f"new_index must have shape ({len(index)}, T), one row for each location of index, "
+            f"got {new_index.shape}"
+        )
+    (n_locations, n), n_new = index.shape, new_index.shape[1]
+    dtype = np.result_type(new_index.dtype, np.float32)
+    weights = np.empty((n_locations, n_new, n), dtype=dtype)
+    for block in location_blocks(n_locations, 8 * n * max(n_new, 8)):
+        new = np.array(new_index[block], np.float64, order="C")
+        new[np.isinf(new)] = np.nan
+        ordered = _order(index[block], observations[block])
+        found = np.zeros((len(new), n_new, n))
+        fill_weights(-new, *ordered, found)
+        weights[block] = found
+    return weights
+
+
+def _order(
+    index: FloatArray, observations: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]:
+    """Cases (L, n) as the loops need them, the usable ones first.
+
+    Minus the index, ascending, so that CDFs ascend with it; then, by ascending observation: the
+    observation, its slot, and the number of its index among the distinct ones. Last the number
+    of usable cases (L,). Sorted in NumPy, as a compiled sort takes long to compile.
+    """
+    index, observations = (np.array(a, np.float64, order="C") for a in (index, observations))
+    usable = np.isfinite(index) & np.isfinite(observations)
+    minus = np.where(usable, -index, np.nan)
+    by_index = np.argsort(minus, axis=-1)
+    minus = np.take_along_axis(minus, by_index, axis=-1)
+    number = np.empty(minus.shape, dtype=np.int64)
+    changes = np.cumsum(minus[:, 1:] != minus[:, :-1], axis=-1)
+    np.put_along_axis(number, by_index[:, 1:], changes, axis=-1)
+    np.put_along_axis(number, by_index[:, :1], 0, axis=-1)
+    target = np.where(usable, observations, np.nan)
+    slot = np.argsort(target, axis=-1, kind="stable")
+    target, number = (np.take_along_axis(a, slot, axis=-1) for a in (target, number))
+    return minus, target, slot, number, usable.sum(-1)
+
+
+def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArray) -> FloatArray:
+    """Fit a linear index: least squares of the observation on the mean and other variables.
+
+    Parameters
+    ----------
+    means, observations : array of float, shape (L, n)
+        Ensemble means and what verified, in the unit of the variable.
+    regressors : array of float, shape (L, n, K)
+        Other variables, such as sine and cosine of the season, in any units; K may be 0.
+
+    Returns
+    -------
+    array of float64, shape (L, 2 + K)
+        Intercept, slope on the mean (>= 0) and coefficients of the regressors; NaN at locations
+        with fewer than 2 complete cases. A NaN or infinite value drops its case.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
+
+    Notes
+    -----
+    What the cases do not identify is 0: the coefficient of a constant, and of a regressor that
+    is a linear function of the mean and the regressors before it. Where the slope on the mean
+    comes out negative it is 0 and the others are fitted without the mean, which is the least
+    squares fit among slopes >= 0: an index must not fall where the forecast rises.
+
+    O(n K²) a location. Isotonic distributional regression on such an index is a distributional
+    index model [1]_.
+
+    References
+    ----------
+    .. [1] Henzi, Kleger & Ziegel, Distributional (single) index models.
+       https://arxiv.org/abs/2006.09219
+
+    Examples
+    --------
+    >>> means = np.array([[1.0, 2.0, 3.0, 4.0]])
+    >>> fit_index(means, 1.0 + 2.0 * means, np.empty((1, 4, 0))).round(6)
+    array([[1., 2.]])
+    """
+    means, observations = np.asarray(means), np.asarray(observations)
+    regressors = np.asarray(regressors)
+    if means.ndim != 2 or observations.shape != means.shape:
+        raise ValueError(
+            "means and observations must both have shape (locations, cases), "
+            f"got {means.shape} and {observations.shape}"
+        )
+    _check_regressors(means, regressors)
+    x = np.empty((len(means), 1 + regressors.shape[2], means.shape[1]))
+    x[:, 0], x[:, 1:] = means, np.moveaxis(regressors, 2, 1)
+    coefficients = np.empty((len(means), 1 + x.shape[1]))
+    fill_coefficients(x, np.array(observations, np.float64, order="C"), coefficients)
+    return coefficients
+
+
+def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray) -> FloatArray:
+    """Index of forecasts.
+
+    Parameters
+    ----------
+    coefficients : array of float, shape (L, 2 + K)
+        From :func:`fit_index`.
+    means, regressors : array of float, shapes (L, T) and (L, T, K)
+        As in the fit.
+
+    Returns
+    -------
+    array of float64, shape (L, T)
+        In the unit of the variable; NaN where the mean or a regressor is NaN or infinite. Equal
+        inputs have equal indices, to the last digit.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
+
+    Examples
+    --------
+    >>> index_of(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]), np.empty((1, 2, 0)))
+    array([[7., 9.]])
+    """
+    coefficients, means = np.asarray(coefficients), np.asarray(means)
+    regressors = np.asarray(regressors)
+    _check_regressors(means, regressors)
+    if coefficients.shape != (len(means), 2 + regressors.shape[2]):
+        raise ValueError(
+            f"coefficients must have shape {(len(means), 2 + regressors.shape[2])}, "
+            f"got {coefficients.shape}"
+        )
+    index = np.repeat(coefficients[:, :1], means.shape[1], axis=1).astype(np.float64)
+    # One column after the other: the order of sums in a matrix product depends on its size.
+    for k, column in enumerate([means, *np.moveaxis(regressors, 2, 0)], start=1):
+        index += coefficients[:, k, np.newaxis] * np.where(np.isfinite(column), column, np.nan)
+    return index
+
+
+def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
+    if means.ndim != 2 or regressors.ndim != 3 or regressors.shape[:2] != means.shape:
+        raise ValueError(
+            "means need shape (locations, cases) and regressors (locations, cases, K), "
+            f"got {means.shape} and {regressors.shape}"
+        )

@@ -1,0 +1,203 @@
+"""Rank histograms: where observations lie among their ensemble members, and whether it is flat."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import chdtrc
+
+from xrecal.arrays.blocks import location_blocks
+from xrecal.arrays.rows import as_rows, check_probability, whole_number
+from xrecal.arrays.status import FEWEST
+from xrecal.typing import FloatArray, IntArray
+
+from .uniformity import count_places
+
+
+class Flatness(NamedTuple):
+    """Tests of flat rank histograms, arrays (...) of float64; p-values are small if not flat."""
+
+    statistic: FloatArray
+    """Pearson's chi-square, with one degree of freedom less than there are ranks"""
+    p_value: FloatArray
+    slope: FloatArray
+    """Linear component, about standard normal if flat; positive if forecasts are too low"""
+    slope_p_value: FloatArray
+    convexity: FloatArray
+    """U-shaped component, about standard normal if flat; positive if the spread is too small"""
+    convexity_p_value: FloatArray
+
+
+def observation_ranks(
+    observations: FloatArray, members: FloatArray, uniform: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """Rank of each observation among the members of its ensemble, drawn among ties.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...)
+        What verified, in the unit of the members.
+    members : array of float, shape (..., m)
+        Members that count equally.
+    uniform : array of float, shape (...)
+        Numbers in (0, 1), such as :func:`xrecal.arrays.hash_uniform`, that choose among ties.
+
+    Returns
+    -------
+    rank : array of float64, shape (...)
+        Number of members below the observation, from 0 to m. Among k members equal to it (dry
+        days), each of the k + 1 places is equally likely. NaN where the observation, the number
+        or any member is missing or infinite.
+    n_members : array of int64, shape (...)
+        Members that are not NaN, from 0 to m.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match or a number is outside [0, 1].
+
+    Notes
+    -----
+    A rank among fewer members is on another scale, so a case with a missing member has none:
+    leave slots out that no case fills before. O(m) a case.
+
+    References
+    ----------
+    .. [1] Hamill (2001), Interpretation of rank histograms for verifying ensemble forecasts.
+       https://doi.org/10.1175/1520-0493(2001)129<0550:IORHFV>2.0.CO;2
+
+    Examples
+    --------
+    >>> members = np.array([1.0, 2.0, 3.0])
+    >>> ranks, n_members = observation_ranks(np.array(2.5), members, np.array(0.5))
+    >>> float(ranks), int(n_members)
+    (2.0, 3)
+    """
+    members = np.asarray(members)
+    shape, m = members.shape[:-1], members.shape[-1] if members.ndim else 0
+    parts = {"observations": np.asarray(observations), "uniform": np.asarray(uniform)}
+    for name, part in parts.items():
+        if members.ndim == 0 or part.shape != shape:
+            raise ValueError(
+                f"{name} of shape {part.shape} do not fit members of shape {members.shape}, "
+                "which need one axis more, the last"
+            )
+    check_probability("uniform", parts["uniform"])
+    rows = members.reshape(math.prod(shape), m)
+    y, u = (part.reshape(len(rows)) for part in parts.values())
+    rank, n_members = np.empty(len(rows)), np.empty(len(rows), np.int64)
+    for block in location_blocks(len(rows), 8 * m):
+        x, target = rows[block], y[block, np.newaxis]
+        ties = (x == target).sum(-1)
+        among = np.minimum(np.floor(u[block].astype(np.float64) * (ties + 1)), ties)
+        complete = np.isfinite(x).all(-1) & np.isfinite(y[block])
+        rank[block] = np.where(complete, (x < target).sum(-1) + among, np.nan)
+        n_members[block] = m - np.isnan(x).sum(-1)
+    return rank.reshape(shape), n_members.reshape(shape)
+
+
+def rank_counts(ranks: FloatArray, n_ranks: int) -> FloatArray:
+    """Rank histogram: number of cases of each rank.
+
+    Parameters
+    ----------
+    ranks : array of float, shape (..., n)
+        Whole numbers from 0 to n_ranks - 1, as from :func:`observation_ranks`; NaN are left out.
+    n_ranks : int
+        One more than members, at least 2.
+
+    Returns
+    -------
+    array of float64, shape (..., n_ranks)
+        Counts; NaN with fewer than 2 cases.
+
+    Raises
+    ------
+    ValueError
+        If a rank is out of range or not whole.
+
+    Examples
+    --------
+    >>> rank_counts(np.array([0.0, 2.0, 2.0, 1.0]), 3)
+    array([1., 1., 2.])
+    """
+    (rows,), shape = as_rows(ranks=ranks)
+    n_ranks = whole_number("n_ranks", n_ranks, 2)
+    known = ~np.isnan(rows)
+    wrong = known & ((rows < 0) | (rows >= n_ranks) | (rows != np.floor(rows)))
+    if wrong.any():
+        raise ValueError(
+            f"ranks must be whole numbers from 0 to {n_ranks - 1}, found {rows[wrong][0]:g}; "
+            "n_ranks is the number of members plus one"
+        )
+    place = np.where(known, rows, 0).astype(np.int64)
+    return count_places(place, known, n_ranks).reshape(*shape, n_ranks)
+
+
+def flatness_test(counts: FloatArray) -> Flatness:
+    r"""Test whether a histogram is flat, and whether it has a slope or the shape of a U.
+
+    Parameters
+    ----------
+    counts : array of float, shape (..., k)
+        Cases of each rank, or in each bin of a PIT histogram; k is at least 2.
+
+    Returns
+    -------
+    Flatness
+        Arrays of shape (...). NaN where a count is NaN or there are fewer than 2 cases, and for
+        the convexity of 2 ranks, which have none.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or infinite, or there are fewer than 2 of them.
+
+    Notes
+    -----
+    With :math:`x_i = (n_i - e) / \sqrt e` and the same expected count e in each rank, chi-square
+    is :math:`\sum x_i^2`. Slope and convexity are :math:`\sum u_i x_i` with contrasts u that are
+    linear and quadratic in i, orthogonal to each other and to a constant, of length one: their
+    squares are two of the k - 1 independent parts of chi-square [1]_. As they look at one shape
+    each, they find a bias or a wrong spread in fewer cases than the whole does.
+
+    p-values are those of chi-square, good from about 5 expected cases a rank for the whole, and
+    of one degree of freedom for the parts. For independent cases: where neighbours in time are
+    alike, they are too small.
+
+    References
+    ----------
+    .. [1] Jolliffe & Primo (2008), Evaluating rank histograms using decompositions of the
+       chi-square test statistic. https://doi.org/10.1175/2007MWR2219.1
+
+    Examples
+    --------
+    >>> flat = flatness_test(np.array([20.0, 5.0, 5.0, 20.0]))
+    >>> float(flat.statistic.round(2)), float(flat.p_value.round(4))
+    (18.0, 0.0004)
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    if counts.ndim == 0 or counts.shape[-1] < 2:
+        raise ValueError(f"counts must have shape (..., ranks) with 2 or more, got {counts.shape}")
+    wrong = (counts < 0) | np.isinf(counts)
+    if wrong.any():
+        raise ValueError(f"counts must be 0 or more and finite, found {counts[wrong][0]:g}")
+    total = counts.sum(-1, keepdims=True)
+    expected = np.where(total < FEWEST, np.nan, total) / counts.shape[-1]
+    x = (counts - expected) / np.sqrt(expected)
+    statistic = (x * x).sum(-1)
+    slope, convexity = ((x * u).sum(-1) for u in _contrasts(counts.shape[-1]))
+    p_values = chdtrc(counts.shape[-1] - 1.0, statistic), chdtrc(1.0, slope**2)
+    found = statistic, p_values[0], slope, p_values[1], convexity, chdtrc(1.0, convexity**2)
+    return Flatness(*(np.asarray(part) for part in found))
+
+
+def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:
+    """Linear and quadratic contrasts (k,) of length one; the latter NaN where there is none."""
+    linear = np.arange(k) - (k - 1) / 2
+    quadratic = linear**2 - (linear**2).mean()
+    if k == 2:
+        quadratic = np.full(k, np.nan)
+    return linear / np.sqrt((linear**2).sum()), quadratic / np.sqrt((quadratic**2).sum())

@@ -1,0 +1,1 @@
+"""The conditional kernel mean embedding: solvers, search, fit, projections, new weights."""

@@ -1,0 +1,115 @@
+"""Distances from single cases to all others, computed when they are asked for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.distributions._normal_numba import fill_normal_distances
+from xrecal.arrays.distributions.distance import (
+    Ordered,
+    centre_and_rounding,
+    in_order,
+    mean_distances,
+    self_distances,
+    sorted_rows,
+    subtract_spread,
+)
+from xrecal.arrays.distributions.forms import Squared
+from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
+from xrecal.typing import FloatArray, IntArray
+
+from .ordered_cases import OrderedCases
+
+
+class Columns:
+    """Columns of the matrix of squared energy distances among the n usable cases of a location.
+
+    A low-rank solver needs a few hundred of them. A column costs O(n m), once.
+    """
+
+    def __init__(
+        self, cases: OrderedCases, cell: int, *, laplace: bool, squared: Squared | None
+    ) -> None:
+        n = int(cases.n_used[cell])
+        self.n, self._laplace = n, laplace
+        self._loc, self._weights = cases.loc[cell, :n], cases.weights[cell, :n]
+        self._scale = None if cases.scale is None else cases.scale[cell, :n]
+        self._squared, self._slot = squared, cases.slot[cell, :n]
+        self._arranged: Arranged | None = None
+        self._known: dict[int, FloatArray] = {}
+
+    def of(self, cases: IntArray) -> FloatArray:
+        """D² (D for the Laplace kernel) from some cases to all, (k, n)."""
+        new = np.array([case for case in cases.tolist() if case not in self._known], np.int64)
+        if new.size:  # many together take less time than one by one
+            found = self._compute(new)
+            found = np.sqrt(found) if self._laplace else found
+            self._known |= dict(zip(new.tolist(), found, strict=True))
+        return np.stack([self._known[case] for case in cases.tolist()])
+
+    def median(self) -> float:
+        """Median distance of cases that differ; infinite where none do."""
+        found = positive_median(self._among(subset(self.n, MEDIAN_CASES)))
+        if np.isinf(found) and self.n > MEDIAN_CASES:  # those that differ are too rare to meet
+            found = positive_median(self._among(np.arange(self.n)))
+        return float(np.sqrt(found)) if self._laplace else found
+
+    def _among(self, chosen: IntArray) -> FloatArray:
+        """Squared distances (k, k) among some cases."""
+        if self._squared is not None:
+            slot = self._slot[chosen]
+            return np.ascontiguousarray(self._squared[np.ix_(slot, slot)], np.float64)
+        loc, weights = self._loc[chosen], self._weights[chosen]
+        if self._scale is None:
+            return self_distances(loc, weights)
+        found = np.empty((chosen.size, chosen.size))
+        one = loc, self._scale[chosen], weights
+        fill_normal_distances(*one, *one, found)
+        return found
+
+    def _compute(self, cases: IntArray) -> FloatArray:
+        """Squared distances (k, n) from some cases to all."""
+        if self._squared is not None:
+            slot = self._slot[cases]
+            return np.asarray(self._squared[np.ix_(slot, self._slot)], np.float64)
+        if self._scale is not None:
+            found = np.empty((cases.size, self.n))
+            every = self._loc, self._scale, self._weights
+            loc, scale, weights = (part[cases] for part in every)
+            fill_normal_distances(loc, scale, weights, *every, found)
+            return found
+        if self._arranged is None:
+            self._arranged = arrange(self._loc, self._weights)
+        return self._arranged.columns(cases)
+
+
+class Arranged(NamedTuple):
+    """Ensembles (n, m) whose members are in order."""
+
+    points: FloatArray
+    """(n, m) of each by size, centred"""
+    mass: FloatArray
+    """(n, m)"""
+    spread: FloatArray
+    """(n,) ``E|X-X'|``"""
+    together: Ordered
+    """All members by size"""
+    tolerance: float
+    """Differences of rounding size"""
+
+    def columns(self, cases: IntArray) -> FloatArray:
+        """Squared distances (k, n) from some ensembles to all."""
+        n = self.spread.size
+        found = mean_distances(self.points[cases], self.mass[cases], self.together, n)
+        subtract_spread(found, self.spread[cases], self.spread, self.tolerance, False)
+        found[np.arange(cases.size), cases] = 0.0
+        return found
+
+
+def arrange(x: FloatArray, weights: FloatArray) -> Arranged:
+    """Ensembles (n, m) with members in order."""
+    centre, tolerance = centre_and_rounding((x, weights))
+    points, mass, spread = sorted_rows(x, weights, centre)
+    return Arranged(points, mass, spread, in_order(points, mass), tolerance)

@@ -1,0 +1,169 @@
+"""Forecasts of held-out cases from signed weights, and what is recorded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.compiled import copy, inner, kernel
+
+from .errors import fill_members
+from .tuning import heaviest, left_out_weights
+
+_lock = Lock()
+
+
+@kernel
+def mean_losses(recorded: Any, supports: Any) -> Any:
+    """Mean (S,) of the first number recorded of the cases held out; infinite without any."""
+    found = np.full(recorded.shape[0], np.inf)
+    for s in supports:
+        total, count = 0.0, 0
+        for i in range(recorded.shape[1]):
+            if not np.isnan(recorded[s, i, 0]):
+                total += recorded[s, i, 0]
+                count += 1
+        if count > 0:
+            found[s] = total / count
+    return found
+
+
+class Recorder(NamedTuple):
+    """Compiled code that records forecasts of held-out cases into (S, n, width)."""
+
+    fold: Callable[..., None]
+    """Of one fold, from its signed weights"""
+    folds: Callable[..., None]
+    """Of all folds that leave out no more than they train on, from an eigendecomposition"""
+
+
+def recorder(project: Any, on_support: bool, record: Any) -> Recorder:
+    """Code for a projection, which may depend on the support, and for what is recorded.
+
+    Compiled functions that were arguments would be examined at every call, which takes as long as
+    a small fold and holds the GIL; so would a call for every fold.
+    """
+    with _lock:  # threads that begin together share it
+        return _recorder(project, on_support, record)
+
+
+@cache
+def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
+    fold = _of_one_fold(project, on_support, record)
+    return Recorder(fold, _of_all_folds(fold))
+
+
+def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
+    """Compile the recording of one fold."""
+    rank = _all if on_support else _with_weight
+
+    @kernel
+    def record_fold(
+        signed: Any,
+        root: Any,
+        folds: Any,
+        f: int,
+        targets: Any,
+        target: Any,
+        low: float,
+        high: float,
+        theta: float,
+        supports: Any,
+        out: Any,
+    ) -> None:
+        """Make forecasts of signed weights (n_held, n) and record them.
+
+        Columns of the scaled problem belong to cases; those left out hold nothing. A projection
+        that needs the support is done for each of them.
+        """
+        n = target.size
+        beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        error, share, total = np.empty(n), np.empty(n), 0.0
+        train = folds.cases[f, folds.n_out[f] :]
+        k = train.size
+        for i in range(k):
+            share[i] = root[train[i]] ** 2
+            total += share[i]
+        for i in range(k):
+            share[i] /= total
+        for c in range(folds.n_held[f]):
+            case = folds.cases[f, c]
+            mass, heavier = 0.0, 1.0 / root[case]
+            for i in range(k):
+                beta[i] = signed[c, train[i]] * root[train[i]] * heavier
+                mass += beta[i]
+            for i in range(k):
+                beta[i] += (1.0 - mass) * share[i]
+            if not on_support:
+                project(beta[:k], points[:k], row[:k])
+            for i in range(k):
+                full[train[i]] = beta[i] if on_support else row[i]
+            for s in supports:
+                centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
+                first, last = targets.inner[f]
+                used = rank(full, targets.ranked[f, s, :k], targets.error[f, s], row, error)
+                fill_members(centre, spread, error[:used], low, high, first, last, points[:used])
+                if on_support:
+                    copy(row[:used], beta[:used])
+                    project(beta[:used], points[:used], row[:used])
+                record(row[:used], points[:used], theta, target[case], out[s, case])
+
+    return record_fold
+
+
+@inner
+def _all(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
+    """Signed weights and errors in their order, and how many there are."""
+    for i in range(ranked.size):
+        weights[i], error[i] = full[ranked[i]], errors[i]
+    return int(ranked.size)
+
+
+@inner
+def _with_weight(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
+    """The same of probabilities, without those that are zero; most are."""
+    used = 0
+    for i in range(ranked.size):
+        weight = full[ranked[i]]
+        weights[used], error[used] = weight, errors[i]
+        used += 0 if weight <= 0.0 else 1
+    return used
+
+
+def _of_all_folds(record_fold: Any) -> Any:
+    """Compile the recording of all folds with that of one."""
+
+    @kernel
+    def record_folds(
+        values: Any,
+        vectors: Any,
+        ridge: float,
+        root: Any,
+        folds: Any,
+        targets: Any,
+        target: Any,
+        low: float,
+        high: float,
+        theta: float,
+        supports: Any,
+        out: Any,
+    ) -> None:
+        """As record_fold, with weights from the eigendecomposition of the kernel matrix."""
+        for f in range(folds.n_out.size):
+            n_out = folds.n_out[f]
+            train = folds.cases[f, n_out:]
+            if train.size < n_out:
+                continue
+            shift = ridge * train.size * heaviest(root, train)
+            signed = left_out_weights(
+                values, vectors, folds.cases[f, :n_out], folds.n_held[f], shift
+            )
+            record_fold(
+                signed, root, folds, f, targets, target, low, high, theta, supports, out
+            )  # fmt: skip
+
+    return record_folds

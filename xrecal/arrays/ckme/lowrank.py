@@ -1,0 +1,167 @@
+"""Kernel matrix to a factor of low rank, from the columns of a few landmarks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from operator import neg
+from typing import Any
+
+import numpy as np
+
+from xrecal.arrays.compiled import copy, kernel
+from xrecal.typing import FloatArray, IntArray
+
+from .location import Location
+
+SMALLEST = 1e-14
+"""What is left of the diagonal below this is rounding."""
+
+TOGETHER, SHARE = 16, 0.5
+"""Cases that may be added at once, and how much of the largest residual each of them must have."""
+
+
+class Factor:
+    r"""Pivoted Cholesky factor of the kernel matrix of a location, :math:`K \approx L L^T`.
+
+    Each step takes the case that is represented worst as a landmark and computes its column of K
+    alone, so r landmarks cost r n distances, O(n r²) time and O(n r) memory.
+
+    References
+    ----------
+    .. [1] Harbrecht, Peters & Schneider (2012), On the low-rank approximation by the pivoted
+       Cholesky decomposition. https://doi.org/10.1016/j.apnum.2011.10.001
+    """
+
+    def __init__(
+        self, location: Location, bandwidth: float, strength: float, max_rank: int
+    ) -> None:
+        self._location, self._kernel = location, (bandwidth, strength)
+        self._most = min(max_rank, location.root.size)
+        self._left = location.root**2  # diagonal of K - L Lᵀ
+        # Memory that is not yet used takes no room, and growing would mean copying.
+        self._rows = np.empty((self._most, location.root.size))
+        self._square: FloatArray | None = None
+        self.landmarks: list[int] = []
+        # With the first landmarks, however many.
+        self._residuals: list[float] = [what_is_left(self._left)[0]]
+
+    @property
+    def rows(self) -> FloatArray:
+        """Lᵀ, (r, n)."""
+        return self._rows[: len(self.landmarks)]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the factor."""
+        return self.rows.nbytes + (0 if self._square is None else self._square.nbytes)
+
+    @property
+    def residual(self) -> float:
+        """Mean of the diagonal of K - L Lᵀ; 0 where only rounding is left."""
+        return self._residuals[-1]
+
+    def start_from(self, landmarks: IntArray) -> None:
+        """Take these cases (r,) as the first landmarks, all at once."""
+        columns = self._location.columns_of(landmarks, *self._kernel)
+        root = np.linalg.cholesky(columns[:, landmarks])
+        self.landmarks = landmarks.tolist()
+        np.matmul(np.linalg.inv(root), columns, out=self.rows)
+        self._left = np.maximum(self._left - np.einsum("rn,rn->n", self.rows, self.rows), 0.0)
+        self._left[landmarks] = 0.0
+        explained = np.cumsum(np.einsum("rn,rn->r", self.rows, self.rows)) / self._left.size
+        self._residuals = [self._residuals[0], *(self._residuals[0] - explained)]
+        self._residuals[-1] = what_is_left(self._left)[0]
+
+    def extend(self, tolerance: float) -> int:
+        """How many of the landmarks leave no more than the tolerance; more are added if need be.
+
+        Landmarks come in the order of what they explain, so the first ones serve a tolerance that
+        is larger, and all there may be one that cannot be met.
+        """
+        while self.residual > tolerance and len(self.landmarks) < self._most:
+            self._add_some(tolerance)
+        return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
+
+    def _add_some(self, tolerance: float) -> None:
+        """Add the cases represented worst, while they are among the worst as others are added.
+
+        Taking a few at once replaces products with vectors by products with matrices.
+        """
+        rank = len(self.landmarks)
+        size = min(TOGETHER, self._most - rank)
+        cases = np.argpartition(self._left, -size)[-size:]
+        columns = self._location.columns_of(cases, *self._kernel)
+        columns -= self.rows[:, cases].T @ self.rows
+        taken, residuals = np.empty(size, np.int64), np.empty(size)
+        added = take_pivots(
+            columns, cases, self._left, tolerance, self._rows[rank : rank + size], taken, residuals
+        )
+        self.landmarks += taken[:added].tolist()
+        self._residuals += residuals[:added].tolist()
+
+    def product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
+        """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others."""
+        rows = self.rows[:rank]
+        if train.size < out.size:
+            part = rows[:, train]
+            return part @ part.T
+        if self._square is None or self._square.shape[0] < rank:
+            self._square = rows @ rows.T
+        part = rows[:, out]
+        found = part @ part.T
+        return np.subtract(self._square[:rank, :rank], found, out=found)
+
+    def operators(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray]:
+        """Matrices (r, r) and (r, n) from similarities to the first landmarks to signed weights.
+
+        With ``z = C⁻¹ k_p`` and ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ z``.
+        They are the same whatever the forecasts, and so is then each forecast's rounding.
+        """
+        rows = self.rows[:rank]
+        among = rows @ rows.T
+        among[np.diag_indices_from(among)] += ridge * rows.shape[1]
+        root = rows[:, self.landmarks[:rank]]
+        return np.linalg.solve(root, np.linalg.inv(among)), rows
+
+
+@kernel
+def take_pivots(
+    columns: Any, cases: Any, left: Any, tolerance: float, rows: Any, taken: Any, residuals: Any
+) -> int:
+    """Add cases, given what was left of their columns (k, n) of K, and return how many.
+
+    The worst of them is next, while it has a share of the largest residual of all cases. Fills the
+    rows of the factor, the cases taken and the mean residual after each, and lowers ``left`` (n,).
+    """
+    n, added = left.size, 0
+    residual, largest = what_is_left(left)
+    while added < cases.size and residual > tolerance:
+        at = np.argmax(left[cases])
+        case = cases[at]
+        if left[case] < SHARE * largest:
+            break
+        row = rows[added]
+        copy(columns[at], row)
+        for j in range(added):
+            shared = rows[j, case]
+            for i in range(n):
+                row[i] -= shared * rows[j, i]
+        root = np.sqrt(left[case])
+        for i in range(n):
+            row[i] /= root
+            left[i] = max(left[i] - row[i] * row[i], 0.0)
+        left[case] = 0.0
+        residual, largest = what_is_left(left)
+        taken[added], residuals[added] = case, residual
+        added += 1
+    return added
+
+
+@kernel
+def what_is_left(left: Any) -> Any:
+    """Mean of the diagonal that is left, 0 where that is only rounding, and its largest entry."""
+    largest, total = 0.0, 0.0
+    for each in left:
+        total += each
+        largest = max(largest, each)
+    return total / left.size if largest > SMALLEST else 0.0, largest

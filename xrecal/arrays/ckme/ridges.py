@@ -1,0 +1,95 @@
+"""How the held-out loss of the embedding depends on its ridge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.distributions.forms import Forecasts, Squared
+from xrecal.arrays.kernels.covariates import Features
+from xrecal.typing import FloatArray, IntArray
+
+from .ckme import DEFAULT, fit_ckme
+from .embedding import Settings, calibration
+from .fitting import search_locations
+from .ridge_stopping import GRID
+
+RIDGES = 10.0**GRID
+"""Ridges that a fit tries, ascending."""
+
+
+class RidgeLosses(NamedTuple):
+    """Losses at L locations, and what a fit chooses there."""
+
+    loss: FloatArray
+    """(L, R) mean held-out loss with each ridge, and the kernel and support that suit it best; NaN
+    where there were too few cases"""
+    ridge: FloatArray
+    """(L,) that the fit takes; refined between those of the grid"""
+    n_cases: IntArray
+    """(L,)"""
+    status: IntArray
+    """(L,) of the fit"""
+
+
+def ridge_losses(
+    cases: Forecasts,
+    observations: FloatArray,
+    settings: Settings = DEFAULT,
+    *,
+    features: Features | None = None,
+    days: FloatArray | None = None,
+    half_life: float | str = math.inf,
+    groups: IntArray | None = None,
+    blocks: int = 5,
+    step: IntArray | None = None,
+    squared: Sequence[Squared] | None = None,
+) -> RidgeLosses:
+    """Mean held-out loss of the embedding with each ridge of the search.
+
+    Parameters
+    ----------
+    cases, observations, settings, features, days, half_life, groups, blocks, step, squared
+        As for :func:`fit_ckme`. Where settings give a ridge the others are tried all the same.
+
+    Returns
+    -------
+    RidgeLosses
+        Of all ridges of the search, 10⁻⁶ to 1, also those that a fit leaves out as they cannot be
+        better.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`fit_ckme`.
+
+    Notes
+    -----
+    One fit, and one search with each ridge given: several times the cost of a fit, as small ridges
+    are tried too, for which a low-rank solver needs many landmarks.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> found = ridge_losses(cases, truth)
+    >>> found.ridge.shape, found.loss.shape
+    ((1,), (1, 13))
+    """
+    fitted = fit_ckme(
+        cases, observations, settings, features=features, days=days, half_life=half_life,
+        groups=groups, blocks=blocks, step=step, squared=squared,
+    )  # fmt: skip
+    known = calibration(cases, observations, features, days, groups, blocks, step, squared)
+    lives = np.where(np.isnan(fitted.half_life), math.inf, fitted.half_life)
+    losses = [
+        search_locations(known, settings._replace(ridge=ridge), lives, grid_only=True)[0].loss
+        for ridge in RIDGES.tolist()
+    ]
+    best = np.array([loss.min(-1) for loss in losses]).T
+    best[~np.isfinite(best)] = math.nan
+    return RidgeLosses(best, fitted.ridge, fitted.n_cases, fitted.status)

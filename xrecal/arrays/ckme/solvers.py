@@ -1,0 +1,220 @@
+"""Kernel matrix and ridge to signed weights: exactly, or by a factor of low rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from xrecal.typing import FloatArray, IntArray
+
+from .lapack import solve_positive
+from .location import Location
+from .lowrank import Factor
+from .tuning import Folds, heaviest, left_out_weights
+
+SOLVERS = ("auto", "exact", "lowrank")
+
+EXACT_UP_TO = 250
+"""Cases of a location up to which ``"auto"`` solves exactly."""
+
+MAX_RANK = 1000
+"""Landmarks of a location at most."""
+
+ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
+"""What may be left of the mean of the diagonal of K, in ridges: while they are tried, where the
+best one is located, and where forecasts are made."""
+
+LOOSEST = 0.03
+"""And what may be left with the largest ridges."""
+
+KEPT = 2**26
+"""Bytes of solvers that a location keeps, which spares making them again."""
+
+
+def is_low_rank(solver: str, kernel: str, n: int) -> bool:
+    """Whether n cases are solved with low rank; the Laplace kernel is far from it."""
+    if solver == "auto":
+        return kernel == "gaussian" and n > EXACT_UP_TO
+    return solver == "lowrank"
+
+
+def landmark_slots(solver: str, kernel: str, n: int) -> int:
+    """Room for the landmarks of a location with n slots, at least one."""
+    return max(min(n, MAX_RANK), 1) if is_low_rank(solver, kernel, n) else 1
+
+
+class Solver(Protocol):
+    """Signed weights with one kernel at one location."""
+
+    patience: float
+    """Powers of ten of the ridge below the best one that are searched"""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of what is kept for the next ridge."""
+
+    def tidy(self) -> None:
+        """Forget what is made again at little cost."""
+
+    def reaches(self, ridge: float, slack: float) -> bool:
+        """Whether at most so many ridges are left of K, after more work if need be."""
+
+    def landmarks_for(self, ridge: float) -> Sequence[int]:
+        """Cases that represent all others in forecasts with this ridge; all count without any."""
+
+    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
+        """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
+
+        They belong to the problem scaled by the roots of the case weights.
+        """
+
+
+class Exact:
+    """One eigendecomposition for all ridges and folds, O(n³)."""
+
+    patience = math.inf
+
+    def __init__(self, location: Location, bandwidth: float, strength: float) -> None:
+        self._root = location.root
+        self._gram = location.gram(bandwidth, strength)
+        self._eigen: tuple[FloatArray, FloatArray] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """One or two matrices."""
+        return self._gram.nbytes * (1 if self._eigen is None else 2)
+
+    def tidy(self) -> None:
+        """Nothing is."""
+
+    def reaches(self, ridge: float, slack: float) -> bool:
+        """Whatever the ridge."""
+        return True
+
+    def landmarks_for(self, ridge: float) -> Sequence[int]:
+        """None."""
+        return ()
+
+    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
+        """See :meth:`Solver.signed`."""
+        n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
+        out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
+        shift = ridge * train.size * heaviest(self._root, train)
+        if train.size < n_out:
+            found = np.zeros((n_held, self._root.size))
+            block = self._gram[np.ix_(train, train)]
+            block[np.diag_indices_from(block)] += shift
+            found[:, train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])]).T
+            return found
+        return np.asarray(left_out_weights(*self.eigen, out, n_held, shift))
+
+    @property
+    def eigen(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues and vectors of the kernel matrix, for all folds but those below."""
+        if self._eigen is None:
+            values, vectors = np.linalg.eigh(self._gram)
+            self._eigen = values, np.ascontiguousarray(vectors)
+        return self._eigen
+
+    def solved_directly(self, folds: Folds) -> list[int]:
+        """Folds that train on few: solving for these is less work than leaving many out."""
+        n = folds.cases.shape[1]
+        return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
+
+
+class LowRank:
+    """K ≈ L Lᵀ as accurate as the ridge needs, O(n r²)."""
+
+    patience = 0.5
+
+    def __init__(
+        self,
+        location: Location,
+        bandwidth: float,
+        strength: float,
+        landmarks: Sequence[int] | IntArray = (),
+    ) -> None:
+        self._root = location.root
+        self.factor = Factor(location, bandwidth, strength, MAX_RANK)
+        if len(landmarks) > 0:
+            self.factor.start_from(np.asarray(landmarks))
+        self._among: dict[int, tuple[IntArray, FloatArray]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """The factor and its products."""
+        return self.factor.nbytes + sum(product.nbytes for _, product in self._among.values())
+
+    def tidy(self) -> None:
+        """Forget the products."""
+        self._among = {}
+
+    def reaches(self, ridge: float, slack: float) -> bool:
+        """Whether the landmarks represent all cases so well."""
+        self._rank(ridge, slack)
+        return self.factor.residual <= slack * ridge
+
+    def landmarks_for(self, ridge: float) -> Sequence[int]:
+        """As many as leave no more than the ridge."""
+        return self.factor.landmarks[: self._rank(ridge, FINE)]
+
+    def _rank(self, ridge: float, slack: float) -> int:
+        """How many landmarks it takes."""
+        return self.factor.extend(min(slack * ridge, LOOSEST))
+
+    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
+        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the factor's rows l of the cases held out.
+
+        Columns of the cases left out are filled too, and not to be used.
+        """
+        n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
+        out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
+        rank = self._rank(ridge, slack)
+        rows = self.factor.rows[:rank]
+        among = self._product(f, train, out, rank)[:rank, :rank].copy()
+        among[np.diag_indices_from(among)] += ridge * train.size * heaviest(self._root, train)
+        return solve_positive(among, rows.T[out[:n_held]]) @ rows
+
+    def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
+        """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
+        if f in self._among:
+            known_for, product = self._among[f]
+            if product.shape[0] >= rank and np.array_equal(train, known_for):
+                return product
+        self._among[f] = train, self.factor.product(train, out, rank)
+        return self._among[f][1]
+
+
+class Solvers:
+    """Solvers of one location with several kernels, made when they are asked for.
+
+    Those used last are kept; of others landmarks are remembered.
+    """
+
+    def __init__(
+        self, location: Location, bandwidth: float, kernels: Sequence[tuple[float, float]]
+    ) -> None:
+        self._location, self._bandwidth, self._kernels = location, bandwidth, kernels
+        self._kept: dict[int, Exact | LowRank] = {}
+        self._landmarks: dict[int, Sequence[int]] = {}
+
+    def __getitem__(self, g: int) -> Solver:
+        widening, strength = self._kernels[g]
+        kernel = self._location, self._bandwidth * widening, strength
+        found = self._kept.pop(g, None)
+        for other in self._kept.values():
+            other.tidy()
+        while self._kept and sum(s.nbytes for s in (found, *self._kept.values()) if s) > KEPT:
+            oldest = next(iter(self._kept))
+            dropped = self._kept.pop(oldest)
+            if isinstance(dropped, LowRank):
+                self._landmarks[oldest] = dropped.factor.landmarks
+        if found is None and self._location.columns is None:
+            found = Exact(*kernel)
+        elif found is None:
+            found = LowRank(*kernel, self._landmarks.get(g, ()))
+        self._kept[g] = found
+        return found

@@ -1,0 +1,301 @@
+"""New forecasts to weighted ensembles, by an embedding that was fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from xrecal.arrays.blocks import location_blocks
+from xrecal.arrays.compiled import kernel
+from xrecal.arrays.distributions.forms import Forecasts, Squared
+from xrecal.arrays.kernels.covariates import Features, no_features
+from xrecal.arrays.kernels.kernel import check_kernel
+from xrecal.typing import FloatArray, IntArray
+
+from .centre import fill_centres
+from .embedding import (
+    FittedCKME,
+    case_weights,
+    check_choice,
+    check_observations,
+    new_forecasts,
+    ordered_cases,
+)
+from .errors import fill_members, inside
+from .location import Location, feature_distances, from_new, locate
+from .ordered_cases import NewForecasts, OrderedCases
+from .simplex import PROJECTIONS
+from .solvers import LowRank
+
+# New forecasts weighed at once, so that their similarities to all cases stay small.
+ROWS = 256
+
+
+def ckme_weights(
+    forecasts: Forecasts,
+    cases: Forecasts,
+    observations: FloatArray,
+    fitted: FittedCKME,
+    *,
+    kernel: str = "gaussian",
+    projection: str = "euclidean",
+    features: Features | None = None,
+    new_features: Features | None = None,
+    days: FloatArray | None = None,
+    own_members: bool = False,
+    across: Sequence[Squared] | None = None,
+    squared: Sequence[Squared] | None = None,
+    shapes: bool = False,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Weighted ensembles for new forecasts.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        Arrays (L, T, p): T forecasts at each location.
+    cases, observations, fitted
+        As given to, and returned by, :func:`fit_ckme`.
+    kernel, projection, features, days
+        As in the fit.
+    new_features : Features, optional
+        Covariates of the forecasts, (L, T, k).
+    own_members : bool
+        Whether each forecast has members of its own; without, all supports must be past
+        observations.
+    across, squared : array of float64, shapes (L, T, n) and (L, n, n), optional
+        Squared energy distances from forecasts to cases and among the cases, where known already.
+    shapes : bool
+        Whether forecasts are compared without their means, as in the fit.
+
+    Returns
+    -------
+    members : array, shape (L, n) or (L, T, n)
+        Observations, or centre plus errors; NaN in unused slots.
+    weights : array, shape (L, T, n)
+        Probabilities, 0 in unused slots; NaN for a forecast without valid members or covariates
+        and at locations without a fit. Both have the floating type of the forecasts.
+
+    Notes
+    -----
+    Rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per location, O(n³), for all T
+    forecasts; each then costs O(n m + n²). With r landmarks that is O(n r²) and O(r m + n r).
+    Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get
+    :math:`1 - \sum\beta` added in proportion to the case weights, the regression around the
+    climatological mean embedding, before the projection.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> members, weights = ckme_weights(cases, cases, truth, xrecal.arrays.fit_ckme(cases, truth))
+    >>> weights.shape, weights.sum(-1).round(6).min().item()
+    ((1, 40, 40), 1.0)
+    """
+    check_kernel(kernel)
+    check_choice("projection", projection, PROJECTIONS)
+    n_locations, n = cases.check("cases", 3)[:2]
+    n_new = forecasts.check("forecasts", 3)[1]
+    if forecasts.loc.shape[0] != n_locations:
+        raise ValueError(
+            f"forecasts have {forecasts.loc.shape[0]} locations, but cases have {n_locations}"
+        )
+    if (forecasts.scale is None) != (cases.scale is None):
+        raise ValueError("forecasts and cases must both be ensembles or both be Gaussian")
+    check_observations(observations, (n_locations, n))
+    for name, array in fitted._asdict().items():
+        if array.shape[0] != n_locations:
+            raise ValueError(
+                f"{name} has shape {array.shape}, but there are {n_locations} locations"
+            )
+    features = no_features(n_locations, n) if features is None else features
+    new_features = no_features(n_locations, n_new) if new_features is None else new_features
+    dtype = forecasts.loc.dtype
+    weights = np.full((n_locations, n_new, n), np.nan, dtype)
+    members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
+    lives = np.where(np.isnan(fitted.half_life), math.inf, fitted.half_life)
+    case_weight = case_weights(days, lives, n)
+    size = max(n * cases.loc.shape[2], n_new * forecasts.loc.shape[2])
+    for block in location_blocks(n_locations, 24 * size):
+        known = cases.take(block), observations[block], features.take(block), case_weight[block]
+        ordered, _ = ordered_cases(*known, own_members, shapes=shapes)
+        some = forecasts.take(block), new_features.take(block)
+        new = new_forecasts(*some, own_members, shapes=shapes)
+        for cell in range(ordered.n_used.size):
+            place = block.start + cell
+            if np.isnan(fitted.ridge[place]):
+                continue
+            found = _Ensembles(new, ordered, cell, fitted, place, kernel == "laplace", projection)
+            found.fill(
+                None if across is None else across[place],
+                None if squared is None else squared[place],
+                members[place] if own_members else None,
+                weights[place],
+            )
+    return members, weights
+
+
+class _Ensembles:
+    """Weighted ensembles of all forecasts at one location."""
+
+    def __init__(
+        self,
+        new: NewForecasts,
+        cases: OrderedCases,
+        cell: int,
+        fitted: FittedCKME,
+        place: int,
+        laplace: bool,
+        projection: str,
+    ) -> None:
+        self.new, self.cases, self.cell, self.laplace = new, cases, cell, laplace
+        self.fitted, self.place, self.project = fitted, place, PROJECTIONS[projection]
+
+    def fill(
+        self,
+        across: Squared | None,
+        squared: Squared | None,
+        members: FloatArray | None,
+        weights: FloatArray,
+    ) -> None:
+        """Fill members and weights (T, n_slots)."""
+        new, cases, cell, fitted, place = (
+            self.new, self.cases, self.cell, self.fitted, self.place,
+        )  # fmt: skip
+        n = int(cases.n_used[cell])
+        known = self._landmarks()
+        one = locate(cases, cell, laplace=self.laplace, low_rank=known.size > 0, squared=squared)
+        one = replace(one, precision=self._precision())
+        chosen, operators = self._solve(one, known)
+        centre, spread = self._centres(cases.mean, cases.variance, cases.features)
+        bounds = float(fitted.lower[place]), float(fitted.upper[place])
+        error = (one.target - centre[:n]) / spread[:n]
+        error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
+        order = np.argsort(error)
+        centre, spread = self._centres(new.mean, new.variance, new.features)
+        share = one.root**2 / (one.root**2).sum()
+        first_inside, last_inside = inside(one.target, *bounds)
+        for first in range(0, weights.shape[0], ROWS):
+            rows = slice(first, first + ROWS)
+            signed = self._similarities(rows, chosen, across, one)
+            for operator in operators:
+                signed = signed @ operator
+            signed *= one.root
+            found = np.empty((signed.shape[0], n))
+            points = np.empty_like(found)
+            fill_rows(
+                signed, share, order, error[order], centre[rows], spread[rows], *bounds,
+                first_inside, last_inside, self.project, found, points,
+            )  # fmt: skip
+            _to_slots(found, cases.slot[cell], 0.0, weights[rows])
+            if members is not None:
+                points[np.isnan(found[:, 0])] = np.nan
+                _to_slots(points, cases.slot[cell], np.nan, members[rows])
+
+    def _landmarks(self) -> IntArray:
+        """Places of the landmarks among the cases in order; none for an exact solution."""
+        landmark = self.fitted.landmark[self.place]
+        place = np.full(self.cases.slot.shape[1], -1)
+        n = int(self.cases.n_used[self.cell])
+        place[self.cases.slot[self.cell, :n]] = np.arange(n)
+        found: IntArray = place[landmark[landmark >= 0]]
+        return np.asarray(found[found >= 0])
+
+    def _solve(
+        self, one: Location, known: IntArray
+    ) -> tuple[slice | IntArray, tuple[FloatArray, ...]]:
+        """Cases to compare with, and matrices from similarities to signed weights."""
+        fitted, place = self.fitted, self.place
+        kernel = float(fitted.bandwidth[place]), float(fitted.strength[place])
+        ridge = float(fitted.ridge[place])
+        if one.columns is not None:
+            solver = LowRank(one, *kernel, known)
+            # Cases that came by an update may need some of their own.
+            landmarks = solver.landmarks_for(ridge)
+            return np.array(landmarks), solver.factor.operators(ridge, len(landmarks))
+        one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
+        gram = one.gram(*kernel)
+        gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
+        return slice(gram.shape[0]), (np.linalg.inv(gram),)
+
+    def _precision(self) -> FloatArray:
+        return np.asarray(self.fitted.precision[self.place], np.float64)
+
+    def _centres(
+        self, mean: FloatArray, variance: FloatArray, features: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Centre and spread of each forecast."""
+        cell, place = self.cell, self.place
+        found = np.empty((2, mean.shape[1]))
+        fill_centres(
+            int(self.fitted.support[place]),
+            np.ascontiguousarray(self.fitted.centre[place], np.float64),
+            np.ascontiguousarray(mean[cell]),
+            np.ascontiguousarray(variance[cell]),
+            np.ascontiguousarray(features[cell]),
+            found,
+        )
+        return found[0], found[1]
+
+    def _similarities(
+        self, rows: slice, chosen: slice | IntArray, across: Squared | None, one: Location
+    ) -> FloatArray:
+        """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
+        distance = from_new(self.new, self.cases, self.cell, rows, chosen, across)
+        if self.laplace:
+            distance = np.sqrt(distance)
+        exponent = distance / -self.fitted.bandwidth[self.place]
+        features = self.new.features[self.cell, rows]
+        strength = self.fitted.strength[self.place]
+        if strength > 0:
+            exponent -= strength * feature_distances(features, one.features[chosen], one.precision)
+        exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
+        return np.asarray(np.exp(exponent) * one.root[chosen])
+
+
+def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray) -> None:
+    """Values (q, n) of the used cases to their slots; ``unused`` in others, NaN in a NaN row."""
+    n = values.shape[1]
+    out[:] = unused
+    out[:, slot[:n]] = values
+    out[np.isnan(values[:, 0])] = np.nan
+
+
+@kernel
+def fill_rows(
+    signed: Any,
+    share: Any,
+    order: Any,
+    error: Any,
+    centre: Any,
+    spread: Any,
+    low: float,
+    high: float,
+    first: float,
+    last: float,
+    project: Any,
+    weights: Any,
+    points: Any,
+) -> None:
+    """Signed weights (q, n) to probabilities and the points that they belong to.
+
+    What is missing to a sum of one goes to the cases by their ``share``. Errors ascend, those of
+    the cases in their ``order``.
+    """
+    n = share.size
+    beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
+    for t in range(signed.shape[0]):
+        mass = 0.0
+        for i in range(n):
+            mass += signed[t, i]
+        for i in range(n):
+            c = order[i]
+            beta[i] = signed[t, c] + (1.0 - mass) * share[c]
+        fill_members(centre[t], spread[t], error, low, high, first, last, ascending)
+        project(beta, ascending, row)
+        for i in range(n):
+            weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]

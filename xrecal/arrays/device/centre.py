@@ -1,0 +1,92 @@
+"""Where members sit, at many locations; see :mod:`xrecal.arrays.ckme.centre` and its errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xrecal.arrays.baselines._emos_numba import LARGEST_EXPONENT
+from xrecal.arrays.ckme.centre import MEAN, OBSERVATIONS, RATIO, SMALLEST_MEAN, fit_centre
+from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.typing import IntArray
+
+from .namespace import concat
+
+__all__ = ["centres_of", "errors_of", "fit_centres", "inside", "members_of"]
+
+
+def fit_centres(
+    code: int, mean: Any, variance: Any, of: Any, target: Any, low: Any, high: Any, room: int
+) -> Any:
+    """Coefficients (L, room) of a support from cases (L, n) with covariates (L, n, k).
+
+    A regression, and that of EMOS, is an optimisation of a few numbers: it runs on the host, on
+    the means, variances, covariates and observations of the cases, and never on members.
+    """
+    xp = namespace(mean)
+    if code in (OBSERVATIONS, MEAN, RATIO):
+        first = xp.zeros_like(mean[:, :1])
+        b, d = float(code == MEAN), float(code == RATIO)
+        spread = xp.ones_like(first)
+        if code == RATIO:
+            total = xp.sum(xp.abs(mean), axis=-1, keepdims=True)
+            share = SMALLEST_MEAN * total / mean.shape[-1]
+            spread = xp.where(total > 0.0, share, 1.0)
+        rest = xp.zeros((mean.shape[0], room - 4), dtype=xp.float64)
+        return concat(xp, [first, first + b, spread, first + d, rest])
+    found = np.zeros((mean.shape[0], room))
+    given = [np.ascontiguousarray(to_host(part)) for part in (mean, variance, of, target)]
+    bounds = to_host(low), to_host(high)
+    for place in range(found.shape[0]):
+        x, v, r, y = (part[place] for part in given)
+        low, high = (float(bound[place]) for bound in bounds)
+        fit_centre(code, x, v, r, y, low, high, found[place])
+    return xp.asarray(found)
+
+
+def centres_of(code: IntArray, found: Any, mean: Any, variance: Any, of: Any) -> tuple[Any, Any]:
+    """Centre and spread (L, n) of forecasts, of the support that each location has (L,)."""
+    xp = namespace(mean)
+    ratio = xp.asarray(code == RATIO)[:, None]
+    variance = xp.where(ratio, mean * mean, variance)
+    k = of.shape[-1]
+    centre = found[:, 0:1] + found[:, 1:2] * mean
+    exponent = xp.zeros_like(mean)
+    for i in range(k):
+        centre = centre + found[:, 4 + i : 5 + i] * of[:, :, i]
+        exponent = exponent + found[:, 4 + k + i : 5 + k + i] * of[:, :, i]
+    exponent = xp.clip(exponent, -LARGEST_EXPONENT, LARGEST_EXPONENT)
+    spread = xp.sqrt(found[:, 2:3] ** 2 + found[:, 3:4] ** 2 * variance)
+    return centre, spread * xp.exp(exponent)
+
+
+def errors_of(target: Any, centre: Any, spread: Any, low: Any, high: Any) -> Any:
+    """Errors (L, n) in units of the spread; infinite for observations on a bound (L,)."""
+    xp = namespace(target)
+    error = xp.where(target >= high[:, None], float("inf"), (target - centre) / spread)
+    return xp.where(target <= low[:, None], -float("inf"), error)
+
+
+def inside(target: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Smallest and largest observation (L,) between the bounds; infinite where there is none."""
+    xp = namespace(target)
+    between = (low[:, None] < target) & (target < high[:, None])
+    first = xp.min(xp.where(between, target, float("inf")), axis=-1)
+    last = xp.max(xp.where(between, target, -float("inf")), axis=-1)
+    some = first <= last
+    first = xp.where(some & ~xp.isinf(low), first, low)
+    return first, xp.where(some & ~xp.isinf(high), last, high)
+
+
+def members_of(
+    centre: Any, spread: Any, error: Any, bounds: tuple[Any, Any], limits: tuple[Any, Any]
+) -> Any:
+    """Members (L, q, n) from centres (L, q) and ascending errors (L, n), within limits (L,)."""
+    xp = namespace(error)
+    low, high, first, last = (part[:, None, None] for part in (*bounds, *limits))
+    error = error[:, None, :]
+    known = xp.isfinite(error)
+    points = centre[:, :, None] + spread[:, :, None] * xp.where(known, error, 0.0)
+    points = xp.minimum(xp.maximum(points, first), last)
+    return xp.where(known, points, xp.where(error < 0.0, low, high))

@@ -1,0 +1,102 @@
+"""Ensembles of many locations in order, as they are compared with one another."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xrecal.arrays.dispatch import distances_for, namespace
+from xrecal.arrays.distributions.distance import EPSILON, ROUNDING
+
+from .namespace import doubled, take, take_along, truths
+
+__all__ = ["Ensembles", "across", "among", "arrange", "take_rows"]
+
+
+class Ensembles(NamedTuple):
+    """Sorted members of n ensembles at L locations, float64."""
+
+    points: Any
+    """(L, n, m) ascending; missing ones are where the last of the others is"""
+    mass: Any
+    """(L, n, m) weights that sum to one, 0 of missing members"""
+    known: Any
+    """(L, n) whether there is a member"""
+    sums: Any
+    """(L, 4) sum, number, negative minimum and maximum of the members"""
+
+
+def arrange(values: Any, weights: Any | None) -> Ensembles:
+    """Sort the members (L, n, m) of each ensemble; NaN and those without weight do not count."""
+    xp = namespace(values)
+    values = doubled(xp, values)
+    if 0 in values.shape:
+        return _nothing(xp, values)
+    missing = xp.isnan(values)
+    if weights is not None:
+        weights = doubled(xp, weights)
+        missing = missing | ~(weights > 0.0)
+    order = xp.argsort(xp.where(missing, float("inf"), values), axis=-1)
+    counts = doubled(xp, ~take_along(xp, missing, order))
+    mass = counts if weights is None else take_along(xp, weights, order)
+    mass = xp.where(counts > 0.0, mass, 0.0)
+    total = xp.sum(mass, axis=-1, keepdims=True)
+    points = take_along(xp, values, order)
+    some = counts > 0.0
+    high = xp.max(xp.where(some, points, -float("inf")), axis=-1, keepdims=True)
+    low = xp.min(xp.where(some, points, float("inf")), axis=-1)
+    known = total[..., 0] > 0.0
+    points = xp.where(some, points, xp.where(total > 0.0, high, 0.0))
+    sums = xp.stack(
+        [
+            xp.sum(xp.where(some, points, 0.0), axis=(-1, -2)),
+            xp.sum(counts, axis=(-1, -2)),
+            xp.max(-low, axis=-1),
+            xp.max(high[..., 0], axis=-1),
+        ],
+        axis=-1,
+    )
+    return Ensembles(points, mass / xp.where(total > 0.0, total, 1.0), known, sums)
+
+
+def _nothing(xp: Any, values: Any) -> Ensembles:
+    """Without locations, ensembles or members there is nothing to sort."""
+    sums = xp.zeros((values.shape[0], 4), dtype=xp.float64)
+    return Ensembles(values, values, ~truths(xp, tuple(values.shape[:2])), sums)
+
+
+def take_rows(ensembles: Ensembles, at: Any) -> Ensembles:
+    """Ensembles at positions (L, k) that differ from location to location, rounded as all are."""
+    xp = namespace(ensembles.points)
+    points, mass = (take_along(xp, part, at[..., None], 1) for part in ensembles[:2])
+    return Ensembles(points, mass, take_along(xp, ensembles.known, at), ensembles.sums)
+
+
+def take_locations(ensembles: Ensembles, at: Any) -> Ensembles:
+    """Ensembles of some locations, by positions (k,) from the host."""
+    xp = namespace(ensembles.points)
+    return Ensembles(*(take(xp, part, at, 0) for part in ensembles))
+
+
+def among(ensembles: Ensembles) -> Any:
+    """Squared energy distances (L, n, n) of ensembles among themselves."""
+    squared = distances_for(ensembles.points).among(ensembles)
+    return _rounded(squared, ensembles, ensembles)
+
+
+def across(ones: Ensembles, others: Ensembles) -> Any:
+    """Squared energy distances (L, n, q) from n ensembles to q others."""
+    return _rounded(distances_for(ones.points).across(ones, others), ones, others)
+
+
+def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
+    """Distances of rounding size as 0, as on the host; NaN for ensembles without members."""
+    xp = namespace(squared)
+    first, second = ones.sums, others.sums
+    count = xp.maximum(first[:, 1] + second[:, 1], xp.ones_like(first[:, 1]))
+    centre = (first[:, 0] + second[:, 0]) / count
+    low = xp.maximum(first[:, 2], second[:, 2]) + centre
+    widest = xp.maximum(low, xp.maximum(first[:, 3], second[:, 3]) - centre)
+    tolerance = ROUNDING * xp.maximum(widest, xp.zeros_like(widest)) + 4 * EPSILON * xp.abs(centre)
+    squared = xp.where(squared <= tolerance[:, None, None], 0.0, squared)
+    known = ones.known[:, :, None] & others.known[:, None, :]
+    return xp.where(known, squared, float("nan"))

@@ -1,0 +1,217 @@
+"""Kernel matrices to factors of low rank; see :mod:`xrecal.arrays.ckme.lowrank`."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from operator import neg
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.ckme.lowrank import SMALLEST, TOGETHER
+from xrecal.arrays.ckme.solvers import FINE, LOOSEST, MAX_RANK
+from xrecal.arrays.ckme.tuning import Folds, heaviest
+from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.typing import FloatArray, IntArray
+
+from .location import Locations
+from .namespace import concat, cumsum, indices, linear, put, take, transposed
+from .pivots import Pivots, take_pivots
+from .solvers import Prepared, identity, split_of
+
+__all__ = ["LowRank"]
+
+
+class LowRank:
+    r"""Pivoted Cholesky factors :math:`K \approx L L^T`, as accurate as each ridge needs.
+
+    Landmarks differ from location to location, and so does their number: rows of the factors
+    behind the last landmark of a location are zero, which changes none of the products.
+    """
+
+    patience = 0.5
+
+    def __init__(self, where: Locations, bandwidth: Any, strength: Any) -> None:
+        xp = namespace(bandwidth)
+        self.where, self._kernel = where, (bandwidth, strength)
+        b = bandwidth.shape[0]
+        self._most = min(MAX_RANK, where.n)
+        self._left = xp.asarray(np.tile(where.root**2, (b, 1)))
+        self._rows = xp.zeros((b, min(64, self._most), where.n), dtype=xp.float64)
+        self.landmarks: list[list[int]] = [[] for _ in range(b)]
+        largest = float((where.root**2).max())
+        start = float((where.root**2).mean()) if largest > SMALLEST else 0.0
+        self._residuals: list[list[float]] = [[start] for _ in range(b)]
+
+    @property
+    def rank(self) -> IntArray:
+        """Number of landmarks of each location (b,)."""
+        return np.array([len(found) for found in self.landmarks])
+
+    @property
+    def residual(self) -> FloatArray:
+        """Mean (b,) of the diagonals of K - L Lᵀ; 0 where only rounding is left."""
+        return np.array([found[-1] for found in self._residuals])
+
+    def start_from(self, landmarks: list[IntArray]) -> None:
+        """Take these cases as the first landmarks of each location, all at once."""
+        xp = namespace(self._left)
+        self.landmarks = [found.tolist() for found in landmarks]
+        rank, everywhere = self.rank, np.arange(len(landmarks))
+        room = int(rank.max(initial=0))
+        if room == 0:
+            return
+        padded = np.stack([np.pad(found, (0, room - found.size)) for found in landmarks])
+        there = xp.asarray((np.arange(room) < rank[:, np.newaxis]).astype(np.float64))
+        chosen = indices(xp, padded)
+        columns = self._columns(everywhere, chosen) * there[:, :, None]
+        at = xp.broadcast_to(chosen[:, None, :], (len(landmarks), room, room))
+        among = xp.take_along_axis(columns, at, axis=-1) * there[:, None, :]
+        among = among + (1.0 - there)[:, :, None] * xp.eye(room, dtype=xp.float64)
+        rows = linear(xp, "solve", linear(xp, "cholesky", among), columns)
+        self._rows = rows
+        left = self._left - xp.sum(rows * rows, axis=1)
+        self._left = xp.where(left > 0.0, left, 0.0)
+        for place, found in enumerate(landmarks):
+            put(xp, self._left, (np.full(found.size, place), found), xp.zeros(found.size))
+        explained = to_host(cumsum(xp, xp.sum(rows * rows, axis=-1))) / self.where.n
+        now = _what_is_left(self._left)
+        for place, start in enumerate(r[0] for r in list(self._residuals)):
+            after = (start - explained[place, : rank[place]]).tolist()
+            self._residuals[place] = [start, *after]
+            self._residuals[place][-1] = float(now[place])
+
+    def ranks_for(self, at: IntArray, tolerance: FloatArray) -> IntArray:
+        """How many landmarks (c,) leave no more than the tolerance; more are added if need be."""
+        while True:
+            short = (self.residual[at] > tolerance) & (self.rank[at] < self._most)
+            if not short.any():
+                break
+            self._add_some(at[short], tolerance[short])
+        wanted = zip(at.tolist(), tolerance.tolist(), strict=True)
+        return np.array(
+            [
+                bisect_left(self._residuals[i], -most, hi=len(self.landmarks[i]), key=neg)
+                for i, most in wanted
+            ],
+            dtype=np.int64,
+        )
+
+    def _columns(self, at: IntArray, chosen: Any) -> Any:
+        xp = namespace(chosen)
+        return self.where.columns(at, chosen, *(take(xp, part, at, 0) for part in self._kernel))
+
+    def _add_some(self, at: IntArray, tolerance: FloatArray) -> None:
+        """Add the cases represented worst, up to sixteen at each of these locations."""
+        xp = namespace(self._left)
+        rank, size = self.rank[at], min(TOGETHER, self._most)
+        left = take(xp, self._left, at, 0)
+        cases = xp.argsort(left, axis=-1)[:, -size:]
+        if not rank.all():  # at first all cases are alike, so ties are broken as on the host
+            worst = np.argpartition(self.where.root**2, -size)[-size:]
+            cases = xp.where(xp.asarray(rank == 0)[:, None], indices(xp, worst)[None, :], cases)
+        columns = self._columns(at, cases)
+        if rank.any():
+            rows = take(xp, self._rows, at, 0)[:, : int(rank.max()), :]
+            along = xp.broadcast_to(cases[:, None, :], (at.size, rows.shape[1], size))
+            known = xp.take_along_axis(rows, along, axis=-1)
+            columns = columns - xp.matmul(transposed(xp, known), rows)
+        found = take_pivots(columns, cases, left, tolerance, self._most - rank)
+        self._keep(at, rank, found)
+
+    def _keep(self, at: IntArray, rank: IntArray, found: Pivots) -> None:
+        """Write rows behind those that there are, and note the landmarks."""
+        xp = namespace(self._left)
+        needed = int((rank + found.added).max())
+        if needed > self._rows.shape[1]:
+            room = min(max(needed, 2 * self._rows.shape[1]), self._most) - self._rows.shape[1]
+            empty = xp.zeros((self._rows.shape[0], room, self.where.n), dtype=xp.float64)
+            self._rows = concat(xp, [self._rows, empty], axis=1)
+        which, step = np.nonzero(np.arange(found.taken.shape[1]) < found.added[:, np.newaxis])
+        flat = xp.reshape(found.rows, (-1, self.where.n))
+        values = xp.take(flat, indices(xp, which * found.taken.shape[1] + step), axis=0)
+        put(xp, self._rows, (at[which], rank[which] + step), values)
+        put(xp, self._left, (at,), found.left)
+        for k, place in enumerate(at.tolist()):
+            added = int(found.added[k])
+            self.landmarks[place] += found.taken[k, :added].tolist()
+            self._residuals[place] += found.residuals[k, :added].tolist()
+
+    def reaches(self, at: IntArray, ridge: FloatArray, slack: float) -> npt.NDArray[np.bool_]:
+        """See :meth:`.solvers.Solver.reaches`."""
+        self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
+        return np.asarray(self.residual[at] <= slack * ridge)
+
+    def landmarks_for(self, at: IntArray, ridge: FloatArray) -> IntArray:
+        """See :meth:`.solvers.Solver.landmarks_for`."""
+        rank = self.ranks_for(at, np.minimum(FINE * ridge, LOOSEST))
+        found = np.full((at.size, int(rank.max(initial=0))), -1)
+        for k, place in enumerate(at.tolist()):
+            found[k, : rank[k]] = self.landmarks[place][: rank[k]]
+        return found
+
+    def rows_for(self, at: IntArray, rank: IntArray) -> Any:
+        """First rows (c, r, n) of the factors Lᵀ, zero behind each rank (c,)."""
+        xp = namespace(self._left)
+        room = int(rank.max(initial=0))
+        rows = take(xp, self._rows, at, 0)[:, :room, :]
+        there = (np.arange(room) < rank[:, np.newaxis]).astype(np.float64)
+        return rows if there.all() else rows * xp.asarray(there)[:, :, None]
+
+    def prepare(self, at: IntArray, ridge: FloatArray, slack: float) -> Prepared:
+        """See :meth:`.solvers.Solver.prepare`."""
+        rank = self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
+        return _LowRankAt(self.rows_for(at, rank), self.where.root, ridge)
+
+    def operators(self, ridge: FloatArray) -> tuple[IntArray, Any, Any]:
+        """Landmarks (b, r), and matrices (b, r, r) and (b, r, n) from similarities to weights.
+
+        With ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ C⁻¹ k_p``. Rows and
+        columns behind the landmarks of a location are zero.
+        """
+        everywhere = np.arange(ridge.size)
+        chosen = self.landmarks_for(everywhere, ridge)
+        xp = namespace(self._left)
+        rows = self.rows_for(everywhere, (chosen >= 0).sum(-1))
+        room = chosen.shape[1]
+        among = xp.matmul(rows, transposed(xp, rows)) + identity(xp, room, ridge * self.where.n)
+        there = xp.asarray((chosen >= 0).astype(np.float64))
+        at = indices(xp, np.maximum(chosen, 0))
+        at = xp.broadcast_to(at[:, None, :], (ridge.size, room, room))
+        root = xp.take_along_axis(rows, at, axis=-1) * there[:, None, :]
+        root = root + (1.0 - there)[:, :, None] * xp.eye(room, dtype=xp.float64)
+        first = linear(xp, "solve", root, linear(xp, "inv", among))
+        return chosen, first * there[:, :, None], rows
+
+
+class _LowRankAt:
+    """Factors (c, r, n) with a ridge at each location."""
+
+    def __init__(self, rows: Any, root: FloatArray, ridge: FloatArray) -> None:
+        self._rows, self._root, self._ridge = rows, root, ridge
+        self._square: Any = None
+
+    def signed(self, folds: Folds, f: int) -> Any:
+        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the rows l of the cases held out."""
+        xp, rows = namespace(self._rows), self._rows
+        held, out, train = split_of(folds, f)
+        shift = self._ridge * train.size * heaviest(self._root, train)
+        known = take(xp, rows, train, 2)
+        if train.size < out.size:
+            among = xp.matmul(known, transposed(xp, known))
+        else:
+            if self._square is None:
+                self._square = xp.matmul(rows, transposed(xp, rows))
+            part = take(xp, rows, out, 2)
+            among = self._square - xp.matmul(part, transposed(xp, part))
+        among = among + identity(xp, rows.shape[1], shift)
+        solved = linear(xp, "solve", among, take(xp, rows, held, 2))
+        return xp.matmul(transposed(xp, solved), known)
+
+
+def _what_is_left(left: Any) -> FloatArray:
+    """Mean (b,) of the diagonals that are left, 0 where that is only rounding."""
+    xp = namespace(left)
+    mean, largest = to_host(xp.mean(left, axis=-1)), to_host(xp.max(left, axis=-1))
+    return np.where(largest > SMALLEST, mean, 0.0)

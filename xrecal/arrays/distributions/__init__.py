@@ -1,0 +1,1 @@
+"""Distributions of every form: distances, moments, quantiles, members, mixtures."""

@@ -1,0 +1,83 @@
+"""Probability integral transform of forecasts of which some quantiles alone are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xrecal.arrays.device.namespace import concat, doubled, take_along, whole
+from xrecal.arrays.dispatch import namespace
+from xrecal.typing import FloatArray
+
+
+def quantile_pit(
+    quantiles: FloatArray, q: FloatArray, observations: FloatArray, uniform: FloatArray
+) -> FloatArray:
+    """Level of observations among quantiles, drawn between the levels that enclose them.
+
+    Parameters
+    ----------
+    quantiles : array of float, shape (..., m)
+        Quantiles of each forecast; NaN ones are left out.
+    q : array of float, shape (m,)
+        Their levels in [0, 1], in any order, each once.
+    observations : array of float, shape (...)
+        In the unit of the quantiles.
+    uniform : array of float, shape (...)
+        Numbers u in (0, 1), such as :func:`hash_uniform`.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        ``low + u (high - low)`` in [0, 1], with the neighbouring levels that enclose the
+        observation, 0 below all quantiles and 1 above; NaN where the observation or the forecast
+        is missing or infinite.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
+
+    Notes
+    -----
+    Uniform on (0, 1) whatever the distribution between the levels, if the quantiles are those of
+    a continuous distribution from which y is drawn. An observation that equals quantiles lies in
+    the mass that these have: between the midpoints to the levels below and above, or to the end
+    where there is none, as a dry day is somewhere between 0 and the probability of rain. Quantiles
+    that cross are taken in ascending order. O(m log m) a forecast.
+
+    Examples
+    --------
+    >>> quantiles = np.array([1.0, 2.0, 4.0])
+    >>> quantile_pit(quantiles, np.array([0.1, 0.5, 0.9]), np.array(3.0), np.array(0.25))
+    array(0.6)
+    """
+    shape = tuple(observations.shape)
+    fitting = {"quantiles": (*shape, *q.shape), "uniform": shape}
+    for name, array in {"quantiles": quantiles, "uniform": uniform}.items():
+        if tuple(array.shape) != fitting[name]:
+            raise ValueError(
+                f"{name} have shape {tuple(array.shape)}, but observations {shape} and levels "
+                f"{q.shape} need {fitting[name]}"
+            )
+    xp = namespace(observations)
+    values, y, u = (doubled(xp, part) for part in (quantiles, observations, uniform))
+    y, known = y[..., None], ~xp.isnan(values)
+    levels = xp.where(known, doubled(xp, xp.asarray(q)), 1.0)
+    ends = xp.zeros_like(y)
+    steps = concat(xp, [ends, xp.sort(levels, axis=-1), ends + 1.0])
+    below, up_to, n = (
+        xp.sum(whole(xp, part), axis=-1, keepdims=True)
+        for part in (known & (values < y), known & (values <= y), known)
+    )
+
+    def middle(at: Any) -> Any:
+        """Middle between the levels before and after a number of quantiles."""
+        one, other = (take_along(xp, steps, i) for i in (at, at + 1))
+        return xp.where(at == 0, 0.0, xp.where(at == n, 1.0, (one + other) / 2))
+
+    tied = up_to > below
+    low = xp.where(tied, middle(below), take_along(xp, steps, below))
+    high = xp.where(tied, middle(up_to), take_along(xp, steps, up_to + 1))
+    sound = (n > 0) & xp.isfinite(y) & ~xp.any(xp.isinf(values), axis=-1, keepdims=True)
+    found: FloatArray = xp.where(sound, low + u[..., None] * (high - low), float("nan"))[..., 0]
+    return found

@@ -1,0 +1,268 @@
+"""Variables on a circle, such as wind direction: points, CRPS, mean, spread, members.
+
+Values may lie in any turn: with the period 360, -10, 350 and 710 are one direction. Shapes are
+those of ``weighted``: members (..., m), and weights of that shape or (..., T, m), where T forecasts
+share the members, which are then sorted once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from xrecal.arrays.rows import whole_number
+from xrecal.arrays.scores.crps import check_shape
+from xrecal.typing import FloatArray
+
+from ._circular_numba import fill_circular_crps, fill_circular_members, fill_directions
+from .weighted import by_support
+
+# A mean of unit vectors this many rounding errors of the members long has no direction.
+UNDIRECTED = 64
+
+
+def on_circle(values: FloatArray, period: float) -> FloatArray:
+    """Points on a circle whose circumference is the period.
+
+    Parameters
+    ----------
+    values : array of float, shape (...)
+        In the unit of the period.
+    period : float
+        A full turn, > 0: 360 for degrees.
+
+    Returns
+    -------
+    array of float64, shape (2, ...)
+        Points at radius ``period / (2 pi)``, so that distances of near ones are differences of
+        values, and all are in their unit; of opposite ones ``period / pi``, not ``period / 2``.
+        NaN for values that are not finite.
+
+    Raises
+    ------
+    ValueError
+        If the period is not a positive number.
+
+    Examples
+    --------
+    >>> on_circle(np.array([0.0, 90.0]), 360.0).round(1)
+    array([[57.3,  0. ],
+           [ 0. , 57.3]])
+    """
+    radius = _checked_period(period) / math.tau
+    with np.errstate(invalid="ignore"):  # infinite values
+        turned = np.mod(np.asarray(values, dtype=np.float64), period) / radius
+    return radius * np.stack([np.cos(turned), np.sin(turned)])
+
+
+def circular_crps(
+    observations: FloatArray,
+    members: FloatArray,
+    weights: FloatArray | None = None,
+    *,
+    period: float,
+) -> FloatArray:
+    r"""CRPS with distances along the circle.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...) or (..., T)
+        What verified, in the unit u of the members.
+    members : array of float, shape (..., m)
+        Members; NaN ones are left out. Without T, leading axes broadcast against those of the
+        observations.
+    weights : array of float, shape (..., m) or (..., T, m), optional
+        Weights >= 0, normalised here; equal if not given.
+    period : float
+        A full turn, > 0, in u.
+
+    Returns
+    -------
+    array of float64, shape (...) or (..., T)
+        :math:`\sum_i w_i d(x_i, y) - \frac12 \sum_{ij} w_i w_j d(x_i, x_j) \ge 0` [1]_ in u, where
+        d is the shorter way around the circle, at most period / 2. NaN where the observation is
+        not finite, no member is left, a weight is NaN, or an infinite member has positive weight.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, the period is not a positive number, or shapes do not fit.
+
+    Notes
+    -----
+    Proper, and the linear CRPS where all values lie within half a turn. Not strictly proper: what
+    two distributions differ by is not seen if half a turn leaves it as it is (even harmonics), so
+    that north or south, as likely as not, scores like east or west. Straight distances between
+    points on the circle see it: :func:`energy_score` or :func:`vector_energy_distance` of
+    :func:`on_circle`. O(m log m) a forecast, O(m) where forecasts share members; rounding errors
+    are about 1e-15 of the period.
+
+    References
+    ----------
+    .. [1] Grimit, Gneiting, Berrocal & Johnson (2006), The continuous ranked probability score for
+       circular variables and its application to mesoscale forecast ensemble verification.
+       https://doi.org/10.1256/qj.05.235
+
+    Examples
+    --------
+    >>> float(circular_crps(np.array(359.0), np.array([1.0]), period=360.0))
+    2.0
+    """
+    turn = _checked_period(period)
+    y, x = np.asarray(observations, np.float64), np.asarray(members)
+    if weights is not None and (np.asarray(weights) < 0).any():
+        raise ValueError("weights must not be negative")
+    own = weights is None or np.ndim(weights) <= x.ndim
+    if own:
+        x = np.broadcast_to(x, (*_common(y.shape, x.shape[:-1]), x.shape[-1]))
+    support, mass, shape = _support(x, weights)
+    if not own:
+        check_shape(y, shape)
+    y = np.ascontiguousarray(np.broadcast_to(y, shape)).reshape(mass.shape[:2])
+    out = np.empty(mass.shape[:2])
+    fill_circular_crps(y, support, mass, turn, out)
+    return out.reshape(shape)
+
+
+def circular_mean(
+    members: FloatArray, weights: FloatArray | None = None, *, period: float
+) -> FloatArray:
+    """Mean direction of each forecast: that of the mean of its points on the circle.
+
+    Parameters
+    ----------
+    members : array of float, shape (..., m)
+        Members; NaN ones are left out.
+    weights : array of float, shape (..., m) or (..., T, m), optional
+        Weights >= 0, normalised here; equal if not given.
+    period : float
+        A full turn, > 0, in the unit of the members.
+
+    Returns
+    -------
+    array of float64, shape (...) or (..., T)
+        In [0, period). NaN where the mean point is the centre up to rounding, as of two opposite
+        members, without members, where a weight is NaN or an infinite member has positive weight.
+
+    Raises
+    ------
+    ValueError
+        If the period is not a positive number or shapes do not fit.
+
+    Examples
+    --------
+    >>> circular_mean(np.array([[340.0, 40.0]]), period=360.0).round(6)
+    array([10.])
+    """
+    return _directions(members, weights, period)[0]
+
+
+def circular_std(
+    members: FloatArray, weights: FloatArray | None = None, *, period: float
+) -> FloatArray:
+    r"""Standard deviation on the circle [1]_.
+
+    Parameters, shapes, errors and missing values as in :func:`circular_mean`.
+
+    Returns
+    -------
+    array of float64, shape (...) or (..., T)
+        :math:`\sqrt{-2 \ln R}` radians in the unit of the members, where R is the length of the
+        mean of the unit vectors: 0 if all are one direction, without an upper limit.
+
+    References
+    ----------
+    .. [1] Mardia & Jupp (2000), Directional statistics. https://doi.org/10.1002/9780470316979
+
+    Examples
+    --------
+    >>> circular_std(np.array([[340.0, 40.0], [10.0, 10.0]]), period=360.0).round(1)
+    array([30.7,  0. ])
+    """
+    return _directions(members, weights, period)[1]
+
+
+def circular_members(
+    members: FloatArray, weights: FloatArray | None, n_members: int, *, period: float
+) -> FloatArray:
+    """Members that count equally: quantiles along the circle, from opposite the mean direction.
+
+    Parameters
+    ----------
+    members, weights, period
+        As in :func:`circular_mean`; weights may be None.
+    n_members : int
+        How many, at least 1.
+
+    Returns
+    -------
+    array of float64, shape (..., n_members) or (..., T, n_members)
+        Quantiles at the levels (i - ½) / n_members, by the definition of
+        :func:`weighted_quantile`, of the members in the order of their angle: members of positive
+        weight as they are, in whatever turn. The order begins at 0 where there is no mean
+        direction. NaN without members, where a weight is NaN or an infinite member has positive
+        weight.
+
+    Raises
+    ------
+    ValueError
+        If ``n_members`` is not a positive integer, the period is not a positive number, or shapes
+        do not fit.
+
+    Notes
+    -----
+    O(m log m) a forecast, O(m) where forecasts share members.
+
+    Examples
+    --------
+    >>> members = np.array([350.0, 0.0, 10.0, 20.0])
+    >>> circular_members(members, None, 2, period=360.0)
+    array([350.,  10.])
+    """
+    wanted = whole_number("n_members", n_members, 1)
+    direction = _directions(members, weights, period)[0]
+    support, mass, shape = _support(members, weights)
+    out = np.empty((*mass.shape[:2], wanted))
+    fill_circular_members(support, mass, direction.reshape(mass.shape[:2]), float(period), out)
+    return out.reshape(*shape, wanted)
+
+
+def _checked_period(period: float) -> float:
+    if not (np.ndim(period) == 0 and 0 < period < math.inf):
+        raise ValueError(
+            f"period must be a positive number, got {period!r}; a full turn is 360 in degrees"
+        )
+    return float(period)
+
+
+def _common(observations: tuple[int, ...], forecasts: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that both broadcast to."""
+    try:
+        return np.broadcast_shapes(observations, forecasts)
+    except ValueError:
+        raise ValueError(
+            f"observations have shape {observations}, but the forecasts have {forecasts}; "
+            "give one for each forecast"
+        ) from None
+
+
+def _support(
+    members: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Members (L, m) and weights (L, T, m) in float64, and the shape of the forecasts."""
+    w = None if weights is None else np.asarray(weights, np.float64)
+    return by_support(np.asarray(members, np.float64), w)
+
+
+def _directions(
+    members: FloatArray, weights: FloatArray | None, period: float
+) -> tuple[FloatArray, FloatArray]:
+    """Mean direction and standard deviation of each forecast."""
+    turn, kind = _checked_period(period), np.asarray(members).dtype
+    precise = kind if np.issubdtype(kind, np.floating) else np.float64
+    support, mass, shape = _support(members, weights)
+    mean, std = np.empty(mass.shape[:2]), np.empty(mass.shape[:2])
+    shortest = UNDIRECTED * float(np.finfo(precise).eps)
+    fill_directions(support, mass, turn, shortest, mean, std)
+    return mean.reshape(shape), std.reshape(shape)

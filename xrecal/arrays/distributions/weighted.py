@@ -1,0 +1,284 @@
+"""Statistics of weighted ensembles; equal weights make a plain one.
+
+Shapes are the same in all functions. ``members`` has shape (..., n). ``weights`` has that shape
+too, where each forecast has members of its own, or (..., T, n), where T forecasts share them
+(past observations, for instance). Without weights members count equally.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.blocks import location_blocks
+from xrecal.arrays.compiled import inner, kernel
+from xrecal.typing import FloatArray
+
+# Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
+LEVEL_ROUNDING = 1e-12
+
+
+def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Mean of each forecast.
+
+    Parameters
+    ----------
+    members : array of float, shape (..., n)
+        Members in any unit; NaN ones are left out.
+    weights : array of float, shape (..., n) or (..., T, n), optional
+        Weights >= 0, normalised here.
+
+    Returns
+    -------
+    array of float64, shape (...) or (..., T)
+        In the unit of the members; NaN without members or where a weight is NaN.
+
+    Examples
+    --------
+    >>> float(weighted_mean(np.array([1.0, 3.0]), np.array([0.25, 0.75])))
+    2.5
+    """
+    values, mass = _present(members, weights)
+    return np.asarray((values * mass).sum(-1))
+
+
+def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Standard deviation of each forecast distribution, without correction for sample size.
+
+    Parameters, shapes, unit and missing values as in :func:`weighted_mean`.
+
+    Examples
+    --------
+    >>> float(weighted_std(np.array([1.0, 3.0])))
+    1.0
+    """
+    values, mass = _present(members, weights)
+    mean = (values * mass).sum(-1, keepdims=True)
+    return np.asarray(np.sqrt((mass * (values - mean) ** 2).sum(-1)))
+
+
+def weighted_cdf(
+    members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """``P(Y <= threshold)``.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`weighted_mean`.
+    thresholds : array of float, shape (k,)
+        In the unit of the members.
+
+    Returns
+    -------
+    array of float64, shape (..., k) or (..., T, k)
+        Probabilities in [0, 1]; NaN without members or where a weight is NaN.
+
+    Examples
+    --------
+    >>> weighted_cdf(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 2.0]))
+    array([0. , 0.5])
+    """
+    values, mass = _present(members, weights)
+    below = [(mass * (values <= t)).sum(-1) for t in np.asarray(thresholds, dtype=np.float64)]
+    return np.asarray(np.minimum(np.stack(below, axis=-1), 1.0))
+
+
+def weighted_exceedance(
+    members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """``P(Y > threshold)``, strictly; thresholds may differ from forecast to forecast.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`weighted_mean`.
+    thresholds : array of float, shape (k,), or (..., k) or (..., T, k) as the result
+        In the unit of the members; broadcast to the forecasts.
+
+    Returns
+    -------
+    array of float64, shape (..., k) or (..., T, k)
+        Probabilities in [0, 1], not increasing in the threshold: one minus :func:`weighted_cdf`
+        up to rounding, with all digits of a small one. NaN without members, where a weight or the
+        threshold is NaN.
+
+    Notes
+    -----
+    O(n k) a forecast.
+
+    Examples
+    --------
+    >>> weighted_exceedance(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 2.0]))
+    array([1. , 0.5])
+    """
+    support, mass, shape = by_support(members, weights)
+    given = np.asarray(thresholds, dtype=np.float64)
+    wanted = np.broadcast_to(given, (*shape, given.shape[-1])).reshape(*mass.shape[:2], -1)
+    out = np.empty(wanted.shape)
+    _fill_exceedance(support, mass, np.ascontiguousarray(wanted), out)
+    return out.reshape(*shape, given.shape[-1])
+
+
+def weighted_quantile(
+    members: FloatArray, q: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """Quantiles: the smallest member z with ``P(Y <= z) >= q``.
+
+    Parameters
+    ----------
+    members, weights
+        As in :func:`weighted_mean`. Shared members are sorted once.
+    q : array of float, shape (k,)
+        Levels in [0, 1], in any order.
+
+    Returns
+    -------
+    array of float64, shape (..., k) or (..., T, k)
+        Members of positive weight, not decreasing in q: the inverse of :func:`weighted_cdf`
+        (definition 1 of [1]_); the smallest one at q = 0. NaN without members or where a weight
+        is NaN.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside [0, 1].
+
+    References
+    ----------
+    .. [1] Hyndman & Fan (1996), Sample quantiles in statistical packages.
+       https://doi.org/10.1080/00031305.1996.10473566
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.25, 0.5, 0.6]))
+    array([1., 2., 3.])
+    """
+    levels = check_levels(q)
+    support, mass, shape = by_support(members, weights)
+    ascending = np.argsort(levels)
+    out = np.empty((*mass.shape[:2], levels.size))
+    for block in location_blocks(support.shape[0], 8 * support.shape[1]):
+        order = np.argsort(support[block], axis=1)
+        _fill_quantiles(support[block], mass[block], order, levels[ascending], out[block])
+    return out[..., np.argsort(ascending)].reshape(*shape, levels.size)
+
+
+def check_levels(q: npt.ArrayLike) -> FloatArray:
+    """Levels as a float64 array of one axis; raises ValueError unless all are in [0, 1]."""
+    try:
+        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"q must hold levels between 0 and 1, got {q!r:.60}") from None
+    if levels.ndim != 1:
+        raise ValueError(
+            f"q must hold levels between 0 and 1 along one axis, got shape {levels.shape}"
+        )
+    if not ((levels >= 0) & (levels <= 1)).all():
+        percent = levels.size and (levels >= 1).any() and (levels <= 100).all()
+        told = "; divide percentages by 100" if percent else ""
+        raise ValueError(f"q must hold levels between 0 and 1, got {levels}{told}")
+    return levels
+
+
+def by_support(
+    members: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Members (L, n) and weights (L, T, n) as contiguous arrays, and the shape of the forecasts."""
+    members = np.asarray(members)
+    if weights is None:
+        weights = np.ones((1,) * members.ndim, dtype=members.dtype)
+    weights = np.asarray(weights)
+    shared = weights.ndim == members.ndim + 1
+    if not shared:
+        lead = np.broadcast_shapes(members.shape, weights.shape)
+        members, weights = np.broadcast_to(members, lead), np.broadcast_to(weights, lead)
+        weights = weights[..., np.newaxis, :]
+    if members.shape != (*weights.shape[:-2], weights.shape[-1]):
+        raise ValueError(
+            f"weights of shape {weights.shape} do not fit members of shape {members.shape}; "
+            "they need the same axes, or one more before the last for forecasts that share members"
+        )
+    n, n_sharing = members.shape[-1], weights.shape[-2]
+    shape = weights.shape[:-1] if shared else members.shape[:-1]
+    return (
+        np.ascontiguousarray(members).reshape(math.prod(members.shape[:-1]), n),
+        np.ascontiguousarray(weights).reshape(math.prod(members.shape[:-1]), n_sharing, n),
+        shape,
+    )
+
+
+def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Members with 0 for the missing ones, and weights that sum to one over the others."""
+    members = np.asarray(members, dtype=np.float64)
+    missing = np.isnan(members)
+    mass = np.ones_like(members) if weights is None else np.asarray(weights, dtype=np.float64)
+    if mass.ndim == members.ndim + 1:
+        members, missing = members[..., np.newaxis, :], missing[..., np.newaxis, :]
+    mass = np.where(missing, 0.0, mass)
+    members = np.where(mass == 0, 0.0, members)  # infinity times zero
+    total = mass.sum(-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        mass = mass / np.where(total > 0, total, np.nan)
+    return members, mass
+
+
+@inner
+def total_mass(values: Any, weights: Any) -> float:
+    """Sum of the weights (n,) of members (n,) that are not missing.
+
+    NaN where that is 0, one of them is NaN, or an infinite member has positive weight.
+    """
+    total = 0.0
+    for i in range(values.size):
+        if not np.isnan(values[i]):
+            total += np.nan if np.isinf(values[i]) and weights[i] > 0 else weights[i]
+    return total if total > 0 else np.nan
+
+
+@kernel
+def _fill_quantiles(support: Any, mass: Any, order: Any, levels: Any, out: Any) -> None:
+    """Quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n).
+
+    ``order`` (L, n) sorts the supports.
+    """
+    for cell in range(support.shape[0]):
+        values = support[cell]
+        for t in range(mass.shape[1]):
+            total = 0.0
+            for i in range(values.size):
+                if not np.isnan(values[i]):
+                    total += mass[cell, t, i]
+            level, below, last = 0, 0.0, np.nan
+            for i in order[cell]:
+                weight = mass[cell, t, i]
+                if np.isnan(values[i]) or not weight > 0:
+                    continue
+                below, last = below + weight, values[i]
+                while level < levels.size and below >= (levels[level] - LEVEL_ROUNDING) * total:
+                    out[cell, t, level] = values[i]
+                    level += 1
+            for k in range(level if total > 0 else 0, levels.size):
+                out[cell, t, k] = last if total > 0 else np.nan
+
+
+@kernel
+def _fill_exceedance(support: Any, mass: Any, thresholds: Any, out: Any) -> None:
+    """Share of supports (L, n) with weights (L, T, n) above thresholds (L, T, k), into (L, T, k).
+
+    Sums run over the members in one order, so that a higher threshold never has the larger one.
+    """
+    for cell in range(mass.shape[0]):
+        for t in range(mass.shape[1]):
+            for k in range(thresholds.shape[2]):
+                threshold, above, total = thresholds[cell, t, k], 0.0, 0.0
+                for i in range(support.shape[1]):
+                    value, weight = np.float64(support[cell, i]), np.float64(mass[cell, t, i])
+                    if not np.isnan(value) and weight != 0.0:
+                        total += weight
+                        above += weight if value > threshold else 0.0
+                known = total > 0.0 and not np.isnan(threshold)
+                out[cell, t, k] = above / total if known else np.nan

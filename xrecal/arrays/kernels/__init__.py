@@ -1,0 +1,1 @@
+"""Squared energy distances to similarities, times a kernel on covariates."""

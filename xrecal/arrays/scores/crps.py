@@ -1,0 +1,280 @@
+"""CRPS of ensembles: of the distribution itself, fair to small ensembles, or between thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.compiled import kernel
+from xrecal.arrays.distributions.weighted import by_support
+from xrecal.typing import FloatArray
+
+
+def crps(
+    observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    r"""Continuous ranked probability score of the empirical distribution.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...) or (..., T)
+        What verified, in the unit u of the members.
+    members : array of float, shape (..., n)
+        Members; NaN ones are left out.
+    weights : array of float, shape (..., n) or (..., T, n), optional
+        Weights >= 0, normalised here; equal if not given. With one axis more than ``members``,
+        T forecasts share the members, which are then sorted once: O(n) a forecast.
+
+    Returns
+    -------
+    array of float64, shape of ``observations``
+        :math:`\sum_i w_i |x_i - y| - \frac{1}{2} \sum_{ij} w_i w_j |x_i - x_j| \ge 0` in u: the
+        score of the distribution itself, not the "fair" estimate for an infinite ensemble. NaN
+        where the observation is NaN, no member is left, a weight is NaN, or an infinite member
+        has positive weight.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or shapes do not fit.
+
+    Notes
+    -----
+    Own members go through properscoring, whose silent results for negative weights, missing
+    observations and empty ensembles are caught here.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> crps(np.array([3.0, 1.5]), np.array([[1.0, 2.0], [1.0, 2.0]]))
+    array([1.25, 0.25])
+    """
+    return threshold_weighted_crps(observations, members, weights)
+
+
+def threshold_weighted_crps(
+    observations: FloatArray,
+    members: FloatArray,
+    weights: FloatArray | None = None,
+    *,
+    lower: npt.ArrayLike = -np.inf,
+    upper: npt.ArrayLike = np.inf,
+) -> FloatArray:
+    r"""CRPS of what the empirical distribution says between two thresholds.
+
+    Parameters
+    ----------
+    observations, members, weights
+        As in :func:`crps`.
+    lower, upper : array_like, broadcast to ``observations``
+        Thresholds, in the unit u of the members; -inf and inf are none. NaN gives NaN.
+
+    Returns
+    -------
+    array of float64, shape of ``observations``
+        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u: the score of members
+        and observation clipped to the thresholds. Those of two neighbouring intervals add up. NaN
+        as in :func:`crps`.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, a lower threshold exceeds the upper one, or shapes do not fit.
+
+    Notes
+    -----
+    O(n log n) a forecast, O(n) where forecasts share members. Unlike scores of the cases that
+    turned out extreme, it remains proper [1]_; clipping is the chaining function of [2]_.
+
+    References
+    ----------
+    .. [1] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
+       quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+    .. [2] Allen, Ginsbourger & Ziegel (2023), Evaluating forecasts for high-impact events using
+       transformed kernel scores. https://doi.org/10.1137/22M1532184
+
+    Examples
+    --------
+    >>> float(threshold_weighted_crps(np.array(3.0), np.array([1.0, 2.0]), lower=2.0))
+    1.0
+    """
+    observations, members = np.asarray(observations), np.asarray(members)
+    if weights is not None and (np.asarray(weights) < 0).any():
+        raise ValueError("weights must not be negative")
+    if weights is not None and np.ndim(weights) == members.ndim + 1:
+        support, mass, shape = by_support(members, weights)
+        check_shape(observations, shape)
+        low, high = thresholds_of(observations, lower, upper)
+        scores = np.empty(mass.shape[:2])
+        verified, low, high = (
+            np.ascontiguousarray(part).reshape(scores.shape) for part in (observations, low, high)
+        )
+        _fill_crps(verified, support, mass, low, high, scores)
+        return scores.reshape(shape)
+    check_shape(observations, members.shape[:-1])
+    low, high = thresholds_of(observations, lower, upper)
+    if np.isneginf(low).all() and np.isposinf(high).all():
+        return _own_members(observations, members, weights)
+    clipped = np.clip(members, low[..., np.newaxis], high[..., np.newaxis])
+    clipped = np.where(np.isinf(members), members, clipped)  # for one rule on infinite members
+    return _own_members(np.clip(observations, low, high), clipped, weights)
+
+
+def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
+    r"""CRPS that an exchangeable ensemble would have with infinitely many members, on average.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...)
+        What verified, in the unit u of the members.
+    members : array of float, shape (..., m)
+        Equally likely members; NaN ones are left out.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0`
+        in u, smaller is better; 0 where no two members are on the same side of the observation.
+        NaN where the observation is NaN, fewer than two members are left, or one is infinite.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+
+    Notes
+    -----
+    O(m log m) a forecast. For comparing ensembles of different sizes as samples of forecast
+    distributions; :func:`crps` scores the ensemble itself. Not for weighted members, which are
+    no sample.
+
+    References
+    ----------
+    .. [1] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+
+    Examples
+    --------
+    >>> float(fair_crps(np.array(3.0), np.array([1.0, 2.0])))
+    1.0
+    """
+    y, x = np.asarray(observations, np.float64), np.sort(np.asarray(members, np.float64), axis=-1)
+    check_shape(y, x.shape[:-1])
+    known = ~np.isnan(x)
+    m = known.sum(-1)
+    undefined = np.isnan(y) | (m < 2) | np.isinf(x).any(-1)
+    y = np.where(undefined, 0.0, y)[..., np.newaxis]
+    x = np.where(known & ~undefined[..., np.newaxis], x - y, 0.0)  # an offset cancels here
+    # sum_ij |x_i - x_j| / 2 counts the sorted member i with i from below, and with m - 1 - i.
+    rank = 2.0 * np.arange(x.shape[-1]) - (m[..., np.newaxis] - 1)
+    m = np.maximum(m, 2)
+    score = np.abs(x).sum(-1) / m - (rank * x).sum(-1) / (m * (m - 1))
+    return np.where(undefined, np.nan, np.maximum(score, 0.0))
+
+
+def check_shape(observations: FloatArray, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless observations have the shape of the forecasts."""
+    if observations.shape != shape:
+        raise ValueError(
+            f"observations have shape {observations.shape}, but the forecasts need {shape}"
+        )
+
+
+def thresholds_of(
+    observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Thresholds as float64 arrays of the shape of observations; ValueError unless they fit."""
+    low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
+    try:
+        low, high = (np.broadcast_to(part, observations.shape) for part in (low, high))
+    except ValueError:
+        raise ValueError(
+            f"lower and upper have shapes {low.shape} and {high.shape}; give numbers, or arrays "
+            f"that broadcast to the shape of observations, {observations.shape}"
+        ) from None
+    wrong = (low > high) | np.isposinf(low) | np.isneginf(high)
+    if wrong.any():
+        raise ValueError(
+            f"lower must not exceed upper, found {low[wrong][0]:g} and {high[wrong][0]:g}; "
+            "no threshold is lower=-inf and upper=inf"
+        )
+    return low, high
+
+
+def _own_members(
+    observations: FloatArray, members: FloatArray, weights: FloatArray | None
+) -> FloatArray:
+    import properscoring
+
+    y, x = observations.astype(np.float64), members.astype(np.float64)
+    missing = np.isnan(x)
+    mass = np.ones_like(x) if weights is None else np.broadcast_to(weights, x.shape)
+    mass = np.where(missing, 0.0, mass)
+    undefined = np.isnan(y) | ~(mass.sum(-1) > 0) | (np.isinf(x) & (mass > 0)).any(-1)
+    y = np.where(undefined, 0.0, y)
+    x = np.where(undefined[..., np.newaxis], 0.0, x)
+    if weights is None:
+        score = properscoring.crps_ensemble(y, x)
+    else:
+        mass = np.where(undefined[..., np.newaxis], 1.0, mass)
+        score = properscoring.crps_ensemble(y, np.where(mass > 0, x, 0.0), weights=mass)
+    return np.where(undefined, np.nan, score)
+
+
+@kernel
+def _fill_crps(
+    observations: Any, support: Any, mass: Any, lower: Any, upper: Any, out: Any
+) -> None:
+    """``int (F - 1{z >= y})^2 dz`` from lower to upper.
+
+    Observations and thresholds have shape (L, T), supports (L, n), weights (L, T, n). Below the
+    observation the integrand is the squared mass below z, above it that above z: two walks towards
+    the observation, without a branch or a division for each member.
+    """
+    n = support.shape[1]
+    z = np.empty(n)
+    for cell in range(support.shape[0]):
+        for i in range(n):
+            z[i] = support[cell, i]
+        order = np.argsort(z)
+        first, last = 0, n  # finite members; NaN and infinity sort to the ends
+        for i in range(n):
+            z[i] = support[cell, order[i]]
+        while last > 0 and not z[last - 1] < np.inf:
+            last -= 1
+        while first < last and z[first] == -np.inf:
+            first += 1
+        for t in range(mass.shape[1]):
+            row, low, high = mass[cell, t], lower[cell, t], upper[cell, t]
+            y = min(max(np.float64(observations[cell, t]), low), high)
+            score, below, above, i = 0.0, 0.0, 0.0, first
+            reached = max(z[first], low) if first < last else y
+            while i < last and z[i] < y:
+                point = max(z[i], low)
+                score += (point - reached) * below * below
+                reached = point
+                below += row[order[i]]
+                i += 1
+            if i > first:
+                score += (y - reached) * below * below
+            reached = min(z[last - 1], high) if first < last else y
+            for j in range(last - 1, i - 1, -1):
+                point = min(z[j], high)
+                score += (reached - point) * above * above
+                reached = point
+                above += row[order[j]]
+            if i < last:
+                score += (reached - y) * above * above
+            total = below + above
+            out[cell, t] = score / (total * total) if total > 0 else np.nan
+            if np.isnan(low) or np.isnan(high) or np.isnan(observations[cell, t]):
+                out[cell, t] = np.nan
+            for j in range(n):
+                infinite = (j < first or j >= last) and not np.isnan(z[j])
+                if infinite and row[order[j]] > 0:
+                    out[cell, t] = np.nan

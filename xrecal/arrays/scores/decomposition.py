@@ -1,0 +1,244 @@
+"""Mean score to calibration error and the rest, with a recalibrated forecast beside it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.blocks import location_blocks
+from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.distributions._normal_numba import fill_mean_crps
+from xrecal.arrays.distributions.distribution import (
+    Censored,
+    Distribution,
+    Empirical,
+    Normal,
+)
+from xrecal.arrays.distributions.normal import as_forecasts
+from xrecal.arrays.distributions.weighted import by_support, total_mass
+from xrecal.typing import FloatArray
+
+from .significance import standard_error
+from .skill import common_cases, mean_of_cases
+
+TEMPORARY = 160  # bytes for each member of each case, while a closed form is evaluated
+
+
+class Decomposition(NamedTuple):
+    """Mean score (...) = calibration error + rest, in the unit of the scores."""
+
+    calibration_error: FloatArray
+    """what recalibration would gain; its estimate may be negative"""
+    calibration_error_standard_error: FloatArray
+    rest: FloatArray
+    """lack of sharpness and what nobody can foresee, which scores cannot tell apart"""
+    rest_standard_error: FloatArray
+    score: FloatArray
+    """mean score"""
+
+
+def decompose(
+    score_forecast: FloatArray, score_recalibrated: FloatArray, distance: FloatArray
+) -> Decomposition:
+    r"""Split the mean CRPS of a forecast into calibration error and the rest.
+
+    Parameters
+    ----------
+    score_forecast : array of float, shape (..., n)
+        CRPS of the forecasts Q; cases in order of time.
+    score_recalibrated : array of float, shape (..., n)
+        CRPS of the forecasts R that Q becomes by recalibration learned from other cases.
+    distance : array of float, shape (..., n)
+        :math:`d(R, Q) = \int (F_R - F_Q)^2`, from :func:`half_squared_distance`.
+
+    Returns
+    -------
+    Decomposition
+        Calibration error and rest with their standard errors, and the mean score, each of shape
+        (...) and in the unit of the scores. NaN without a case; standard errors with fewer than
+        three. Cases missing in one array are left out of all.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
+
+    Notes
+    -----
+    With R the law of the observation given Q, both d(R, Q) and S(Q, y) - S(R, y) have the
+    calibration error as expectation. The noise of an estimated R raises the first and lowers the
+    second by nearly the same: their average is the estimate, not corrected for what is left, and
+    the rest is the mean score minus it. Standard errors allow for serial dependence
+    (:func:`~xrecal.arrays.standard_error`), not for the recalibration being estimated.
+
+    References
+    ----------
+    .. [1] Bröcker (2009), Reliability, sufficiency, and the decomposition of proper scores.
+       https://doi.org/10.1002/qj.456
+
+    Examples
+    --------
+    >>> forecast, recalibrated = np.full(5, 0.5), np.full(5, 0.25)
+    >>> parts = decompose(forecast, recalibrated, np.full(5, 0.125))
+    >>> float(parts.calibration_error), float(parts.rest), float(parts.score)
+    (0.1875, 0.3125, 0.5)
+    """
+    forecast, recalibrated, apart = common_cases(
+        score_forecast=score_forecast, score_recalibrated=score_recalibrated, distance=distance
+    )
+    error = 0.5 * (apart + forecast - recalibrated)
+    rest = forecast - error
+    return Decomposition(
+        mean_of_cases(error),
+        standard_error(error),
+        mean_of_cases(rest),
+        standard_error(rest),
+        mean_of_cases(forecast),
+    )
+
+
+def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
+    r"""Half the squared energy distance of each forecast to its own other one.
+
+    Parameters
+    ----------
+    q : Distribution
+        Forecasts of any form, shape (...).
+    r : Empirical
+        As many ensembles, with own members or members that cases share.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        :math:`\int (F_Q - F_R)^2 = E|X - Z| - \frac{1}{2} E|X - X'| - \frac{1}{2} E|Z - Z'| \ge 0`
+        in the unit of the members. NaN where a forecast of the pair is missing or has an infinite
+        member.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many forecasts in both, or a weight or scale is negative.
+
+    Notes
+    -----
+    Two ensembles: one walk through the sorted members of both, O(m + n) a pair after sorting,
+    which members that cases share need once. Normal distributions with k components:
+    O(k² + k n). Others: their CRPS at every member of R, in blocks.
+
+    Examples
+    --------
+    >>> from xrecal.arrays.distributions import Empirical
+    >>> q, r = Empirical(np.array([[0.0, 0.0]])), Empirical(np.array([[2.0, 2.0]]))
+    >>> half_squared_distance(q, r)
+    array([2.])
+    """
+    support, mass, shape = by_support(*r)
+    if (mass < 0).any():
+        raise ValueError("weights must not be negative, found one in r")
+    out = np.empty(mass.shape[:2])
+    if isinstance(q, Empirical):
+        members, weights, found = by_support(*q)
+        _check_pairs(found, shape)
+        if (weights < 0).any():
+            raise ValueError("weights must not be negative, found one in q")
+        _fill_ensembles(members, weights, support, mass, out)
+        return out.reshape(shape)
+    if isinstance(q, Normal):
+        mixture = as_forecasts(*q, True)
+        _check_pairs(mixture[0].shape[:-1], shape)
+        loc, scale, weights = (part.reshape(*mass.shape[:2], -1) for part in mixture)
+        fill_mean_crps(loc, scale, weights, support, mass, out)
+    elif isinstance(q, Censored):
+        _check_pairs(q.loc.shape[:-1], shape)
+        _fill_censored(q, support, mass, out)
+    else:
+        raise TypeError(f"q is a {type(q).__name__}; give Empirical, Normal or Censored")
+    spread = np.empty(out.shape)
+    _fill_half_differences(support, mass, spread)
+    return np.maximum(out - spread, 0.0).reshape(shape)
+
+
+def _check_pairs(q: tuple[int, ...], r: tuple[int, ...]) -> None:
+    if q != r:
+        raise ValueError(f"q holds forecasts of shape {q}, r of shape {r}; give pairs")
+
+
+def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: FloatArray) -> None:
+    """Mean CRPS of censored normal distributions at the members of their ensembles."""
+    n, n_sharing = mass.shape[2], mass.shape[1]
+    parts = [np.broadcast_to(part, q.loc.shape).reshape(-1, 1, 1) for part in q]
+    rows, means = mass.reshape(-1, n), out.reshape(-1)
+    for block in location_blocks(len(rows), TEMPORARY * n):
+        case = np.arange(len(rows))[block]
+        points, weights = support[case // n_sharing], rows[block]
+        weights = np.where(np.isnan(points), 0.0, weights)
+        scores = Censored(*(part[block] for part in parts)).crps(points)
+        total = weights.sum(-1)
+        mean = np.where(weights == 0, 0.0, weights * scores).sum(-1)
+        means[block] = np.where(total > 0, mean / np.where(total > 0, total, 1.0), np.nan)
+
+
+@kernel
+def _fill_half_differences(support: Any, mass: Any, out: Any) -> None:
+    """``E|Z - Z'| / 2 = int G (1 - G)`` (L, T) of supports (L, n) with weights (L, T, n)."""
+    for cell in range(mass.shape[0]):
+        order = np.argsort(support[cell])
+        for t in range(mass.shape[1]):
+            row = mass[cell, t]
+            total = total_mass(support[cell], row)
+            score, below, reached = 0.0, 0.0, 0.0
+            for i in order:
+                z = np.float64(support[cell, i])
+                if row[i] > 0 and not np.isnan(z):
+                    score += (z - reached) * below * (total - below)
+                    below, reached = below + row[i], z
+            out[cell, t] = score / (total * total)
+
+
+@inner
+def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
+    """Place in the order from i on of a member that counts, or the end."""
+    while i < order.size and not (weights[order[i]] > 0 and not np.isnan(values[order[i]])):
+        i += 1
+    return i
+
+
+@inner
+def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) -> float:
+    """``int (F - G)^2`` of two ensembles: one walk through the members of both in order."""
+    x_total, y_total = total_mass(x, x_mass), total_mass(y, y_mass)
+    if np.isnan(x_total + y_total):
+        return np.nan
+    squared, difference, reached = 0.0, 0.0, 0.0
+    i, j = _skip(x, x_mass, x_order, 0), _skip(y, y_mass, y_order, 0)
+    while i < x.size or j < y.size:
+        u = np.float64(x[x_order[i]]) if i < x.size else np.inf
+        v = np.float64(y[y_order[j]]) if j < y.size else np.inf
+        z = min(u, v)
+        squared += (z - reached) * difference * difference
+        reached = z
+        if u <= v:
+            difference += x_mass[x_order[i]] / x_total
+            i = _skip(x, x_mass, x_order, i + 1)
+        else:
+            difference -= y_mass[y_order[j]] / y_total
+            j = _skip(y, y_mass, y_order, j + 1)
+    return squared
+
+
+@kernel
+def _fill_ensembles(x: Any, x_mass: Any, y: Any, y_mass: Any, out: Any) -> None:
+    """Distances in the order of cases, from ensembles (L, n), (L, T, n) to (M, p), (M, S, p)."""
+    if out.size == 0:
+        return
+    x_order, y_order = np.argsort(x[0]), np.argsort(y[0])
+    flat = out.ravel()
+    for pair in range(flat.size):
+        k, s = pair // x_mass.shape[1], pair % x_mass.shape[1]
+        m, t = pair // y_mass.shape[1], pair % y_mass.shape[1]
+        if s == 0:
+            x_order = np.argsort(x[k])
+        if t == 0:
+            y_order = np.argsort(y[m])
+        flat[pair] = _walk(x[k], x_mass[k, s], x_order, y[m], y_mass[m, t], y_order)

@@ -1,0 +1,250 @@
+"""From labels to arrays and back: the one call of ``apply_ufunc``, on NumPy and on Dask."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.dispatch import is_on_device, namespace
+
+from .blas import one_blas_thread
+from .devices import require_one_side
+
+
+class TaskError(RuntimeError):
+    """A Dask task that failed, told by what it did, for which variable and at which locations.
+
+    ``__cause__`` is the error itself. Both survive the way from a worker in another process.
+    """
+
+    def __init__(self, message: str, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
+        """Pickle with the cause, which errors lose otherwise, or with its text if it cannot be."""
+        cause = self.__cause__
+        try:
+            pickle.loads(pickle.dumps(cause))
+        except Exception:  # whatever its class does when it is copied
+            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
+        return type(self), (str(self), cause)
+
+
+def run_blockwise(
+    function: Callable[..., Any],
+    *args: xr.DataArray,
+    core: Sequence[Sequence[Hashable]],
+    out: Sequence[Sequence[Hashable]],
+    dtypes: Sequence[Any],
+    sizes: Mapping[Hashable, int],
+    what: str = "the work",
+) -> tuple[xr.DataArray, ...]:
+    """Apply an array function once a chunk of locations; one result for each entry of ``out``.
+
+    ``core`` and ``out`` name the last axes that the function takes and returns; all others are
+    looped over inside it, in compiled code. Labels must be equal, nothing is joined. A task of
+    Dask that fails raises :class:`TaskError`, which says where ``what`` failed.
+    """
+    require_one_side(function, args, what)
+    new = {d for dims in out for d in dims}
+    options: dict[str, Any] = {
+        "input_core_dims": core,
+        "output_core_dims": out,
+        "join": "exact",
+        "keep_attrs": "override",  # which keeps those of coordinates
+    }
+    known = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
+    inside = {d for dims in (*core, *out) for d in dims}
+    if 0 in (n for d, n in known.items() if d not in inside):
+        nothing = _Nothing(
+            [len(dims) for dims in core], [[known[d] for d in o] for o in out], dtypes
+        )
+        return _bare(xr.apply_ufunc(nothing, *args, **options, dask="allowed"), args)
+    places = _places(args, core) if any(arg.chunks is not None for arg in args) else {}
+    result = xr.apply_ufunc(
+        _Task(function, what, tuple(places)),
+        *args,
+        *places.values(),
+        **options | {"input_core_dims": [*core, *[()] * len(places)]},
+        dask="parallelized",
+        output_dtypes=list(dtypes),
+        dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
+    )
+    return _bare(result, args)
+
+
+def _bare(result: Any, args: Sequence[xr.DataArray]) -> tuple[xr.DataArray, ...]:
+    """Results without the attributes of the arguments, but with those of labels, such as units."""
+    results = result if isinstance(result, tuple) else (result,)
+    bare = []
+    for array in results:
+        labels = {d: _described(array.coords[d], args) for d in array.indexes}
+        bare.append(array.assign_coords(labels).drop_attrs(deep=False))
+    return tuple(bare)
+
+
+def _described(label: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArray:
+    """A label with the attributes that it has in the first argument that has any."""
+    found = (arg.coords[label.name].attrs for arg in args if label.name in arg.indexes)
+    attrs = label.attrs or next((attrs for attrs in found if attrs), {})
+    return label.assign_attrs(attrs)
+
+
+def total_blockwise(
+    function: Callable[..., Any],
+    *args: xr.DataArray,
+    core: Sequence[Sequence[Hashable]],
+    over: Sequence[Hashable],
+    out: Hashable,
+    size: int,
+    what: str = "the work",
+) -> xr.DataArray:
+    """Apply an array function once a chunk, and add up what it returns along ``over``.
+
+    The function adds up its own chunk: it returns whole numbers (int64), whose sum is the same in
+    any order, with axes of length one for ``over``. ``out`` of length ``size`` is its last axis.
+    Otherwise as :func:`run_blockwise`.
+    """
+    require_one_side(function, args, what)
+    args = xr.align(*args, join="exact", copy=False)
+    sizes = {
+        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
+    }
+    rest = [d for d in sizes if d not in over]
+    if 0 in sizes.values():
+        nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)
+        return xr.DataArray(nothing, dims=[*rest, out])
+    lazy = any(arg.chunks is not None for arg in args)
+    labels = _places(args, core) if lazy else {}
+    task = _Task(function, what, tuple(labels))
+    inputs = [(_with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
+    inputs += [(label.data, (d,)) for d, label in labels.items()]
+    axes = tuple(i for i, d in enumerate(sizes) if d in over)
+    if not lazy:
+        totals = task(*(values for values, _ in inputs))
+    else:
+        import dask.array
+
+        totals = dask.array.blockwise(  # type: ignore[no-untyped-call]
+            task,
+            (*sizes, out),
+            *(part for pair in inputs for part in pair),
+            new_axes={out: size},
+            adjust_chunks=dict.fromkeys(over, 1),
+            concatenate=True,
+            dtype=np.int64,
+            meta=np.empty((0,) * (len(sizes) + 1), dtype=np.int64),
+        )
+    return xr.DataArray(totals.sum(axis=axes), dims=[*rest, out])
+
+
+def _with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
+    """Values with one axis for each of ``loops``, of length one where it is lacking."""
+    ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
+    return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
+
+
+class _Nothing:
+    """Results where there is no location or no forecast: no function has to know that case."""
+
+    def __init__(
+        self, n_core: Sequence[int], out: Sequence[Sequence[int]], dtypes: Sequence[Any]
+    ) -> None:
+        self.n_core, self.out, self.dtypes = n_core, out, dtypes
+
+    def __call__(self, *args: Any) -> Any:
+        lead = np.broadcast_shapes(
+            *(a.shape[: a.ndim - n] for a, n in zip(args, self.n_core, strict=True))
+        )
+        make: Callable[..., Any] = namespace(args[0]).empty if is_on_device(args[0]) else np.empty
+        if any(hasattr(a, "dask") for a in args):
+            import dask.array
+
+            make = partial(dask.array.empty, chunks=-1)
+        shapes = zip(self.out, self.dtypes, strict=True)
+        found = tuple(make((*lead, *core), dtype=dtype) for core, dtype in shapes)
+        return found if len(found) > 1 else found[0]
+
+
+def work_on(what: str, variable: Hashable | None) -> str:
+    """What a task does, for messages; variables may have no name."""
+    return what if variable is None else f"{what} of {variable!r}"
+
+
+def _places(
+    args: Sequence[xr.DataArray], core: Sequence[Sequence[Hashable]]
+) -> dict[Hashable, xr.DataArray]:
+    """Labels along each dimension that tasks are cut along, positions where there are none.
+
+    Each task gets those of its chunk, so that an error can name it without the graph holding the
+    labels of all locations in every task.
+    """
+    sizes = {
+        d: size
+        for arg, dims in zip(args, core, strict=True)
+        for d, size in arg.sizes.items()
+        if d not in dims
+    }
+    places = {}
+    for d, size in sizes.items():
+        index = next((arg.indexes[d] for arg in args if d in arg.indexes), None)
+        labels = np.arange(size) if index is None else index.to_numpy()
+        if labels.dtype == object:  # dates of other calendars, strings, several levels
+            labels = np.array([str(label) for label in labels], dtype=str)
+        places[d] = xr.DataArray(labels, dims=[d])
+    return places
+
+
+def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
+    """Raise ValueError if a Dask array is cut along a dimension that every task needs whole."""
+    chunks = array.variable.chunksizes  # coordinates may have others
+    split = [d for d in dims if len(chunks.get(d, ())) > 1]
+    if split:
+        counts = " and ".join(f"{d!r} in {len(chunks[d])} chunks" for d in split)
+        fix = ", ".join(f"{d!r}: -1" for d in split)
+        verb = "have" if name.endswith("s") else "has"
+        raise ValueError(
+            f"{name} {verb} {counts}, but every task needs all of it; use {name}.chunk({{{fix}}}) "
+            "and cut the location dimensions instead"
+        )
+
+
+class _Task:
+    """A function that runs with one BLAS thread and says where it fails.
+
+    Dask brings the parallelism: a second layer of threads below it slows a fit many times over.
+    One thread also makes results independent of the machine's number of cores.
+
+    The last arguments of the call are the labels along ``dims`` of the chunk; none without Dask.
+    """
+
+    def __init__(self, function: Callable[..., Any], what: str, dims: tuple[Hashable, ...]) -> None:
+        self.function, self.what, self.dims = function, what, dims
+        # Dask names its tasks by this; by default they would carry the address of the object, so
+        # that equal calls had different names.
+        self.__name__ = getattr(function, "__name__", type(function).__name__.strip("_"))
+
+    def __call__(self, *args: Any) -> Any:
+        n_given = len(args) - len(self.dims)
+        with one_blas_thread():
+            if not self.dims:
+                return self.function(*args)
+            try:
+                return self.function(*args[:n_given])
+            except Exception as error:
+                where = ", ".join(map(_range, self.dims, args[n_given:]))
+                message = f"{self.what} failed at {where}: {type(error).__name__}: {error}"
+                raise TaskError(message, error) from error
+
+
+def _range(dim: Hashable, labels: Any) -> str:
+    """A dimension with the first and the last label along it."""
+    flat = np.ravel(labels)
+    ends = [str(label).removesuffix("T00:00:00.000000000") for label in (flat[0], flat[-1])]
+    return f"{dim} {ends[0]}" if flat.size == 1 else f"{dim} {ends[0]} to {ends[1]}"

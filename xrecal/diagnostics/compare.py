@@ -1,0 +1,299 @@
+"""Several methods on the same cases they have not seen, in one table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any, cast
+
+import xarray as xr
+
+from xrecal.chunks.parallel import require_one_chunk
+from xrecal.chunks.warnings import users_stacklevel
+from xrecal.fit.pooling import read_pool
+from xrecal.fit.prepare import checked
+from xrecal.fit.unseen import By
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import CALIBRATION, find_dim
+from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.pairing import pair_cases
+from xrecal.inputs.pool import PoolOver
+from xrecal.inputs.valid_time import lead_to_look_up
+from xrecal.methods import CKME, EMOS, Climatology, LinearPool, Method
+from xrecal.products.cross_validate import Span
+
+from .compare_evidence import as_issued, cross_validated, on_unseen
+from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
+
+DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
+"""Methods that are compared if none are named."""
+
+
+def compare(
+    hindcast: Labelled,
+    observations: xr.DataArray,
+    methods: Method | Sequence[Method] | Mapping[str, Method] | None = None,
+    *,
+    forecast: Labelled | None = None,
+    verification: xr.DataArray | None = None,
+    dim: Hashable | None = None,
+    member_dim: Hashable | None = None,
+    by: By = "block",
+    gap: Span = 0,
+    blocks: int = 5,
+    window: Span | None = None,
+    every: Span | None = None,
+    condition_on: str | tuple[str, ...] | None = None,
+    covariates: Given = None,
+    pool: PoolOver = None,
+    min_samples: int = 20,
+) -> Comparison:
+    """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
+
+    Parameters
+    ----------
+    hindcast, observations
+        To fit on, as for ``hindcast.recal.fit``; one variable.
+    methods : Method, sequence of it or mapping from label to it, optional
+        EMOS, CKME and LinearPool if not given. Methods of one class are labelled by what
+        differs. The raw forecast and climatology are always scored too; a ``Climatology``
+        labelled "climatology" takes the place of the plain one as reference.
+    forecast : DataArray or Dataset, optional
+        Forecasts to score, in the form of the hindcast. Without them the hindcast is
+        cross-validated.
+    verification : DataArray, optional
+        What verified ``forecast``; ``observations`` if not given, which must reach over both.
+    by, gap, blocks, window, every
+        Splits of the cross-validation, as for ``hindcast.recal.cross_validate``.
+    condition_on : str or tuple of str, optional
+        Covariates for all methods that leave them open. The reference stays plain.
+    covariates : dict from str to DataArray, optional
+        Their values, with those for ``forecast``, where they are not coordinates.
+    pool : str, tuple of str or dict, optional
+        Location dimensions whose cases every fit learns from together, as for
+        ``hindcast.recal.fit``. So does the climatology, which is then that of all positions
+        pooled, and easy to beat where they differ.
+    dim, member_dim, min_samples
+        As for ``hindcast.recal.fit``.
+
+    Returns
+    -------
+    Dataset
+        Over ``method`` and locations: ``crps`` and its standard error ``crps_error`` in the unit
+        of the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference;
+        1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, significance of the difference;
+        ``pit_p_value``, ``skce`` and ``skce_p_value``, whether forecasts are calibrated on average,
+        and given themselves (by 200 quantiles of each, the raw ones as issued); ``n_cases``. Over
+        ``method``:
+        ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations, with scores and
+        tests, reading of lazy input, and compiling in the first call of a process;
+        cross-validation counts as fit. With locations ``overall_crps_error``,
+        ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. Computed, also
+        from Dask. Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has
+        another argument of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, no dimension of cases in ``forecast``, or inputs do
+        not fit.
+
+    Notes
+    -----
+    All methods are scored on the cases that all of them predict; only the SKCE of each is of all
+    cases that it predicts itself. The PIT of cross-validated forecasts is flatter than chance,
+    as each fit has seen the rest of the same sample, so its p-values are too large. Errors and
+    p-values allow for dependence of successive cases; see
+    :func:`xrecal.arrays.diebold_mariano`. Locations are tested one by one, so some differ by
+    chance. They depend on each other, so the table tests the mean over all locations of the
+    score differences in each case, one number a case.
+    Cross-validation holds 200 quantiles of each case in memory, a part of the locations at a time,
+    but all positions that are pooled together. It takes a fit of each method for each split (and
+    position, with ``pool``); :class:`LinearPool` fits all others, so it takes most of the time.
+    Leave it out of ``methods`` for a first look, and chunk locations of a large grid.
+
+    Examples
+    --------
+    >>> comparison = xrecal.compare(hindcast, observations, [xrecal.EMOS()], blocks=10)
+    >>> comparison.crps.mean("location").round(2).to_series().to_dict()
+    {'raw': 0.27, 'climatology': 2.97, 'EMOS': 0.23}
+    """
+    form = _only_form(hindcast, member_dim, "hindcast")
+    observed = _only_variable(observations, "observations")
+    labelled = {
+        label: method
+        if label == CLIMATOLOGY
+        else checked(method, condition_on, min_samples, "xrecal.compare")
+        for label, method in _label(methods).items()
+    }
+    _check_covariates(covariates, labelled)
+    case = _case_dim(form, dim)
+    pooled = read_pool(pool, form, case)
+    positions = () if pooled is None else pooled.dims
+    _require_whole(form, observed, (case, *positions))
+    given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
+    options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
+    options["pool"] = pool
+    ways = {"gap": gap, "blocks": blocks, "window": window, "every": every}
+    if forecast is None:
+        if verification is not None:
+            raise ValueError("verification is given without forecast; give both, or none of them")
+        issued = partial(as_issued, form, observed, case, name="hindcast")
+
+        def score(method: Method, given: Given) -> Known:
+            return cross_validated(form, observed, method, case, by, ways, given, min_samples, pool)
+    else:
+        scored = _only_form(forecast, member_dim, "forecast")
+        _check_unseen(form, scored, case, {"by": by, **ways})
+        verified = (
+            given_observations
+            if verification is None
+            else _only_variable(verification, "verification")
+        )
+        verified = _at_leads(scored, verified, case, "forecast")
+        issued = partial(as_issued, scored, verified, case)
+
+        def score(method: Method, given: Given) -> Known:
+            past, unseen = (hindcast, observed), (forecast, verified)
+            return on_unseen(past, unseen, method, case, options, given)
+
+    found = {}
+    for label, method in labelled.items():  # first, as fits refuse too few cases before any work
+        given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
+        found[label] = score(method, given)
+    known_of = {RAW: issued(), **found}
+    attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
+    attrs |= {} if pool is None else {"pool": repr(pool)}
+    told = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
+    attrs |= {} if told is None else {"cross_validation": told}
+    return compare_scores(known_of, case, attrs)
+
+
+def _case_dim(form: Form, dim: Hashable | None) -> Hashable:
+    """Dimension of the cases of a hindcast."""
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    found = find_dim(whole, CALIBRATION, dim, name="hindcast")
+    if found is None:
+        raise ValueError(
+            f"hindcast has none of the known calibration dimensions "
+            f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
+        )
+    return found
+
+
+def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:
+    """Observations at the valid times of the forecasts, found once for all methods."""
+    if lead_to_look_up(form.broadcast().loc, case, name=name) is None:
+        return observed
+    return pair_cases(form, observed, case, name=name).observations
+
+
+def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...]) -> None:
+    """Raise ValueError for chunks that no fit can take, before any score is computed."""
+    for part in form.parts.values():
+        require_one_chunk(part, (*dims, form.member_dim), name="hindcast")
+    require_one_chunk(observed, dims, name="observations")
+
+
+def _check_unseen(past: Form, new: Form, dim: Hashable, splits: dict[str, Any]) -> None:
+    """Raise ValueError or warn unless forecasts can be scored as unseen ones."""
+    if splits != {"by": "block", "gap": 0, "blocks": 5, "window": None, "every": None}:
+        raise ValueError(
+            f"{', '.join(splits)} split the hindcast, but there is a forecast to score; leave out "
+            "either"
+        )
+    if dim not in new.dims:
+        raise ValueError(
+            f"forecast lacks the dimension {dim!r} of the cases to score; it has {list(new.dims)}"
+        )
+    whole = {c for part in new.parts.values() for c in part.coords}
+    lead = lead_to_look_up(past.broadcast().loc, dim, name="hindcast")
+    if lead not in new.dims and lead in whole:
+        raise ValueError(
+            f"forecast has a single lead, a scalar coordinate, but hindcast has them along "
+            f"{lead!r}; use forecast.expand_dims({lead!r}), so that all methods find what verified"
+        )
+    labels = [
+        next((part.indexes[dim] for part in form.parts.values() if dim in part.indexes), None)
+        for form in (past, new)
+    ]
+    if labels[0] is None or labels[1] is None:
+        return
+    seen = int(labels[1].isin(labels[0]).sum())
+    if seen:
+        warnings.warn(
+            f"{seen} of {labels[1].size} forecasts to score are among those the methods were "
+            "fitted on, which flatters them; pass forecasts they have not seen, or none to "
+            "cross-validate",
+            stacklevel=users_stacklevel(),
+        )
+
+
+def _check_covariates(covariates: Given, methods: Mapping[str, Method]) -> None:
+    """Raise ValueError for covariates that no method conditions on."""
+    known = {name for method in methods.values() for name in method.covariates}
+    unknown = [name for name in (covariates or {}) if name not in known]
+    if unknown:
+        raise ValueError(
+            f"no method conditions on the covariates {unknown}; name them in condition_on or "
+            "leave them out"
+        )
+
+
+def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Form:
+    forms = read_forms(forecast, member_dim, name=name)
+    if len(forms) != 1:
+        raise ValueError(f"compare takes one variable, but {name} has {list(forms)}; select one")
+    return next(iter(forms.values()))
+
+
+def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
+    """The variable of a Dataset with one, or the DataArray as it is."""
+    if isinstance(observations, xr.DataArray):
+        return observations
+    if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
+        raise ValueError(f"compare takes one variable; pass {name} as a DataArray")
+    return next(iter(observations.data_vars.values()))
+
+
+def _label(
+    methods: Method | Sequence[Method] | Mapping[str, Method] | None,
+) -> dict[str, Method]:
+    """Methods by label, climatology among them; raises ValueError for a label used twice."""
+    if methods is None:
+        methods = DEFAULTS
+    if isinstance(methods, str) or hasattr(methods, "fit_locations"):
+        methods = [cast("Method", methods)]
+    if not isinstance(methods, Mapping):
+        labels = [
+            CLIMATOLOGY if method == Climatology() else _what_differs(method, methods)
+            for method in methods
+        ]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"methods must differ, got {labels}; leave one out or label them")
+        methods = dict(zip(labels, methods, strict=True))
+    if not isinstance(methods.get(CLIMATOLOGY, Climatology()), Climatology):
+        raise ValueError(
+            f"the label {CLIMATOLOGY!r} is that of the reference; choose another for "
+            f"{methods[CLIMATOLOGY]!r}"
+        )
+    if RAW in methods:
+        raise ValueError(f"the label {RAW!r} is that of the raw forecast; choose another")
+    return {CLIMATOLOGY: Climatology(), **methods}
+
+
+def _what_differs(method: Method, methods: Sequence[Method]) -> str:
+    """Name of the class, with the settings that are not the default and not those of all others."""
+    name = type(method).__name__
+    alike = [other for other in methods if type(other) is type(method)]
+    if len(alike) == 1 or not is_dataclass(method):
+        return name
+    told = [
+        f"{field.name}={getattr(method, field.name)!r}"
+        for field in fields(method)
+        if getattr(method, field.name) != field.default
+        and any(getattr(other, field.name) != getattr(method, field.name) for other in alike)
+    ]
+    return f"{name}({', '.join(told)})" if told else name

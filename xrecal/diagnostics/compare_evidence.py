@@ -1,0 +1,180 @@
+"""What a comparison knows of one method: scores and transforms of cases, calibration, time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import xarray as xr
+
+from xrecal.fit.matching import match_variables
+from xrecal.fit.pooling import read_pool
+from xrecal.fit.recalibrate import fit
+from xrecal.fit.tasks_cv import evidence_from
+from xrecal.fit.unseen import By, predict_unseen
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.pairing import Pairs, pair_cases
+from xrecal.inputs.pool import PoolOver
+from xrecal.methods import Method
+from xrecal.methods.base import N_QUANTILES, equal_mass_levels
+from xrecal.products.cross_validate import attributes_of, told_of
+from xrecal.products.ensembles import reduce_form
+from xrecal.products.predict import run_on_forecasts
+from xrecal.products.products import numbers_of
+from xrecal.products.reductions import crps_of, evidence_of
+
+from .comparison import Known
+from .evidence import Evidence
+from .pit import pit_of_cases
+from .skce import skce_test, skce_test_of
+
+LEVELS = equal_mass_levels(N_QUANTILES)
+PIECE = 2**28
+"""Bytes of quantiles that are held at a time, where Dask does not say."""
+SEED = 0
+
+
+def cross_validated(
+    form: Form,
+    observed: xr.DataArray,
+    method: Method,
+    case: Hashable,
+    by: By,
+    splits: Mapping[str, Any],
+    covariates: Given,
+    min_samples: int,
+    pool: PoolOver = None,
+) -> Known:
+    """Evidence on a method by cases of the hindcast that its fits have not seen."""
+    start = perf_counter()
+    pooled = read_pool(pool, form, case)
+    whole = (case,) if pooled is None else (case, *pooled.dims)
+    form, observed = _in_pieces(form, observed, whole)
+    values = predict_unseen(
+        form,
+        observed,
+        method,
+        partial(evidence_from, levels=LEVELS),
+        2 + LEVELS.size,
+        case,
+        by,
+        splits,
+        covariates,
+        min_samples,
+        pool,
+    )
+    scores, pit = (values.isel(quantile=i, drop=True) for i in (0, 1))
+    told = told_of(by, {**splits, "pool": pool})
+    attrs = {**attributes_of(form, observed, "crps"), "cross_validation": told}
+    quantiles = values.isel(quantile=slice(2, None)).assign_coords(quantile=LEVELS)
+    return _known(scores.assign_attrs(attrs), pit, quantiles, observed, case, start)
+
+
+def on_unseen(
+    past: tuple[Labelled, xr.DataArray],
+    unseen: tuple[Labelled, xr.DataArray],
+    method: Method,
+    case: Hashable,
+    options: Mapping[str, Any],
+    covariates: Given,
+) -> Known:
+    """Evidence on a method by forecasts after those that it was fitted on."""
+    start = perf_counter()
+    model = fit(*past, method, covariates=covariates, **options).compute()
+    fit_seconds = perf_counter() - start
+    start = perf_counter()
+    forecast, verified = unseen
+    ((form, fitted),) = match_variables(model, forecast).values()
+    form, verified = _in_pieces(form, verified, (case,))
+    pairs = pair_cases(form, verified, case, name="forecast")
+    scores, pit, quantiles = run_on_forecasts(
+        form,
+        fitted,
+        partial(evidence_of, levels=LEVELS, seed=SEED),
+        [(), (), ("quantile",)],
+        {"quantile": LEVELS.size},
+        extras=[pairs.observations, *numbers_of(form, case)],
+        covariates=covariates,
+    )
+    scores = scores.assign_attrs(attributes_of(form, verified, "crps"))
+    quantiles = quantiles.assign_coords(quantile=LEVELS)
+    known = _known(scores, pit, quantiles, verified, case, start)
+    return known._replace(fit_seconds=fit_seconds, apply_seconds=known.fit_seconds)
+
+
+def as_issued(
+    form: Form, observed: xr.DataArray, case: Hashable, *, name: str = "forecast"
+) -> Known:
+    """Evidence on the forecast as it is."""
+    start = perf_counter()
+    pairs = pair_cases(form, observed, case, name=name)
+    scores = reduce_form(form, crps_of, extras=[pairs.observations])
+    pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
+    calibration = skce_test_of(_whole(pairs, case), seed=SEED)
+    known = _computed(scores, pit, calibration, start)
+    return known._replace(fit_seconds=0.0, apply_seconds=known.fit_seconds)
+
+
+def _known(
+    scores: xr.DataArray,
+    pit: xr.DataArray,
+    quantiles: xr.DataArray,
+    observed: xr.DataArray,
+    case: Hashable,
+    start: float,
+) -> Known:
+    """Evidence, with the test of calibration made on quantiles."""
+    if quantiles.chunks is not None:
+        quantiles = quantiles.chunk({case: -1})
+        observed = observed if observed.chunks is None else observed.chunk({case: -1})
+    calibration = skce_test(
+        quantiles.drop_attrs(), observed.drop_attrs(deep=False), case, seed=SEED
+    )
+    return _computed(scores, pit, calibration, start)
+
+
+def _computed(
+    scores: xr.DataArray, pit: xr.DataArray, calibration: xr.Dataset, start: float
+) -> Known:
+    from dask.base import compute
+
+    tested = calibration[["skce", "p_value", "status"]]
+    scores, pit, tested = compute(scores, pit, tested)  # type: ignore[no-untyped-call]
+    return Known(scores, pit, tested, perf_counter() - start)
+
+
+def _whole(pairs: Pairs, case: Hashable) -> Evidence:
+    """Forecasts with all cases in one chunk."""
+    parts = {
+        name: part.chunk({case: -1}) if case in part.dims and part.chunks is not None else part
+        for name, part in pairs.form.parts.items()
+    }
+    observed = pairs.observations
+    observed = observed if observed.chunks is None else observed.chunk({case: -1})
+    whole = Pairs(pairs.form.with_parts(parts), observed, case, pairs.n_matched, pairs.note)
+    return Evidence(whole, (case,))
+
+
+def _in_pieces(
+    form: Form, observed: xr.DataArray, whole: tuple[Hashable, ...]
+) -> tuple[Form, xr.DataArray]:
+    """Large forecasts in memory as Dask arrays, so that their quantiles never are at once.
+
+    Not cut along the dimensions that are ``whole`` in every fit.
+    """
+    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items() if d in form.dims}
+    places = {d: n for d, n in sizes.items() if d not in whole}
+    size = math.prod(sizes.values()) * N_QUANTILES * form.loc.dtype.itemsize
+    lazy = any(array.chunks is not None for array in (*form.parts.values(), observed))
+    if lazy or not places or size <= PIECE:
+        return form, observed
+    widest = max(places, key=lambda d: places[d])
+    step = {widest: max(1, places[widest] * PIECE // size)}
+    parts = {
+        name: part.chunk(step) if widest in part.dims else part for name, part in form.parts.items()
+    }
+    return form.with_parts(parts), observed.chunk(step) if widest in observed.dims else observed

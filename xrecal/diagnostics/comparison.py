@@ -1,0 +1,251 @@
+"""Scores of several methods on the same cases: what they say together, as a Dataset and a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from xrecal.inputs.attributes import shown_units
+
+from .table import Table, shown_p
+
+RAW, CLIMATOLOGY = "raw", "climatology"
+REFERENCES = (CLIMATOLOGY, RAW)
+SIGNIFICANT = 0.05
+"""Share of false rejections among those of a table of several locations."""
+
+_P = "two-sided p-value of equal CRPS, Diebold-Mariano with autocorrelation"
+
+
+class Comparison(xr.Dataset):
+    """Dataset of scores by method, which prints as a table.
+
+    ``sel(method="CKME")`` picks one, although ``sel`` of other Datasets has such an argument.
+    """
+
+    __slots__ = ()
+
+    def sel(
+        self,
+        indexers: Any = None,
+        method: Any = None,
+        tolerance: Any = None,
+        drop: bool = False,
+        **indexers_kwargs: Any,
+    ) -> Any:
+        """As :meth:`xarray.Dataset.sel`, with ``method`` the label of a method of recalibration."""
+        if method is not None:
+            known = self.indexes["method"]
+            unknown = [label for label in np.atleast_1d(method) if label not in known]
+            if unknown:
+                raise KeyError(f"no method {unknown[0]!r}; there are {list(known)}")
+            indexers = {**(indexers or {}), "method": method}
+        return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
+
+    def __repr__(self) -> str:
+        """Table of scores over all locations, each weighted by its number of cases."""
+        if not self._is_whole():
+            return super().__repr__()
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        if not self._is_whole():
+            return super()._repr_html_()
+        return self._table().html()
+
+    def _is_whole(self) -> bool:
+        """Whether it holds what the table needs, which a selection may have taken away."""
+        known = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
+        return known and set(REFERENCES) <= set(self.indexes["method"])
+
+    def _table(self) -> Table:
+        """Head, rows and foot."""
+        others = [d for d in self["crps"].dims if d != "method"]
+        cases = self["n_cases"]
+        crps = ((self["crps"] * cases).sum(others) / cases.sum()).to_numpy()
+        labels = [str(label) for label in self["method"].to_numpy()]
+        head, columns = ["", "CRPS"], [labels, [f"{value:.4g}" for value in crps]]
+
+        def add(name: str, cells: list[str]) -> None:
+            head.append(name)
+            columns.append(cells)
+
+        error = self._over_locations("crps_error", others)
+        if error is not None:
+            add("±", [f"{value:.2g}" for value in error])
+        for reference in REFERENCES:
+            with np.errstate(invalid="ignore", divide="ignore"):  # without error, or cases
+                skill = 1 - crps / crps[labels.index(reference)]
+            add(f"skill v {reference}", [f"{value:.1%}" for value in skill])
+            p = self._over_locations(f"p_{reference}", others)
+            if p is not None:
+                own = labels.index(reference)
+                add("p", ["" if i == own else shown_p(value) for i, value in enumerate(p)])
+        for name in ("pit", "skce"):
+            if f"{name}_p_value" in self:
+                add(*self._tested(name, others))
+        if {"fit_seconds", "apply_seconds"} <= set(self):
+            seconds = self["fit_seconds"] + self["apply_seconds"].fillna(0)
+            add("seconds", [f"{value:.3g}" for value in seconds.to_numpy()])
+        units = shown_units(self["crps"].attrs)
+        foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
+        told = self.attrs.get("cross_validation")
+        foot += f", cross-validated {told}" if told else ""
+        return Table(head, list(zip(*columns, strict=True)), foot)
+
+    def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
+        """P-values of one location, or how many of several locations are rejected."""
+        values = self[f"{name}_p_value"].transpose("method", ...).to_numpy()
+        if not others:
+            return f"{name.upper()} p", [shown_p(value) for value in values]
+        from xrecal.arrays import adjusted_p_values
+
+        cells = []
+        for row in values.reshape(len(values), -1).astype(np.float64):
+            rejected = int((adjusted_p_values(row) < SIGNIFICANT).sum())
+            cells.append(f"{rejected}/{int((~np.isnan(row)).sum())}")
+        return f"{name.upper()} rejects", cells
+
+    def _over_locations(self, name: str, others: list[Hashable]) -> np.ndarray | None:
+        """What a variable says about all locations together; None if that is not known."""
+        if not others:
+            return self[name].to_numpy() if name in self else None
+        whole = int(self["n_cases"].sum()) == self.attrs.get("n_scores")
+        name = f"overall_{name}"
+        return self[name].to_numpy() if whole and name in self else None
+
+
+class Known(NamedTuple):
+    """What is known of a method, in memory: scores, transforms, calibration, time."""
+
+    scores: xr.DataArray
+    """CRPS of each case"""
+    pit: xr.DataArray
+    """Probability integral transform of each case"""
+    calibration: xr.Dataset
+    """Test of auto-calibration at each location"""
+    fit_seconds: float
+    apply_seconds: float = math.nan
+
+
+def compare_scores(
+    known_of: Mapping[str, Known], dim: Hashable, attrs: dict[str, Any]
+) -> Comparison:
+    """Put CRPS of the same cases by several methods into one Dataset.
+
+    Parameters
+    ----------
+    known_of : mapping from label to Known
+        Over ``dim`` and locations, in memory; raw and climatology among them.
+    dim : hashable
+        Dimension of the cases.
+    attrs
+        Of the result.
+    """
+    from xrecal.arrays import standard_error
+
+    first, told = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
+    by_method = _by_method({label: one.scores for label, one in known_of.items()})
+    by_method = by_method.assign_coords(
+        {name: c for name, c in first.coords.items() if name not in by_method.coords}
+    )
+    if dim in by_method.indexes:
+        by_method = by_method.sortby(dim)
+    common = by_method.notnull().all("method")
+    known = by_method.where(common).transpose("method", ..., dim).astype(np.float64)
+    crps = known.mean([dim])
+    kept = ("long_name", "estimator", "units")
+    units = {k: v for k, v in told.items() if k == "units"}
+    error = crps.copy(data=standard_error(known.to_numpy()))
+    found: dict[str, xr.DataArray] = {
+        "crps": crps.astype(by_method.dtype).assign_attrs(
+            {k: v for k, v in told.items() if k in kept}
+        ),
+        "crps_error": error.astype(by_method.dtype).assign_attrs(
+            long_name="standard error of the CRPS, with autocorrelation", **units
+        ),
+    }
+    for reference in REFERENCES:
+        ratio = (crps / crps.sel({"method": reference}, drop=True)).astype(by_method.dtype)
+        found[f"skill_{reference}"] = (1 - ratio).assign_attrs(
+            long_name=f"skill against {reference}", units="1"
+        )
+        found[f"p_{reference}"] = _p_values(known, reference)
+    pits = _by_method({label: one.pit for label, one in known_of.items()})
+    found |= _calibration(pits.where(common), known_of, dim)
+    found["n_cases"] = common.sum([dim]).assign_attrs(long_name="number of cases scored")
+    for what in ("fit_seconds", "apply_seconds"):
+        found[what] = xr.DataArray(
+            [getattr(one, what) for one in known_of.values()],
+            dims="method",
+            attrs={"long_name": f"wall clock of {what.removesuffix('_seconds')}", "units": "s"},
+        )
+    found |= _overall(known, dim, units)
+    return Comparison(found, attrs={**attrs, "n_scores": int(common.sum())})
+
+
+def _by_method(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
+    """Arrays on the same labels along a new dimension."""
+    bare = [a.drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays.values()]
+    return xr.concat(bare, "method", join="exact").assign_coords(method=list(arrays))
+
+
+def _calibration(
+    pits: xr.DataArray, known_of: Mapping[str, Known], dim: Hashable
+) -> dict[str, xr.DataArray]:
+    """P-values of calibration on average, and given the forecast."""
+    from xrecal.arrays import uniform_test
+
+    values = pits.transpose("method", ..., dim)
+    p = values.isel({dim: 0}, drop=True).copy(data=uniform_test(values.to_numpy())[1])
+    found = {
+        "pit_p_value": p.astype(pits.dtype).assign_attrs(
+            long_name="p-value of a uniform PIT, exact Kolmogorov-Smirnov test", units="1"
+        )
+    }
+    for name, renamed in (("skce", "skce"), ("p_value", "skce_p_value")):
+        parts = {label: one.calibration[name] for label, one in known_of.items()}
+        attrs = parts[CLIMATOLOGY].attrs
+        found[renamed] = _by_method(parts).assign_attrs(attrs)
+    return found
+
+
+def _p_values(known: xr.DataArray, reference: str) -> xr.DataArray:
+    """Of equal scores (method, ..., case)."""
+    from xrecal.arrays import diebold_mariano
+
+    differences = known - known.sel({"method": reference}, drop=True)
+    p = diebold_mariano(differences.to_numpy())[1]
+    return (
+        known.isel({known.dims[-1]: 0}, drop=True)
+        .copy(data=p)
+        .assign_attrs(long_name=f"{_P}, against {reference}", units="1")
+    )
+
+
+def _overall(known: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict[str, xr.DataArray]:
+    """Error and significance of all locations together, from means over them in each case.
+
+    Locations of a field depend on each other, so they are no repetitions: the mean over them is
+    one number a case, and only cases count.
+    """
+    from xrecal.arrays import standard_error
+
+    locations = [d for d in known.dims if d not in ("method", dim)]
+    if not locations:
+        return {}
+    series = known.mean(locations)
+    error = xr.DataArray(standard_error(series.to_numpy()), dims="method")
+    found = {
+        "overall_crps_error": error.assign_attrs(
+            long_name="standard error of the mean CRPS over all locations", **units
+        )
+    }
+    for reference in REFERENCES:
+        found[f"overall_p_{reference}"] = _p_values(series, reference)
+    return found

@@ -1,0 +1,209 @@
+"""Forecasts and observations as evidence takes them: one variable, its cases, values over cases."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
+from xrecal.chunks.parallel import work_on
+from xrecal.inputs.attributes import history_only
+from xrecal.inputs.circular import refuse_circular
+from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, listed, told_dims
+from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from xrecal.methods.base import N_QUANTILES, equal_mass_levels
+from xrecal.products.ensembles import reduce_form
+from xrecal.products.reductions import Reduction, quantiles_of
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Forecasts of one variable and what verified, in the order of time."""
+
+    pairs: Pairs
+    dims: tuple[Hashable, ...]
+    """Of the cases; the last one runs fastest where there are several."""
+    attrs: Mapping[Any, Any] = field(default_factory=dict)
+    """Of the forecast as it was given."""
+
+    @property
+    def form(self) -> Form:
+        """The forecasts."""
+        return self.pairs.form
+
+    @property
+    def observations(self) -> xr.DataArray:
+        """What verified, on the labels of the forecasts and in their floating type.
+
+        So that an observation of 0.7 mm equals a member of 0.7 mm in float32.
+        """
+        return self.pairs.observations.astype(self.form.loc.dtype, copy=False)
+
+    @property
+    def time(self) -> Hashable:
+        """The dimension of the cases along which neighbours are successive."""
+        return self.pairs.dim if self.pairs.dim in self.dims else self.dims[0]
+
+    @property
+    def units(self) -> dict[str, Any]:
+        """Attribute with the unit of the variable, if it has one."""
+        return {k: v for k, v in self.form.loc.attrs.items() if k == "units"}
+
+    def reduce(
+        self,
+        reduction: Reduction,
+        extras: Sequence[xr.DataArray] = (),
+        new: Mapping[Hashable, int] | None = None,
+    ) -> xr.DataArray:
+        """A number, or those along ``new``, of each forecast."""
+        return reduce_form(self.form, reduction, new, extras)
+
+
+def read_evidence(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims,
+    member_dim: Hashable | None,
+    *,
+    ordered: bool = True,
+) -> Evidence:
+    """Pair the one variable of a forecast with observations, and name the dimensions of its cases.
+
+    Raises
+    ------
+    ValueError
+        If there are several variables, no dimension of cases, or labels or units do not fit.
+    """
+    paired = pair_variables(forecast, observations, member_dim, name="forecast")
+    if len(paired) > 1:
+        raise ValueError(
+            f"evidence is on one variable, but the forecast has {list(paired)}; select one, such "
+            f"as forecast[{next(iter(paired))!r}]"
+        )
+    ((form, observed),) = paired.values()
+    refuse_circular(form.period, form.name, "evidence is on values in an order")
+    named = named_dims(dim, form.dims, name="forecast")
+    along = _labelled_dim(form, named)
+    pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)
+    if ordered:
+        pairs = in_order(pairs)
+    return Evidence(pairs, named or (pairs.dim,), forecast.attrs)
+
+
+def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
+    """The dimension of cases along which observations are matched by label; None: the usual one."""
+    whole = form.broadcast().loc
+    usual = candidates(whole, CALIBRATION)
+    found = [d for d in usual if d in named] if usual else list(named)
+    if len(found) > 1:  # observations are at the leads already, or at valid times
+        found = [d for d in found if d not in candidates(whole, LEAD)]
+    return found[0] if len(found) == 1 else None
+
+
+def named_dims(dim: Dims, known: Sequence[Hashable], *, name: str) -> tuple[Hashable, ...]:
+    """Dimensions of the cases that the user names; none if that is left to their names.
+
+    Raises
+    ------
+    ValueError
+        If none is listed, one twice, or one that ``name`` does not have.
+    """
+    if dim is None:
+        return ()
+    if dim is ...:
+        return tuple(known)
+    named = listed(dim)
+    if not named or len(set(named)) < len(named):
+        raise ValueError(f"dim={dim!r} must name dimensions of the cases, each once")
+    unknown = [d for d in named if d not in known]
+    if unknown:
+        raise ValueError(
+            f"dim={dim!r}, but {name} {'have' if name.endswith('s') else 'has'} no dimension "
+            f"{unknown[0]!r} of cases or locations, only {list(known)}"
+        )
+    return tuple(named)
+
+
+def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
+    """Censored forecasts, which have no distances, as quantiles; and what is to be told of that."""
+    form = evidence.form
+    if form.kind != "censored":
+        return evidence, ""
+    levels = equal_mass_levels(N_QUANTILES)
+    values = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
+    values = values.assign_coords(quantile=levels).assign_attrs(form.loc.attrs)
+    (quantiles,) = read_forms(values.rename(form.name)).values()
+    pairs = replace(evidence.pairs, form=quantiles)
+    return replace(evidence, pairs=pairs), f", of {N_QUANTILES} quantiles"
+
+
+def require_plain(form: Form, asked: str) -> None:
+    """Raise ValueError unless forecasts are plain ensembles, which alone have what is asked."""
+    if form.kind != "ensemble":
+        raise ValueError(
+            f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
+            f"{form.kind!r}; leave it out"
+        )
+
+
+def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr.DataArray:
+    """Means over all dimensions of the cases but that of time.
+
+    Cases of one date depend on each other, so they are no repetitions: only dates count.
+    """
+    others = [d for d in dims if d != time and d in value.dims]
+    return value.mean(others) if others else value
+
+
+def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
+    """Number of cases, and the status that follows from it."""
+    n = known.sum(list(dims), keep_attrs=False)
+    status = (n < FEWEST) * TOO_FEW + ((n >= FEWEST) & (n < ENOUGH)) * FEW
+    return {"n_cases": n.assign_attrs(long_name="number of cases"), "status": with_meanings(status)}
+
+
+def where_enough(
+    variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
+) -> dict[str, xr.DataArray]:
+    """Results where there are cases enough for any, with their counts beside them."""
+    enough = counts["n_cases"] >= FEWEST
+    return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
+
+
+def with_meanings(status: xr.DataArray) -> xr.DataArray:
+    """Status as CF flags."""
+    return status.astype(np.int16).assign_attrs(
+        long_name="status of the diagnostic",
+        flag_masks=np.array(list(EVIDENCE_MEANINGS), dtype=np.int16),
+        flag_meanings=" ".join(EVIDENCE_MEANINGS.values()),
+    )
+
+
+def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
+    """Results for several levels along a new dimension, of one chunk in Dask."""
+    whole = xr.concat(list(parts), dim)
+    return whole if whole.chunks is None else whole.chunk({dim: -1})
+
+
+def as_dataset(
+    evidence: Evidence, variables: Mapping[str, xr.DataArray], what: str, **attrs: Any
+) -> xr.Dataset:
+    """Results with a line of history, and what was told about them.
+
+    Dimensions are in the order of the forecast, new ones last.
+    """
+    history = history_only(evidence.attrs, f"{what} over {told_dims(evidence.dims)}")
+    result = xr.Dataset(variables, attrs={**attrs, **history})
+    given = [d for d in evidence.form.dims if d in result.dims]
+    return result.transpose(*given, ...)
+
+
+def task_name(what: str, evidence: Evidence) -> str:
+    """What a task does, for messages."""
+    return work_on(what, evidence.form.name)

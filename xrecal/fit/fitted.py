@@ -1,0 +1,137 @@
+"""What was fitted: settings, and state at every location. Verbs on it stand in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import xarray as xr
+
+from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.forms import Kind
+from xrecal.inputs.leads import MatchedLeads
+from xrecal.methods import Method
+from xrecal.typing import Places
+
+if TYPE_CHECKING:
+    from xrecal.inputs.pool import Pool
+
+CASE = "calibration"
+"""Dimension of the calibration cases in the state."""
+
+CASE_MEMBER = "calibration_member"
+"""Dimension of the members of the calibration cases in the state."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedVariable:
+    """One fitted variable: roles of dimensions, state, and what is told about it."""
+
+    kind: Kind
+    dim: Hashable
+    member_dim: Hashable
+    attrs: dict[str, Any]
+    axis: CaseAxis
+    method: Method
+    """As it was used; see :meth:`Method.check`."""
+    periods: Mapping[str, float | None]
+    """Covariates, and the periods of circular ones."""
+    n_matched: int
+    n_forecasts: int
+    min_samples: int
+    note: str | None
+    state: xr.Dataset
+    pool: Pool | None = None
+    n_added: int = 0
+    """Cases that came by updates, after the fit."""
+    leads: MatchedLeads | None = None
+    """Cases at each lead that have an observation, where there are leads."""
+    jointly: tuple[Hashable, ...] = ()
+    """Variables that are recalibrated together, this one among them."""
+    places: Places | None = None
+    """Of the fits among all of the model, where they are a part of them; never stored."""
+
+    @property
+    def locations(self) -> tuple[Hashable, ...]:
+        """Dimensions with a fit of their own."""
+        return self.state["status"].dims
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Fitted:
+    """A fitted method, for one variable or several."""
+
+    method: Method
+    variables: Mapping[Hashable, FittedVariable]
+
+    def __getitem__(self, name: Hashable) -> Self:
+        """The recalibrator of one variable."""
+        if name not in self.variables:
+            raise KeyError(f"no variable {name!r}; fitted are {list(self.variables)}")
+        return replace(self, variables={name: self.variables[name]})
+
+    @property
+    def state(self) -> xr.Dataset:
+        """Fitted state of the only variable.
+
+        Raises
+        ------
+        ValueError
+            If several variables are fitted.
+        """
+        if len(self.variables) != 1:
+            raise ValueError(
+                f"the model has several variables; use model[{next(iter(self.variables))!r}].state"
+            )
+        return next(iter(self.variables.values())).state
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the state is in memory rather than a Dask graph."""
+        return not any(fitted.state.chunks for fitted in self.variables.values())
+
+    def compute(self) -> Self:
+        """A new recalibrator whose state is in memory; all variables in one run of Dask.
+
+        Examples
+        --------
+        >>> hindcast.chunk(location=1).recal.fit(observations).compute().is_computed
+        True
+        """
+        from dask.base import compute
+
+        return self._with_states(compute(*(fitted.state for fitted in self.variables.values())))
+
+    def persist(self) -> Self:
+        """A new recalibrator whose state is, or is being, computed in the workers' memory.
+
+        Examples
+        --------
+        >>> hindcast.chunk(location=1).recal.fit(observations).persist().state["ridge"].shape
+        (4,)
+        """
+        from dask.base import persist
+
+        return self._with_states(persist(*(fitted.state for fitted in self.variables.values())))
+
+    def as_numpy(self) -> Self:
+        """A new recalibrator whose state is in NumPy arrays: a copy of one that is on a GPU.
+
+        Examples
+        --------
+        >>> type(model.as_numpy().state["ridge"].data)
+        <class 'numpy.ndarray'>
+        """
+        return self._with_states(tuple(v.state.as_numpy() for v in self.variables.values()))
+
+    def load(self) -> Self:
+        """As :meth:`xrecal.Recalibrator.compute`; the name that xarray has for it."""
+        return self.compute()
+
+    def _with_states(self, states: tuple[xr.Dataset, ...]) -> Self:
+        variables = {
+            name: replace(fitted, state=state)
+            for (name, fitted), state in zip(self.variables.items(), states, strict=True)
+        }
+        return replace(self, variables=variables)

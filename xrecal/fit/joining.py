@@ -1,0 +1,113 @@
+"""Two parts of a state, of the cases of a fit and of those added to it, to one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.arrays.dispatch import namespace
+from xrecal.chunks.parallel import run_blockwise
+from xrecal.typing import IntArray
+
+from .fitted import CASE, CASE_MEMBER, FittedVariable
+
+ADDED, ADDED_MEMBER, KEPT, KEPT_MEMBER = "added", "added_member", "kept", "kept_member"
+"""Dimensions inside tasks, where old and new cases have their own."""
+
+
+def join_states(
+    fitted: FittedVariable, added: dict[str, xr.DataArray], order: IntArray
+) -> xr.Dataset:
+    """The state with all cases in order."""
+    state = _with_moved_slots(fitted, order)
+    kept = {str(name): v.drop_vars(list(v.coords)) for name, v in state.items()}
+    if "weights" in {**kept, **added} and fitted.method.keeps_cases:
+        kept.setdefault("weights", xr.ones_like(kept["loc"]))
+        added.setdefault("weights", xr.ones_like(added["loc"]))
+    whole = state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in state.dims])
+    found: dict[Hashable, xr.Variable] = {}
+    for name, old in kept.items():
+        joined = old
+        if CASE in old.dims:
+            joined = _join(old, added[name], order)
+        elif name in added:
+            joined = added[name]
+        found[name] = joined.assign_attrs(old.attrs).variable
+    return whole.assign(found)[list(found)]
+
+
+def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
+    """The state, with the positions of cases that it holds as they are after joining."""
+    place = np.argsort(order)
+    n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
+    moved = {
+        name: xr.apply_ufunc(
+            partial(_moved, place=place),
+            fitted.state[name],
+            dask="parallelized",
+            output_dtypes=[parameter.dtype],
+            keep_attrs=True,
+        )
+        for name, parameter in fitted.method.parameters(n_features).items()
+        if parameter.of_slots
+    }
+    return fitted.state.assign(moved)
+
+
+def _moved(slot: IntArray, place: IntArray) -> IntArray:
+    """Positions of cases (..., r), -1 for none, as they are after joining."""
+    known = namespace(slot).asarray(place)
+    found: IntArray = np.where(slot < 0, slot, known[slot]).astype(slot.dtype)
+    return found
+
+
+def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataArray:
+    """Kept and added cases (..., case) or (..., case, member), in order."""
+    names = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
+    kept = kept.rename({d: new for d, new in names.items() if d in kept.dims})
+    core: list[tuple[str, ...]] = [(KEPT,), (ADDED,)]
+    sizes: dict[Hashable, int] = {CASE: order.size}
+    out: tuple[str, ...] = (CASE,)
+    if ADDED_MEMBER in added.dims:
+        core, out = [(KEPT, KEPT_MEMBER), (ADDED, ADDED_MEMBER)], (CASE, CASE_MEMBER)
+        sizes[CASE_MEMBER] = max(kept.sizes[KEPT_MEMBER], added.sizes[ADDED_MEMBER])
+    (joined,) = run_blockwise(
+        _JoinTask(order, len(out)),
+        kept,
+        added.drop_vars(list(added.coords)),
+        core=core,
+        out=[out],
+        dtypes=[kept.dtype],
+        sizes=sizes,
+        what="the update",
+    )
+    return joined
+
+
+class _JoinTask:
+    """Two arrays with ``n_core`` last axes in, one with the cases of both out."""
+
+    on_device = True
+
+    def __init__(self, order: IntArray, n_core: int) -> None:
+        self.order, self.n_core = order, n_core
+
+    def __call__(self, kept: npt.NDArray[Any], added: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        k = self.n_core
+        lead = np.broadcast_shapes(kept.shape[: kept.ndim - k], added.shape[: added.ndim - k])
+        width = max(kept.shape[-1], added.shape[-1])
+        both = []
+        for array in (kept, added):
+            if k == 2:  # missing members
+                room = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
+                array = np.pad(array, room, constant_values=np.nan)
+            both.append(np.broadcast_to(array, (*lead, *array.shape[array.ndim - k :])))
+        joined = np.concatenate(both, axis=-k).astype(kept.dtype, copy=False)
+        order = namespace(joined).asarray(self.order)
+        found: npt.NDArray[Any] = np.take(joined, order, axis=-k)
+        return found

@@ -1,0 +1,202 @@
+"""Variables recalibrated together, as vectors, or on a circle: how they are fitted and matched."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import xarray as xr
+
+from xrecal.inputs.circular import read_period
+from xrecal.inputs.forms import Form
+from xrecal.inputs.labels import require_equal_labels
+from xrecal.inputs.pairing import Pairs
+from xrecal.methods import CKME, Method, VectorCKME
+
+Period: TypeAlias = float | Mapping[Hashable, float] | None
+"""Of the only variable that is recalibrated, or of some by name."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Variables with one fit, of which several are vectors."""
+
+    names: tuple[Hashable, ...]
+    periods: tuple[float | None, ...]
+    units: tuple[str | None, ...]
+
+    @property
+    def of_vectors(self) -> bool:
+        """Whether distances are other than those of numbers on a line."""
+        return len(self.names) > 1 or self.periods[0] is not None
+
+    def method(self, settings: Method) -> Method:
+        """The settings for these variables; ValueError where they do not suit them."""
+        if not self.of_vectors:
+            return settings
+        names = tuple(map(str, self.names))
+        if not isinstance(settings, CKME):
+            why = "jointly" if len(names) > 1 else f"on a circle of period {self.periods[0]:g}"
+            raise ValueError(
+                f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} recalibrated {why}, "
+                f"which {type(settings).__name__} cannot do; take xrecal.CKME()"
+            )
+        return VectorCKME(settings, names, self.periods, self.units)
+
+
+def read_groups(
+    paired: Mapping[Hashable, tuple[Form, xr.DataArray]],
+    jointly: Sequence[Hashable] | None,
+    period: Period,
+) -> list[Group]:
+    """Variables that have a fit together, or each for itself.
+
+    Raises
+    ------
+    ValueError
+        If ``jointly`` does not name several of the variables, or ``period`` is no positive number
+        or names another variable.
+    """
+    periods = _periods(paired, period)
+    joint = () if jointly is None else read_joint_names(paired, jointly, name="hindcast")
+    of_each = [(name,) for name in paired if name not in joint]
+    groups = [
+        Group(
+            names,
+            tuple(periods[name] for name in names),
+            tuple(paired[name][0].loc.attrs.get("units") for name in names),
+        )
+        for names in (*of_each, *([joint] if joint else []))
+    ]
+    for group in groups:
+        for name in group.names if group.of_vectors else ():
+            require_members(name, paired[name][0], alone=len(group.names) == 1, name="hindcast")
+    return groups
+
+
+def read_joint_names(
+    paired: Mapping[Hashable, object], jointly: Sequence[Hashable], *, name: str
+) -> tuple[Hashable, ...]:
+    """Variables of forecasts called ``name``; ValueError unless there are two or more of them."""
+    if not isinstance(jointly, (str, tuple, list)):
+        raise TypeError(
+            f"jointly must be a tuple of variables, such as ('u', 'v'), got {jointly!r:.60}"
+        )
+    names = (jointly,) if isinstance(jointly, str) else tuple(jointly)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(
+            f"jointly must name two or more different variables, got {jointly!r}; the {name} "
+            f"has {list(paired)}"
+        )
+    unknown = [variable for variable in names if variable not in paired]
+    if unknown:
+        raise ValueError(
+            f"jointly names {unknown[0]!r}, but the forecast variables of the {name} are "
+            f"{list(paired)}"
+        )
+    return names
+
+
+def _periods(
+    paired: Mapping[Hashable, tuple[Form, xr.DataArray]], period: Period
+) -> dict[Hashable, float | None]:
+    """Period of each variable: as given, or its attribute."""
+    given = period if isinstance(period, Mapping) else {}
+    unknown = [name for name in given if name not in paired]
+    if unknown:
+        raise ValueError(
+            f"period names {unknown[0]!r}, but the forecast variables of the hindcast are "
+            f"{list(paired)}"
+        )
+    if period is not None and not isinstance(period, Mapping):
+        if len(paired) > 1:
+            raise ValueError(
+                f"period={period!r} is for one variable, but the hindcast has {list(paired)}; name "
+                f"the circular ones: period={{{next(iter(paired))!r}: {period!r}}}"
+            )
+        given = dict.fromkeys(paired, period)
+    return {
+        name: form.period if name not in given else read_period(given[name], name)
+        for name, (form, _) in paired.items()
+    }
+
+
+def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -> None:
+    """Raise ValueError unless a forecast has members, whose vectors can be compared."""
+    if form.kind == "ensemble" or (alone and form.kind == "weighted"):
+        return
+    told = "on a circle" if alone else "jointly"
+    raise ValueError(
+        f"{variable!r} of {name} has the form {form.kind!r}, but only members can be recalibrated "
+        f"{told}; take plain ensembles"
+    )
+
+
+def common_cases(
+    group: Group, paired: Mapping[Hashable, tuple[Form, xr.DataArray]]
+) -> dict[Hashable, tuple[Form, xr.DataArray]]:
+    """Forecasts and observations of a group; of the latter the labels that all have.
+
+    Dimensions of observations are compared one by one, so they may have others than forecasts.
+    """
+    found = {name: paired[name] for name in group.names}
+    observed = [observations for _, observations in found.values()]
+    for d in observed[0].dims if len(observed) > 1 else ():
+        indexes = [array.indexes[d] for array in observed if d in array.indexes]
+        if len(indexes) == len(observed) and not all(i.equals(indexes[0]) for i in indexes):
+            shared = indexes[0]
+            for index in indexes[1:]:
+                shared = shared[shared.isin(index)]
+            found = {
+                name: (form, o.isel({d: o.indexes[d].isin(shared)}))
+                for name, (form, o) in found.items()
+            }
+    return found
+
+
+def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
+    """Pairs of the first of several variables, with the forecasts and observations of all.
+
+    Raises
+    ------
+    ValueError
+        Unless all have the same dimensions, labels and floating type.
+    """
+    first, *others = pairs.values()
+    form = with_vector({name: one.form for name, one in pairs.items()}, next(iter(pairs)))
+    return replace(
+        first,
+        form=form,
+        partners=tuple(other.observations for other in others),
+        n_matched=min(one.n_matched for one in pairs.values()),
+    )
+
+
+def with_vector(forms: Mapping[Hashable, Form], name: Hashable) -> Form:
+    """The forecast of one variable, which knows the members of all of them."""
+    (first, one), *others = forms.items()
+    for other, form in others:
+        _require_alike(first, one, other, form)
+    return replace(forms[name], vector=tuple(form.loc for form in forms.values()))
+
+
+def _require_alike(name: Hashable, one: Form, other: Hashable, form: Form) -> None:
+    differ = sorted(map(str, {*one.loc.dims} ^ {*form.loc.dims}))
+    if differ:
+        raise ValueError(
+            f"{name!r} and {other!r} belong together, but only one of them has the "
+            f"dimensions {differ}; select or broadcast"
+        )
+    if one.loc.dtype != form.loc.dtype:
+        raise ValueError(
+            f"{name!r} and {other!r} belong together, but have the types "
+            f"{one.loc.dtype} and {form.loc.dtype}; use .astype({str(one.loc.dtype)!r})"
+        )
+    for d in one.loc.dims:
+        require_equal_labels(one.loc, form.loc, d, names=(repr(name), repr(other)))
+
+
+def method_of(method: Method, place: int) -> Method:
+    """The method as one of the variables has it."""
+    return replace(method, own=place) if isinstance(method, VectorCKME) else method

@@ -1,0 +1,164 @@
+"""Fit: hindcast and observations in, a Recalibrator with its state at every location out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import xarray as xr
+
+from xrecal.inputs.attributes import describing
+from xrecal.inputs.circular import PERIOD
+from xrecal.inputs.covariates import Given, period_of
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations, pair_variables
+from xrecal.inputs.pool import PoolOver
+from xrecal.methods import Method
+
+from .fitted import Fitted, FittedVariable
+from .jointly import Group, Period, as_one, common_cases, method_of, read_groups
+from .prepare import DEFAULT, Prepared, checked, prepare
+from .state import describe_state, feature_count, fit_state, state_of
+
+
+def fit(
+    hindcast: Labelled,
+    observations: Observations,
+    method: Method = DEFAULT,
+    *,
+    dim: Hashable | None = None,
+    member_dim: Hashable | None = None,
+    condition_on: str | tuple[str, ...] | None = None,
+    covariates: Given = None,
+    pool: PoolOver = None,
+    jointly: Sequence[Hashable] | None = None,
+    period: Period = None,
+    min_samples: int = 20,
+) -> Fitted:
+    """Learn from past forecasts and what verified how to recalibrate new ones.
+
+    Parameters
+    ----------
+    hindcast : DataArray or Dataset
+        Past forecasts in any of the four forms: members along a member dimension (NaN ones left
+        out); members with weights (``NAME`` and ``NAME_weight``); quantiles along ``quantile``
+        (0-1) or ``percentile`` (0-100); normal distributions (``NAME_loc``, ``NAME_scale``, with
+        ``NAME_weight`` over ``component`` a mixture). A Dataset may hold several variables.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units. Matched by label along the calibration dimension;
+        location labels must be equal, and a location dimension may be lacking. Forecasts over
+        starts and leads may have observations over valid time (a dimension of dates, whatever its
+        name): each gets that at its coordinate ``valid_time``, or at its start plus lead, whose
+        attribute ``units`` counts. For a Dataset of forecasts: a Dataset with the same names, a
+        dict from forecast name to observation, or a DataArray for its only forecast.
+    method : Method
+        Settings such as :class:`xrecal.CKME`, :class:`xrecal.LinearPool` or :class:`xrecal.EMOS`.
+    dim : hashable, optional
+        The calibration dimension. Recognised by CF standard name or name (time, init, ...).
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+    condition_on : str or tuple of str, optional
+        Covariates, known when the forecast is issued, given which it is calibrated as well:
+        "season" (the day of the year of the valid time, at each lead), or names. Fills the field
+        of that name of a method that leaves it None.
+    covariates : dict from str to DataArray, optional
+        Their values along the calibration dimension and perhaps locations, where they are not
+        coordinates of the hindcast. A circular one has an attribute ``period``. Cases where one
+        is NaN are left out.
+    pool : str, tuple of str or dict, optional
+        Location dimensions whose cases are learned from together, for small samples: one fit for
+        all positions along them, with which forecasts anywhere along them are recalibrated; or
+        ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
+        numbers of positions. At most 1500 cases: beyond, evenly spaced positions are left out.
+        Then what differs between positions may be a covariate, such as the lead.
+    jointly : sequence of str, optional
+        Variables that belong together, such as the components of the wind: forecasts are compared
+        as ensembles of vectors (each variable in units of its spread), and past cases get one
+        weight for all of them, so that members are vectors that were observed.
+    period : float or dict from str to float, optional
+        Of a circular variable, such as 360 for a wind direction in degrees, or of several by
+        name: distances are those of points on a circle. Or the attribute ``circular_period`` of
+        the hindcast's variable, which the recalibrated forecast bears, too.
+    min_samples : int
+        Locations with fewer complete cases get NaN and a status.
+
+    Returns
+    -------
+    Recalibrator
+        Lazy if an input is a Dask array: see :meth:`xrecal.Recalibrator.compute`. A fit in memory
+        is one task on one core without a progress bar. In chunks of locations, such as
+        ``hindcast.chunk({"lat": 8})``, it uses all cores, and shows its progress by
+        ``with dask.diagnostics.ProgressBar(): model = model.compute()``.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels, units, chunks or the number of cases do not fit; the message says
+        what to change. What depends on values is a status of the location instead.
+    TypeError
+        If an input is of another type, or holds integers or objects.
+
+    Notes
+    -----
+    Every dimension other than those two is a location, with a fit of its own unless pooled. Inputs
+    are never changed. Pooled cases of one date are held out together, and gaps count dates. With
+    windows the fitted state holds the cases of each location once for every neighbour.
+
+    Examples
+    --------
+    >>> model = hindcast.recal.fit(observations)
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.38
+    >>> model = hindcast.recal.fit(observations, xrecal.EMOS(), pool="location")
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.33
+    """
+    method = checked(method, condition_on, min_samples, "hindcast.recal.fit")
+    paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
+    found: dict[Hashable, FittedVariable] = {}
+    for group in read_groups(paired, jointly, period):
+        common = common_cases(group, paired)
+        prepared = {
+            name: prepare(*pair, group.method(method), dim, covariates, min_samples, pool)
+            for name, pair in common.items()
+        }
+        observed = {name: observations for name, (_, observations) in common.items()}
+        found |= _fit_group(group, prepared, observed, min_samples)
+    return Fitted(method, {name: found[name] for name in paired})
+
+
+def _fit_group(
+    group: Group,
+    prepared: Mapping[Hashable, Prepared],
+    observed: Mapping[Hashable, xr.DataArray],
+    min_samples: int,
+) -> dict[Hashable, FittedVariable]:
+    """Variables of a group, which share all that is fitted but their observations."""
+    pairs, method, axis, given, note = next(iter(prepared.values()))
+    assert pairs.dim is not None
+    if group.of_vectors:
+        pairs = as_one({name: one.pairs for name, one in prepared.items()})
+    state = fit_state(pairs, method, axis, given, min_samples)
+    found: dict[Hashable, FittedVariable] = {}
+    for place, (name, one) in enumerate(prepared.items()):
+        form, period = one.pairs.form, group.periods[place]
+        attrs = {k: v for k, v in observed[name].attrs.items() if k == "units"}
+        attrs |= describing(form.loc.attrs) | ({} if period is None else {PERIOD: period})
+        own = method_of(method, place)
+        found[name] = FittedVariable(
+            kind=form.kind,
+            dim=pairs.dim,
+            member_dim=form.member_dim,
+            attrs=attrs,
+            axis=axis,
+            method=own,
+            periods={name: period_of(value) for name, value in given.items()},
+            n_matched=pairs.n_matched,
+            n_forecasts=pairs.observations.sizes[pairs.dim],
+            min_samples=min_samples,
+            note="; ".join(n for n in (one.pairs.note, note) if n) or None,
+            state=describe_state(state_of(state, place), own, attrs, feature_count(given)),
+            pool=pairs.pool,
+            leads=pairs.leads,
+            jointly=group.names if len(group.names) > 1 else (),
+        )
+    return found

@@ -1,0 +1,163 @@
+"""Text that tells a person what was fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.status import MEANINGS, TOO_FEW
+from xrecal.inputs.attributes import shown_units
+
+if TYPE_CHECKING:
+    from xrecal.inputs.leads import MatchedLeads
+
+    from .fitted import Fitted, FittedVariable
+
+
+Fact: TypeAlias = tuple[str, str]
+"""What is told, and its value."""
+
+
+def describe_recalibrator(model: Fitted) -> str:
+    """Text of a :class:`~xrecal.Recalibrator`: settings, then each variable."""
+    facts = [("method", repr(model.method))]
+    for name, fitted in model.variables.items():
+        facts += facts_of_variable(name, fitted)
+    lines = [f"  {label:<17}{text}" for label, text in facts]
+    return "\n".join(["<xrecal.Recalibrator>", *lines])
+
+
+def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
+    """What is told of a fitted variable, its name and form first."""
+    units = shown_units(fitted.attrs)
+    title = "unnamed" if name is None else str(name)
+    state = fitted.state
+    facts: list[Fact] = [
+        ("variable", title + (f" ({units})" if units else "") + f", {fitted.kind}"),
+        ("cases", _cases(fitted)),
+        ("locations", _locations(fitted)),
+    ]
+    if fitted.leads is not None:
+        facts.append(("leads", _leads(fitted.leads, fitted.n_forecasts)))
+    others = [str(other) for other in fitted.jointly if other != name]
+    if others:
+        facts.append(("recalibrated", f"jointly with {', '.join(others)}"))
+    if fitted.n_added:
+        facts.append(("updated", f"{fitted.n_added} cases added, with the choices of the fit"))
+    if fitted.pool is not None:
+        facts.append(("pool", str(fitted.pool)))
+    if fitted.periods:
+        facts.append(("condition_on", _covariates(fitted)))
+    if fitted.note:
+        facts.append(("note", fitted.note))
+    if state["status"].chunks is not None:
+        return [*facts, ("state", _lazy(state["status"]))]
+    n_cases = state["n_cases"].to_numpy()
+    fewest, most = int(n_cases.min()), int(n_cases.max())
+    facts.append(("used", f"{fewest} cases" if fewest == most else f"{fewest} to {most} cases"))
+    facts += _chosen(fitted)
+    return [*facts, ("status", _status(state["status"].to_numpy(), fitted.min_samples))]
+
+
+def _lazy(status: xr.DataArray) -> str:
+    """Whether Dask still has to compute, told from the graph, which a persisted array leaves."""
+    if len(status.data.dask.layers) > 1:
+        return "not computed: model.compute()"
+    return "persisted: in memory, or being computed"
+
+
+def _chosen(fitted: FittedVariable) -> list[Fact]:
+    """What the method chose: one for each number of a location, code or share."""
+    state = fitted.state
+    n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
+    parameters = fitted.method.parameters(n_features)
+    of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
+    facts: list[Fact] = []
+    for name, parameter in parameters.items():
+        if name.startswith(of_components):
+            continue  # a page of them; their shares say what counts
+        if parameter.labels:
+            facts.append((name, _shares(state[name], parameter.labels)))
+        elif parameter.flags:
+            known = (state["status"].to_numpy() & TOO_FEW) == 0
+            facts.append((name, _counts(state[name].to_numpy()[known], parameter.flags)))
+        elif state[name].dims == fitted.locations:
+            units = "days" if name == "half_life" else shown_units(state[name].attrs)
+            facts.append((name, _numbers(state[name].to_numpy(), units)))
+    return facts
+
+
+def _covariates(fitted: FittedVariable) -> str:
+    return ", ".join(
+        name if period is None else f"{name} (period {period:g})"
+        for name, period in fitted.periods.items()
+    )
+
+
+def _cases(fitted: FittedVariable) -> str:
+    text = f"{fitted.n_matched} of {fitted.n_forecasts} matched along {fitted.dim!r}"
+    label = f"calibration_{fitted.dim}"
+    if label not in fitted.state.coords:
+        return text
+    index = fitted.state.coords[label].to_index()
+    first, last = (str(label).removesuffix(" 00:00:00") for label in (index[0], index[-1]))
+    return f"{text}, {first} to {last}"
+
+
+def _leads(leads: MatchedLeads, n_forecasts: int) -> str:
+    """Which leads there are, and how many pairs each has."""
+    text = str(len(leads.n_matched))
+    if leads.labels:
+        ends = " to ".join(dict.fromkeys(leads.labels))
+        text += f" ({leads.dim} {ends} {leads.units}".rstrip() + ")"
+    fewest, most = min(leads.n_matched), max(leads.n_matched)
+    matched = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{text}, {matched} of {n_forecasts} pairs each"
+
+
+def _locations(fitted: FittedVariable) -> str:
+    sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
+    if not sizes:
+        return "1"
+    product = " x ".join(f"{d} {n}" for d, n in sizes.items())
+    return f"{int(np.prod(list(sizes.values())))} ({product})" if len(sizes) > 1 else product
+
+
+def _numbers(values: np.ndarray, units: str) -> str:
+    """Range of the finite ones; an infinite bound, half-life or bandwidth is none."""
+    finite = values[np.isfinite(values)]
+    if finite.size == 0:
+        return "none"
+    low, middle, high = np.quantile(finite, [0, 0.5, 1])
+    text = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}, median {middle:.4g}"
+    text = f"{text} {units}".rstrip()
+    n_known = int((~np.isnan(values)).sum())
+    return text if n_known == finite.size else f"{text} at {finite.size} of {n_known}"
+
+
+def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
+    """Number of locations with each meaning of a code."""
+    counts = {text: int((codes == code).sum()) for code, text in enumerate(meanings)}
+    return ", ".join(f"{text}: {count}" for text, count in counts.items() if count) or "none"
+
+
+def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
+    """Mean over the locations of shares along their last dimension, the largest first."""
+    values = shares.to_numpy().reshape(-1, len(labels))
+    known = values[~np.isnan(values).any(-1)]
+    if known.size == 0:
+        return "none"
+    mean = known.mean(0)
+    return ", ".join(f"{labels[i]} {mean[i]:.2f}" for i in np.argsort(-mean) if mean[i] >= 0.005)
+
+
+def _status(status: np.ndarray, min_samples: int) -> str:
+    counts = {"ok": int((status == 0).sum())}
+    counts |= {text: int(((status & bit) > 0).sum()) for bit, text in MEANINGS.items()}
+    explained = {"too_few_cases": f" (< {min_samples})"}
+    return ", ".join(
+        f"{text}{explained.get(text, '')}: {count}" for text, count in counts.items() if count
+    )

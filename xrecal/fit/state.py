@@ -1,0 +1,274 @@
+"""Fitted state: the arrays that a fit leaves behind, lazy or computed, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.arrays.dispatch import as_array
+from xrecal.chunks.parallel import work_on
+from xrecal.inputs.covariates import period_of
+from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.forms import VECTOR, task_parts
+from xrecal.inputs.pairing import Pairs
+from xrecal.methods import LinearPool, Method, VectorCKME
+from xrecal.methods.base import Cases, Parameter, method_on_device
+
+from .case_arrays import COVARIATE, covariates_of, forecasts_of
+from .fitted import CASE, CASE_MEMBER
+from .pooling import DATE, across, pooled_covariate, position_coordinates, run_on_cases
+
+PARTNER = "partner_"
+"""Prefix of observations of further variables that are recalibrated jointly."""
+
+
+def feature_count(covariates: Mapping[str, xr.DataArray]) -> int:
+    """Number of features: two for a circular covariate, one for any other."""
+    return sum(1 if period_of(value) is None else 2 for value in covariates.values())
+
+
+def task_arguments(
+    pairs: Pairs, covariates: Mapping[str, xr.DataArray]
+) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
+    """Parts of the forecasts, then observations and covariates, as tasks that fit take them.
+
+    For :func:`xrecal.fit.pooling.run_on_cases`, which pools the cases.
+    """
+    form, dim, pool = pairs.form, pairs.dim, pairs.pool
+    case = CASE if pool is None else DATE
+    pooled = () if pool is None else pool.dims
+    locations = [d for d in form.dims if d != dim]
+    parts = task_parts(
+        form,
+        [d for d in locations if d not in pooled],
+        {**{d: d for d in pooled}, dim: case, form.member_dim: CASE_MEMBER},
+    )
+    partners = {f"{PARTNER}{k}": value for k, value in enumerate(pairs.partners)}
+    others = {
+        name: value.drop_vars(list(value.coords)).rename({dim: case})
+        for name, value in {"observations": pairs.observations, **partners, **covariates}.items()
+    }
+    others = {
+        name: value.transpose(*[d for d in locations if d in value.dims], case)
+        for name, value in others.items()
+    }
+    return parts, others
+
+
+def fit_state(
+    pairs: Pairs,
+    method: Method,
+    axis: CaseAxis,
+    covariates: Mapping[str, xr.DataArray],
+    min_samples: int,
+) -> xr.Dataset:
+    """Lazy or computed state: one call for each chunk of locations."""
+    pool = pairs.pool
+    parts, others = task_arguments(pairs, covariates)
+    parameters = method.parameters(feature_count(covariates))
+    periods = {name: period_of(value) for name, value in covariates.items()}
+    task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
+    kept = tuple(parts) if method.keeps_cases else ()
+    observed = [name for name in others if name not in covariates]
+    dtypes = [
+        *(parts[name].dtype for name in kept),
+        *(others[name].dtype for name in observed),
+        np.int32,
+        np.int8,
+        *(parameter.dtype for parameter in parameters.values()),
+    ]
+    known = others
+    if pool is not None:
+        known = {name: pooled_covariate(others[name], pool) for name in covariates}
+        others = {name: across(value, pool) for name, value in others.items()}
+    n_dates = pairs.observations.sizes[pairs.dim]
+    sizes: dict[Hashable, int] = {CASE: n_dates if pool is None else n_dates * len(pool.taken)}
+    sizes[CASE_MEMBER] = next(iter(parts.values())).sizes[CASE_MEMBER]
+    for parameter in parameters.values():
+        sizes |= {d: size for d, size in parameter.sizes(sizes[CASE]).items() if d != CASE}
+    results = run_on_cases(
+        task,
+        pool,
+        parts,
+        others,
+        out=[
+            *[(CASE, CASE_MEMBER)] * len(kept),
+            *[(CASE,)] * len(observed),
+            (),
+            (),
+            *(tuple(parameter.dims) for parameter in parameters.values()),
+        ],
+        dtypes=dtypes,
+        sizes=sizes,
+        what=work_on("the fit", pairs.form.name),
+    )
+    names = [*kept, *observed, "n_cases", "status", *parameters]
+    state = xr.Dataset(dict(zip(names, results, strict=True)))
+    state = state.assign({COVARIATE + name: known[name] for name in covariates})
+    return _with_labels(state, pairs, parameters)
+
+
+def _with_labels(
+    state: xr.Dataset, pairs: Pairs, parameters: Mapping[str, Parameter]
+) -> xr.Dataset:
+    """Labels of the dimensions of parameters, of the cases, and positions of pooled ones."""
+    form, dim, pool = pairs.form, pairs.dim, pairs.pool
+    labels = {d: list(p.labels) for p in parameters.values() for d in p.dims if p.labels}
+    state = state.assign_coords(labels)
+    dated = [part[dim] for part in form.parts.values() if dim in part.indexes]
+    if dated:
+        index = dated[0].to_index()
+        index = index if pool is None else index.repeat(len(pool.taken))
+        state = state.assign_coords({f"calibration_{dim}": (CASE, index, dated[0].attrs)})
+    if pool is not None:
+        n_dates = pairs.observations.sizes[dim]
+        state = state.assign_coords(position_coordinates(form, pool, n_dates))
+    return state
+
+
+def state_of(state: xr.Dataset, place: int) -> xr.Dataset:
+    """The state of one of several variables, by its place, from that of all of them.
+
+    They differ in their observations.
+    """
+    observations = ["observations", *(n for n in state if str(n).startswith(PARTNER))]
+    own = state[observations[place]].variable
+    return state.drop_vars(observations[1:]).assign(observations=own)
+
+
+class _FitTask:
+    """One chunk of locations: arrays in, arrays of the state out."""
+
+    def __init__(
+        self,
+        method: Method,
+        parts: tuple[str, ...],
+        parameters: tuple[str, ...],
+        axis: CaseAxis,
+        periods: Mapping[str, float | None],
+        min_samples: int,
+    ) -> None:
+        self.method, self.parts, self.parameters = method, parts, parameters
+        self.axis, self.periods, self.min_samples = axis, periods, min_samples
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return method_on_device(self.method) and "scale" not in self.parts
+
+    @property
+    def told(self) -> str:
+        """What it fits, for messages."""
+        normal = " to normal distributions" if "scale" in self.parts else ""
+        return f" by {type(self.method).__name__}{normal}"
+
+    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        from xrecal.arrays.distributions.forms import sort_members
+        from xrecal.arrays.status import INVALID
+
+        parts, rest = args[: len(self.parts)], args[len(self.parts) :]
+        lead, cases, invalid = cases_of(
+            dict(zip(self.parts, parts, strict=True)), rest, self.periods, self.axis
+        )
+        forecasts, observed, core = cases.forecasts, cases.observations, parts[0].shape[-2:]
+        assert forecasts is not None
+        fitted = dict(self.method.fit_locations(cases, self.min_samples))
+        fitted["status"] = (fitted["status"] | (INVALID * invalid)).astype(np.int8)
+        kept: dict[str, npt.NDArray[Any]] = {}
+        if self.method.keeps_cases:
+            given = zip(self.parts, parts, strict=True)
+            kept = {name: np.broadcast_to(part, (*lead, *core)) for name, part in given}
+        if "loc" in kept:  # members of vectors stay where they are
+            ordered = sort_members(forecasts)._asdict()
+            kept = {name: ordered[name].astype(a.dtype, copy=False) for name, a in kept.items()}
+        return (
+            *(a.reshape(*lead, *core) for a in kept.values()),
+            *(values.reshape(*lead, core[0]) for values in (observed, *cases.partners)),
+            fitted["n_cases"].astype(np.int32).reshape(lead),
+            fitted["status"].reshape(lead),
+            *(
+                as_array(fitted[name]).reshape((*lead, *fitted[name].shape[1:]))
+                for name in self.parameters
+            ),
+        )
+
+
+def cases_of(
+    parts: Mapping[str, npt.NDArray[Any]],
+    others: Sequence[npt.NDArray[Any]],
+    periods: Mapping[str, float | None],
+    axis: CaseAxis,
+) -> tuple[tuple[int, ...], Cases, npt.NDArray[np.bool_]]:
+    """Shape of the locations of a chunk, its cases, and whether locations hold invalid values.
+
+    ``parts`` of the forecasts are (..., n, m), ``others``, observations, perhaps those of further
+    variables, and covariates, (..., n).
+    """
+    from xrecal.arrays.distributions.forms import usable_observations
+
+    core = next(iter(parts.values())).shape[-2:]
+    lead = np.broadcast_shapes(
+        *(part.shape[:-2] for part in parts.values()), *(other.shape[:-1] for other in others)
+    )
+    forecasts = forecasts_of(
+        {
+            name: np.broadcast_to(part, (*lead, *core)).reshape(-1, *core)
+            for name, part in parts.items()
+        }
+    )
+    observed, *values = (
+        np.broadcast_to(other, (*lead, core[0])).reshape(-1, core[0]) for other in others
+    )
+    partners, values = values[: len(values) - len(periods)], values[len(values) - len(periods) :]
+    covariates = covariates_of(values, periods, observed)
+    usable, invalid = usable_observations(forecasts, observed)
+    usable[~np.isfinite(covariates.values).all(-1)] = np.nan
+    invalid |= np.isinf(covariates.values).any((1, 2))
+    for partner in partners:
+        usable[~np.isfinite(partner)] = np.nan
+        invalid |= np.isinf(partner).any(-1)
+    shared = tuple(np.where(np.isfinite(usable), partner, np.nan) for partner in partners)
+    return lead, Cases(forecasts, usable, covariates, axis, partners=shared), invalid
+
+
+def describe_state(
+    state: xr.Dataset, method: Method, attrs: Mapping[str, Any], n_features: int
+) -> xr.Dataset:
+    """Attributes that make the state readable on its own."""
+    from xrecal.arrays.status import MEANINGS
+
+    units = {"units": attrs["units"]} if "units" in attrs else {}
+    described: dict[str, dict[str, Any]] = {
+        "loc": {"long_name": "calibration forecasts", **units},
+        "scale": {"long_name": "scale of the calibration forecasts", **units},
+        "weights": {"long_name": "weights of the members of the calibration forecasts"},
+        "observations": {"long_name": "observations of the cases used", **units},
+        "n_cases": {"long_name": "number of cases used"},
+        "status": {
+            "long_name": "status of the fit",
+            "flag_masks": np.array(list(MEANINGS), dtype=np.int8),
+            "flag_meanings": " ".join(MEANINGS.values()),
+        },
+    }
+    for place, name in enumerate(method.names if isinstance(method, VectorCKME) else ()):
+        described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
+    for name, parameter in method.parameters(n_features).items():
+        described[name] = {"long_name": parameter.long_name}
+        if parameter.in_units_of_variable:
+            described[name] |= units
+        if parameter.flags:
+            described[name] |= {
+                "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
+                "flag_meanings": " ".join(parameter.flags),
+            }
+    if isinstance(method, LinearPool):
+        told = (f"{component.label}: {component.meaning}" for component in method.components)
+        described["pool_weight"]["description"] = "; ".join(told)
+    for variable in state.data_vars:
+        if str(variable) in described:
+            state[variable].attrs = described[str(variable)]
+    return state

@@ -1,0 +1,1 @@
+"""What users give: dimensions, labels, units, forms, valid times, pairs, covariates."""

@@ -1,0 +1,198 @@
+"""Covariates by name: seasons from dates, others from coordinates or as they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from xrecal.chunks.devices import like
+from xrecal.chunks.parallel import require_one_chunk
+
+from .dims import case_axis, date_axis
+from .forms import Form
+from .labels import require_equal_labels
+from .leads import days_of
+from .valid_time import known_valid_times
+
+SEASON = "season"
+"""The covariate that is read from dates: the fraction of the year, with period 1."""
+
+
+Given = Mapping[str, xr.DataArray] | None
+"""Covariates passed to ``fit`` and ``apply``."""
+
+
+def read_covariates(
+    names: Sequence[str],
+    form: Form,
+    dim: Hashable,
+    given: Given,
+    *,
+    name: str,
+    fitting: bool,
+    pooled: Sequence[Hashable] = (),
+) -> dict[str, xr.DataArray]:
+    """Values of the covariates of a forecast, over its cases and perhaps locations.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Which are needed.
+    form : Form
+        Forecasts, whose coordinates are looked at.
+    dim : hashable
+        Dimension of the cases; may be lacking, as may locations.
+    given : mapping from name to DataArray
+        Values that count before coordinates. Labels along ``dim`` and locations must be equal.
+    name : str
+        What the user calls the forecasts, for messages.
+    fitting : bool
+        Whether these are the calibration cases, along which a covariate must vary.
+    pooled : sequence of hashable
+        Dimensions whose positions are cases too: it may vary along one of them instead.
+
+    Raises
+    ------
+    ValueError
+        If a covariate is missing, has other dimensions or labels, or is not numeric.
+    """
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"covariates must be a dict {{name: DataArray}}, got {type(given).__name__}"
+        )
+    unknown = [key for key in given if key not in names]
+    if unknown:
+        raise ValueError(
+            f"the covariates {unknown} are not among those conditioned on, {list(names)}; name "
+            "them in condition_on or leave them out"
+        )
+    found = {}
+    for wanted in names:
+        value = given.get(wanted)
+        labels = value is None
+        if value is None:
+            value = season_of(form, dim) if wanted == SEASON else _coordinate(form, wanted)
+        if value is None:
+            raise ValueError(_missing(wanted, form, dim, name))
+        if not isinstance(value, xr.DataArray):
+            raise TypeError(
+                f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
+            )
+        if fitting and dim not in value.dims and set(value.dims) & set(pooled):
+            value = _for_each_case(value, form, dim)
+        value = _checked(wanted, value, form, dim, name=name, fitting=fitting)
+        found[wanted] = like(value, form.loc) if labels else value
+    return found
+
+
+def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
+    """Fraction of the year of each case, or of the single forecast, at each lead.
+
+    Where leads do not tell the valid time, that of the start stands for it: each lead has a fit
+    of its own, to which it makes no difference but in months of different lengths.
+    """
+    period = {"period": 1.0}
+    valid = known_valid_times(form.broadcast().loc.isel({form.member_dim: 0}, drop=True), dim)
+    dated = None if valid is None else date_axis(valid.to_numpy().ravel())
+    if valid is not None and dated is not None and dated.season is not None:
+        return valid.copy(data=dated.season.reshape(valid.shape)).assign_attrs(period)
+    of_cases = [part for part in form.parts.values() if dim in part.dims] or [form.loc]
+    season = case_axis(of_cases[0], dim).season
+    if of_cases[0].sizes.get(dim) == 0:
+        season = np.zeros(0)  # no date is missing
+    if season is None:
+        return None
+    if dim in of_cases[0].dims:
+        return xr.DataArray(season, {dim: of_cases[0][dim]}, [dim], attrs=period)
+    return xr.DataArray(season[0], attrs=period)
+
+
+def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
+    """What differs between pooled positions, at all cases along ``dim``."""
+    part = next(part for part in form.parts.values() if dim in part.dims)
+    return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
+
+
+def _coordinate(form: Form, wanted: str) -> xr.DataArray | None:
+    for part in form.parts.values():
+        if wanted in part.coords:
+            found: xr.DataArray = part.coords[wanted]
+            return found
+    return None
+
+
+def _missing(wanted: str, form: Form, dim: Hashable, name: str) -> str:
+    if wanted == SEASON:
+        return (
+            f"the season needs the dates of {name}: a datetime64 or cftime coordinate "
+            f"along {dim!r}, or a scalar one for a single forecast"
+        )
+    return (
+        f"the covariate {wanted!r} is not known for {name}, whose coordinates are "
+        f"{sorted(map(str, form.loc.coords))}; pass covariates={{{wanted!r}: DataArray}} or add "
+        "a coordinate of that name"
+    )
+
+
+def _checked(
+    wanted: str, value: xr.DataArray, form: Form, dim: Hashable, *, name: str, fitting: bool
+) -> xr.DataArray:
+    value = days_of(value) if value.dtype.kind == "m" else value
+    if value.dtype.kind not in "iufb":
+        raise ValueError(
+            f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use "
+            "condition_on='season'"
+        )
+    extra = [d for d in value.dims if d not in form.dims]
+    if extra or (fitting and dim not in value.dims):
+        raise ValueError(
+            f"the covariate {wanted!r} has dimensions {list(value.dims)}, but {name} has "
+            f"{list(form.dims)}; a covariate varies along {dim!r} and perhaps locations"
+        )
+    whole = next(part for part in form.broadcast().parts.values())
+    names = (name, f"the covariate {wanted!r}")
+    if dim in value.dims:
+        value = _at_labels(value, whole, dim, names=names)
+    for along in value.dims:
+        require_equal_labels(whole, value, along, names=names)
+    if fitting:
+        require_one_chunk(value, (dim,), name=f"the covariate {wanted!r}")
+    period = period_of(value)
+    if period is not None and not period > 0:
+        raise ValueError(
+            f"the covariate {wanted!r} has the period {value.attrs['period']!r}; it must be "
+            "positive"
+        )
+    bare = value.drop_vars([c for c in value.coords if c not in value.dims])
+    return bare.astype(np.float64).assign_attrs(value.attrs)
+
+
+def _at_labels(
+    value: xr.DataArray, whole: xr.DataArray, dim: Hashable, *, names: tuple[str, str]
+) -> xr.DataArray:
+    """Values at the labels of the forecasts; further ones are left out."""
+    labelled = [dim in part.indexes for part in (whole, value)]
+    if not all(labelled):
+        if any(labelled):
+            bare = names[labelled.index(False)]
+            raise ValueError(f"{bare} has no labels along {dim!r} to match by; add the coordinate")
+        return value
+    if not value.indexes[dim].is_unique:
+        raise ValueError(f"labels along {dim!r} of {names[1]} must be unique; drop the duplicates")
+    place = value.indexes[dim].get_indexer(whole.indexes[dim])
+    if (place < 0).any():
+        first = whole.indexes[dim][int(np.flatnonzero(place < 0)[0])]
+        raise ValueError(
+            f"{names[1]} has no value for {int((place < 0).sum())} of {place.size} labels along "
+            f"{dim!r} of {names[0]}, first {first}; give one for each, NaN where it is unknown"
+        )
+    return value if value.indexes[dim].equals(whole.indexes[dim]) else value.isel({dim: place})
+
+
+def period_of(covariate: xr.DataArray) -> float | None:
+    """Period of a circular covariate, from its attribute."""
+    period = covariate.attrs.get("period")
+    return None if period is None else float(period)

@@ -1,0 +1,322 @@
+"""The four forms of a forecast, read from a DataArray or Dataset into one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from xrecal.chunks.devices import like
+
+from .circular import PERIOD, read_period
+from .dims import LEVEL, MEMBER, candidates, find_dim
+from .units import check_units
+
+Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
+Labelled: TypeAlias = xr.DataArray | xr.Dataset
+
+PARTS = ("loc", "scale", "weights", "lower", "upper")
+"""Arrays of a form, of which all but the first may be lacking."""
+
+VECTOR = "vector_"
+"""Prefix of the members of each variable, where vectors are compared."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One forecast variable: members or quantiles with weights, or normal components.
+
+    Censored is one normal component whose mass beyond a bound lies on it.
+    """
+
+    name: Hashable | None
+    kind: Kind
+    member_dim: Hashable
+    loc: xr.DataArray
+    """Members, values of quantiles, or locations of normal components."""
+    scale: xr.DataArray | None = None
+    weights: xr.DataArray | None = None
+    lower: xr.DataArray | None = None
+    upper: xr.DataArray | None = None
+    vector: tuple[xr.DataArray, ...] = ()
+    """Members of all variables, this one among them, where vectors of them are compared."""
+
+    @property
+    def parts(self) -> dict[str, xr.DataArray]:
+        """The arrays that are there, by name."""
+        parts = {name: getattr(self, name) for name in PARTS}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    @property
+    def compared(self) -> dict[str, xr.DataArray]:
+        """The arrays by which forecasts are compared, by name."""
+        if not self.vector:
+            return self.parts
+        weights = {} if self.weights is None else {"weights": self.weights}
+        return {f"{VECTOR}{k}": array for k, array in enumerate(self.vector)} | weights
+
+    @property
+    def period(self) -> float | None:
+        """Period of a circular variable, from its attribute."""
+        return read_period(self.loc.attrs.get(PERIOD), self.name)
+
+    @property
+    def dims(self) -> tuple[Hashable, ...]:
+        """Dimensions of all parts together, without that of the members."""
+        widest = max(self.parts.values(), key=lambda part: part.ndim)
+        rest = [d for part in self.parts.values() for d in part.dims]
+        return tuple(d for d in dict.fromkeys([*widest.dims, *rest]) if d != self.member_dim)
+
+    @property
+    def member_dim_of_results(self) -> Hashable:
+        """The user's member dimension; members are neither quantiles nor components."""
+        return self.member_dim if self.kind in ("ensemble", "weighted") else "member"
+
+    def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
+        """Dimensions of a result in the user's order, ``new`` ones in place of the members."""
+        every = {*self.dims, self.member_dim}
+        whole = [part.dims for part in self.parts.values() if set(part.dims) == every]
+        dims = whole[0] if whole else (*self.dims, self.member_dim)
+        return [d for dim in dims for d in (new if dim == self.member_dim else (dim,))]
+
+    def broadcast(self) -> Form:
+        """All parts over all dimensions, for functions that need every case's own members."""
+        whole = xr.broadcast(*self.parts.values())
+        # xarray hands on indexes only; a valid time may stand on a part that loc is narrower than.
+        coords = {name: c for part in self.parts.values() for name, c in part.coords.items()}
+        parts = [
+            part.assign_coords({name: c for name, c in coords.items() if name not in part.coords})
+            for part in whole
+        ]
+        return self.with_parts(dict(zip(self.parts, parts, strict=True)))
+
+    def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
+        """The same forecast with other arrays."""
+        loc, *others = (parts.get(name) for name in PARTS)
+        assert loc is not None
+        scale, weights, lower, upper = others
+        return replace(self, loc=loc, scale=scale, weights=weights, lower=lower, upper=upper)
+
+
+def read_forms(
+    obj: Labelled, member_dim: Hashable | None = None, *, name: str = "forecast"
+) -> dict[Hashable, Form]:
+    """Forecast variables of ``obj`` by name; a DataArray has one.
+
+    Raises
+    ------
+    TypeError
+        If ``obj`` is neither DataArray nor Dataset, or a variable is not of a floating type.
+    ValueError
+        If there is no forecast, or the dimension of the members is missing or ambiguous.
+    """
+    if isinstance(obj, xr.DataArray):
+        if f"{obj.name}_weight" in str(obj.attrs.get("ancillary_variables", "")).split():
+            raise ValueError(
+                f"{name} holds the members of a weighted ensemble without their weights, "
+                f"{obj.name}_weight; use the Dataset that holds both, such as dataset.recal "
+                f"instead of dataset[{obj.name!r}].recal"
+            )
+        form = _read_array(obj, member_dim, name=name)
+        if form is None:
+            raise ValueError(
+                f"{name} has no member dimension; it has {list(obj.dims)}. Members stand along "
+                f"one of {', '.join(MEMBER.names)} or {', '.join(LEVEL.names)}; name another "
+                "with member_dim=..."
+            )
+        return {obj.name: form}
+    if not isinstance(obj, xr.Dataset):
+        raise TypeError(f"{name} must be an xarray DataArray or Dataset, got {type(obj).__name__}")
+    forms = _read_dataset(obj, member_dim, name=name)
+    if not forms:
+        raise ValueError(
+            f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
+            f"dimension ({', '.join(MEMBER.names + LEVEL.names)}) nor the form NAME_loc, NAME_scale"
+        )
+    return forms
+
+
+def require_float(array: xr.DataArray, *, name: str) -> None:
+    """Raise TypeError unless the array holds float32 or float64."""
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"{name} has dtype {array.dtype}; recalibration needs float32 or float64: "
+            f"{name}.astype('float64')"
+        )
+
+
+def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) -> Form | None:
+    dim = find_dim(array, MEMBER, member_dim, name=name)
+    if member_dim is None:
+        level = find_dim(array, LEVEL, name=name)
+        if dim is not None and level is not None:
+            raise ValueError(
+                f"{name} has members along {dim!r} and quantiles along {level!r}; "
+                f"name one with member_dim=..."
+            )
+        dim = level if dim is None else dim
+    if dim is None:
+        return None
+    require_float(array, name=name)
+    if array.sizes[dim] == 0:
+        raise ValueError(f"{name} has no members: its dimension {dim!r} has length 0")
+    if dim not in LEVEL.names:
+        return Form(array.name, "ensemble", dim, array)
+    return Form(array.name, "quantile", dim, array, weights=_level_masses(array, dim, name))
+
+
+def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
+    """Mass of each quantile: between the midpoints to its neighbours, end levels the tails."""
+    top = 100.0 if dim == "percentile" else 1.0
+    if dim not in array.coords:
+        raise ValueError(f"{name} has no levels along {dim!r}; add them as its coordinate")
+    given = array.coords[dim].to_numpy()
+    levels = given / top if given.dtype.kind in "iuf" else np.array([np.nan])
+    if not ((levels >= 0) & (levels <= 1)).all() or np.unique(levels).size < levels.size:
+        raise ValueError(
+            f"levels along {dim!r} of {name} must be different numbers from 0 to {top:g}, "
+            f"got {given}"
+        )
+    order = np.argsort(levels)
+    edges = np.concatenate([[0.0], (levels[order][1:] + levels[order][:-1]) / 2, [1.0]])
+    masses = np.empty_like(levels)
+    masses[order] = np.diff(edges)
+    found = xr.DataArray(masses.astype(array.dtype), dims=[dim], coords={dim: array.coords[dim]})
+    return like(found, array)
+
+
+def _read_dataset(
+    dataset: xr.Dataset, member_dim: Hashable | None, *, name: str
+) -> dict[Hashable, Form]:
+    forms: dict[Hashable, Form] = {}
+    consumed: set[Hashable] = set()
+    for variable in dataset.data_vars:
+        base = str(variable).removesuffix("_loc")
+        if str(variable).endswith("_loc") and f"{base}_scale" in dataset:
+            forms[base] = _read_normal(dataset, base, member_dim, name=name)
+            consumed |= {part.name for part in forms[base].parts.values()}
+    weights = {
+        variable: found
+        for variable in dataset.data_vars
+        if variable not in consumed
+        and (found := _weight_variable(dataset, variable, member_dim)) is not None
+    }
+    for variable, array in dataset.data_vars.items():
+        if variable in consumed or variable in weights.values():
+            continue
+        explicit = member_dim if member_dim in array.dims else None
+        form = _read_array(array, explicit, name=f"{name}[{variable!r}]")
+        if form is not None and variable in weights:
+            weight = dataset[weights[variable]]
+            require_float(weight, name=f"{name}[{weights[variable]!r}]")
+            form = replace(form, kind="weighted", weights=weight)
+        if form is not None:
+            forms[variable] = form
+    if member_dim is not None and all(form.member_dim != member_dim for form in forms.values()):
+        raise ValueError(
+            f"no variable of {name} has the dimension {member_dim!r} (member_dim); "
+            f"it has {list(dataset.dims)}"
+        )
+    return forms
+
+
+def _weight_variable(
+    dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
+) -> Hashable | None:
+    """Variable that holds the member weights of another; never decided by its name alone."""
+    for candidate in str(dataset[variable].attrs.get("ancillary_variables", "")).split():
+        if candidate in dataset and dataset[candidate].attrs.get("role") == "member_weight":
+            return candidate
+    candidate = f"{variable}_weight"
+    if candidate in dataset.data_vars and "units" not in dataset[candidate].attrs:
+        array = dataset[variable]
+        explicit = member_dim if member_dim in array.dims else None
+        member = find_dim(array, MEMBER, explicit, name=str(variable))
+        if member is not None and member in dataset[candidate].dims:
+            return candidate
+    return None
+
+
+def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *, name: str) -> Form:
+    parts = {"loc": dataset[f"{base}_loc"], "scale": dataset[f"{base}_scale"]}
+    explicit = any(member_dim in array.dims for array in parts.values())
+    dim: Hashable = member_dim if explicit and member_dim is not None else "component"
+    weights = dataset.get(f"{base}_weight")
+    if weights is not None and dim in weights.dims:  # else another quantity of that name
+        parts["weights"] = weights
+    bounds = _read_bounds(dataset, base, dim, name=name)
+    for array in [*parts.values(), *bounds.values()]:
+        require_float(array, name=f"{name}[{array.name!r}]")
+    size = max(array.sizes.get(dim, 1) for array in parts.values())
+    if bounds and (size > 1 or "weights" in parts):
+        raise ValueError(
+            f"{name} has bounds, {[str(bound.name) for bound in bounds.values()]}, of a mixture of "
+            f"normal distributions along {dim!r}; only single ones can be censored: select one "
+            "component, or leave the bounds out"
+        )
+    whole = {
+        part: array if dim in array.dims else array.expand_dims({dim: size}, axis=-1)
+        for part, array in parts.items()
+    }
+    form = Form(base, "censored" if bounds else "normal", dim, whole["loc"])
+    return form.with_parts(whole | bounds)
+
+
+def _read_bounds(
+    dataset: xr.Dataset, base: str, dim: Hashable, *, name: str
+) -> dict[str, xr.DataArray]:
+    """Where a normal distribution is censored; a variable with members is another quantity."""
+    bounds = {}
+    for end in ("lower", "upper"):
+        array = dataset.get(f"{base}_{end}")
+        if array is None or dim in array.dims or any(candidates(array, r) for r in (MEMBER, LEVEL)):
+            continue
+        units = [part.attrs.get("units") for part in (dataset[f"{base}_loc"], array)]
+        check_units(f"{name}['{base}_loc']", units[0], f"{name}['{base}_{end}']", units[1])
+        bounds[end] = array
+    return bounds
+
+
+def require_free(form: Form, dim: Hashable) -> None:
+    """Raise ValueError if the forecast has a dimension with the name of one of the results."""
+    if dim in form.dims:
+        raise ValueError(
+            f"the forecast has a dimension {dim!r}, which is that of the result; rename it: "
+            f"forecast.rename({dim}=...)"
+        )
+
+
+def require_distances(form: Form, *, name: str) -> None:
+    """Raise ValueError for censored forecasts, whose energy distances have no closed form."""
+    if form.kind != "censored":
+        return
+    bounds = [f"{form.name}_{end}" for end in ("lower", "upper") if end in form.parts]
+    raise ValueError(
+        f"{name} holds censored normal distributions (bounds {', '.join(bounds)}), whose distances "
+        f"have no closed form; use quantiles of them, {name}.recal.quantile(np.arange(0.0025, "
+        f"1, 0.005)), or {name}.drop_vars({bounds}) where no bound is finite"
+    )
+
+
+def task_parts(
+    form: Form, loops: Sequence[Hashable], core: Mapping[Hashable, Hashable]
+) -> dict[str, xr.DataArray]:
+    """Parts of a forecast as tasks take them: ``core`` dimensions last, under their new names.
+
+    Along other dimensions each part keeps to those it has, and tasks broadcast them chunk by
+    chunk: masses of quantiles repeated for every case of a large forecast would fill the memory.
+    """
+    sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
+    parts = {}
+    for name, part in form.compared.items():
+        whole = part.expand_dims({d: sizes[d] for d in core if d not in part.dims})
+        along = [c for c, coordinate in whole.coords.items() if set(core) & set(coordinate.dims)]
+        parts[name] = (
+            whole.drop_vars(along)
+            .transpose(*[d for d in loops if d in whole.dims], *core)
+            .rename(core)
+        )
+    return parts

@@ -1,0 +1,299 @@
+"""Hindcasts and observations to pairs: variables by name, cases by label, locations exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from xrecal.chunks.warnings import warn_once
+
+from .dims import CALIBRATION, LEAD, LEVEL, MEMBER, candidates, find_dim
+from .forms import Form, Labelled, read_forms, require_float
+from .labels import at_scalars, match_labels, require_equal_labels, warn_of_other_labels
+from .leads import MatchedLeads, matched_leads
+from .units import check_units
+from .valid_time import (
+    VALID_TIME,
+    along_lead,
+    happens_later,
+    known_valid_times,
+    lead_to_look_up,
+    single_start,
+    time_dim,
+)
+from .valid_time_lookup import look_up
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+Observations = xr.DataArray | xr.Dataset | Mapping[Hashable, xr.DataArray]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Forecasts and what verified, on the same labels."""
+
+    form: Form
+    observations: xr.DataArray
+    dim: Hashable | None
+    """Dimension of the cases; None for a forecast that lacks it."""
+    n_matched: int
+    """Forecasts along ``dim`` that have an observation; at the lead where most have."""
+    note: str | None
+    """Remark on the units, and on where observations were found."""
+    pool: Pool | None = None
+    """Positions whose cases are learned from together."""
+    leads: MatchedLeads | None = None
+    """The same for each lead, where there are leads."""
+    partners: tuple[xr.DataArray, ...] = ()
+    """Observations of each further variable that is recalibrated jointly."""
+
+
+def pair_variables(
+    hindcast: Labelled,
+    observations: Observations,
+    member_dim: Hashable | None,
+    *,
+    name: str,
+) -> dict[Hashable, tuple[Form, xr.DataArray]]:
+    """Match forecast variables with observed ones.
+
+    Two DataArrays are a pair whatever their names. A Dataset of forecasts takes a Dataset with
+    the same names, a mapping from forecast name to observation, or, with one forecast variable,
+    a DataArray.
+
+    Raises
+    ------
+    ValueError
+        If a variable has no partner, or the arguments look swapped.
+    TypeError
+        If an argument is of another type.
+    """
+    _refuse_swapped(hindcast, observations, member_dim, name=name)
+    forms = read_forms(hindcast, member_dim, name=name)
+    if isinstance(observations, xr.DataArray):
+        if len(forms) > 1:
+            raise ValueError(
+                f"{name} has several forecast variables, {list(forms)}, but observations are one "
+                f"DataArray; pass a Dataset with these names or a dict, {{{next(iter(forms))!r}: "
+                "observations, ...}"
+            )
+        return {variable: (form, observations) for variable, form in forms.items()}
+    if not isinstance(observations, Mapping):  # a Dataset is a mapping
+        raise TypeError(
+            "observations must be a DataArray, a Dataset or a dict from forecast name to "
+            f"DataArray, got {type(observations).__name__}"
+        )
+    observed = {
+        variable: observations[variable]
+        for variable in (
+            observations.data_vars if isinstance(observations, xr.Dataset) else observations
+        )
+    }
+    if isinstance(hindcast, xr.DataArray) and len(observed) == 1:
+        return {variable: (form, next(iter(observed.values()))) for variable, form in forms.items()}
+    alone = [f"{v} (forecast)" for v in forms if v not in observed]
+    alone += [f"{v} (observation)" for v in observed if v not in forms]
+    if alone:
+        raise ValueError(
+            f"these variables of {name} and observations have no partner of the same name: "
+            f"{', '.join(alone)}; select variables, or pass a dict {{forecast name: observation}}"
+        )
+    return {variable: (form, observed[variable]) for variable, form in forms.items()}
+
+
+def _refuse_swapped(
+    hindcast: Labelled, observations: Observations, member_dim: Hashable | None, *, name: str
+) -> None:
+    def has_members(array: object) -> bool:
+        return isinstance(array, xr.DataArray) and (
+            member_dim in array.dims or bool(candidates(array, MEMBER) + candidates(array, LEVEL))
+        )
+
+    def is_forecast(obj: object) -> bool:
+        if not isinstance(obj, Mapping):
+            return has_members(obj)
+        return any(map(has_members, obj.values())) or any(str(v).endswith("_loc") for v in obj)
+
+    if is_forecast(observations) and not is_forecast(hindcast):
+        raise ValueError(
+            f"observations are an ensemble or a distribution and {name} is not: are the two "
+            "swapped? Forecasts come first: hindcast.recal.fit(observations)"
+        )
+
+
+def pair_cases(
+    form: Form,
+    observations: xr.DataArray,
+    dim: Hashable | None = None,
+    *,
+    name: str,
+    require_dim: bool = True,
+) -> Pairs:
+    """Bring observations to the labels of the forecasts.
+
+    Along the dimension of the cases observations are matched by label: further ones are ignored,
+    missing ones become NaN. Along locations labels must be equal; observations may lack a
+    location dimension. Forecasts at a single label of a dimension, which is then a scalar
+    coordinate, take the observations there. For forecasts over starts and leads observations may
+    be over valid time, and are then looked up at that of each forecast; a dimension of the name
+    of the starts holds valid times too, as observations have no starts. So are those of forecasts
+    whose coordinate ``valid_time`` along the cases differs from their labels. Warns where one of
+    them states its unit and the other does not.
+
+    Parameters
+    ----------
+    form : Form
+        Forecasts.
+    observations : DataArray
+        What verified.
+    dim : hashable, optional
+        Dimension of the cases; recognised if not given.
+    name : str
+        What the user calls the forecasts, for messages.
+    require_dim : bool
+        Whether forecasts must have a dimension of cases.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units do not fit.
+    TypeError
+        If observations are not of a floating type.
+    """
+    if not isinstance(observations, xr.DataArray):
+        raise TypeError(f"observations must be a DataArray, got {type(observations).__name__}")
+    require_float(observations, name="observations")
+    note = check_units(name, _units(form.loc), "observations", _units(observations))
+    if note is not None:
+        warn_once(note)
+    forecasts = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    dim = find_dim(forecasts, CALIBRATION, dim, name=name)
+    if dim is None and require_dim:
+        raise ValueError(
+            f"{name} has none of the known calibration dimensions "
+            f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
+        )
+    _refuse_members(form, observations, name=name)
+    warn_of_other_labels(forecasts, observations, names=(name, "observations"))
+    observations, matched, leads, found_at = _at_cases(
+        form, forecasts, observations, dim, name=name
+    )
+    note = "; ".join(remark for remark in (note, found_at) if remark) or None
+    for location in form.dims:
+        if location != dim and location in observations.dims:
+            require_equal_labels(forecasts, observations, location, names=(name, "observations"))
+    unlabelled = [c for c in observations.coords if c not in observations.xindexes]
+    observations = observations.drop_vars(unlabelled)
+    return Pairs(form, observations, dim, matched, note, leads=leads)
+
+
+def _units(array: xr.DataArray) -> str | None:
+    units = array.attrs.get("units")
+    return None if units is None else str(units)
+
+
+def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> None:
+    if form.member_dim in observations.dims:
+        raise ValueError(
+            f"observations have the member dimension {form.member_dim!r} of {name}; pass one "
+            f"observation a case, for instance observations.isel({form.member_dim}=0)"
+        )
+
+
+def _at_cases(
+    form: Form,
+    forecasts: xr.DataArray,
+    observations: xr.DataArray,
+    dim: Hashable | None,
+    *,
+    name: str,
+) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
+    """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
+    names = (name, "observations")
+    lead = lead_to_look_up(forecasts, dim, name=name)
+    if lead is not None and lead not in observations.dims:
+        start = single_start(forecasts) if dim is None else dim
+        time = time_dim(observations, forecasts, start)
+        if time is not None:
+            others = [d for d in observations.dims if d != time]
+            observations = at_scalars(observations, forecasts, names=names, dims=others)
+            found, leads = look_up(forecasts, observations, start, lead, time, name=name)
+            _check_dims(form, found, dim, name=name)
+            return found, max(leads.n_matched), leads, None
+    observations = at_scalars(observations, forecasts, names=names)
+    time = None if lead is not None else happens_later(forecasts, observations, dim)
+    if dim is not None and time is not None:
+        single = along_lead(forecasts, dim, "lead")
+        found, leads = look_up(single, observations, dim, "lead", time, name=name)
+        found = found.isel(lead=0, drop=True)
+        _check_dims(form, found, dim, name=name)
+        return found, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
+    _check_dims(form, observations, dim, name=name, lead=lead)
+    if dim is None:
+        return observations, 0, None, None
+    observations, matched = match_labels(forecasts, observations, dim, name=name)
+    if lead is None:
+        return observations, matched, None, None
+    each = np.full(forecasts.sizes[lead], matched)
+    dated = known_valid_times(forecasts, dim) is not None
+    return observations, matched, matched_leads(forecasts, lead, each, dated=dated), None
+
+
+def _check_dims(
+    form: Form,
+    observations: xr.DataArray,
+    dim: Hashable | None,
+    *,
+    name: str,
+    lead: Hashable | None = None,
+) -> None:
+    hint = ""
+    if lead is not None and lead not in observations.dims:
+        hint = (
+            f". As {name} has lead times along {lead!r}, they may be over valid time: a dimension "
+            "with dates as its coordinate"
+        )
+    extra = [d for d in observations.dims if d not in form.dims]
+    single = [c for c in LEAD.names if c in form.loc.coords and form.loc[c].ndim == 0]
+    if single:
+        hint = (
+            f". {name} is of a single {single[0]}: {name}.expand_dims({single[0]!r}) is verified "
+            "at its valid time"
+        )
+    for mine, theirs in (("lat", "latitude"), ("lon", "longitude")):
+        for wanted, other in ((mine, theirs), (theirs, mine)):
+            if other in extra and wanted in form.dims:
+                hint += f". For instance observations.rename({other}={wanted!r})"
+    if extra:
+        raise ValueError(
+            f"observations have dimensions {extra} that {name} lacks, which has "
+            f"{list(form.dims)}. Rename or select, so that each observation has one forecast{hint}"
+        )
+    if dim is not None and dim not in observations.dims:
+        raise ValueError(
+            f"observations lack the calibration dimension {dim!r} of {name}; "
+            f"they have {list(observations.dims)}{hint}"
+        )
+
+
+def in_order(pairs: Pairs) -> Pairs:
+    """Cases by ascending label, so that blocks and gaps are contiguous in time."""
+    dim = pairs.dim
+    indexes = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
+    if dim is None or not indexes or indexes[0].is_monotonic_increasing:
+        return pairs
+    order = indexes[0].argsort()
+    parts = {
+        name: part.isel({dim: order}) if dim in part.dims else part
+        for name, part in pairs.form.parts.items()
+    }
+    return replace(
+        pairs,
+        form=pairs.form.with_parts(parts),
+        observations=pairs.observations.isel({dim: order}),
+    )

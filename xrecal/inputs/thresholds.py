@@ -1,0 +1,128 @@
+"""Thresholds that forecasts are compared with: numbers, or values by location, date or season."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.chunks.devices import like
+from xrecal.chunks.parallel import require_one_chunk
+
+from .forms import Form, require_free
+from .labels import require_equal_labels
+from .seasonal import at_valid_dates
+from .units import check_units
+
+Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
+"""One number, several, or values that differ from place to place, by date or by season."""
+Edges: TypeAlias = Sequence[float] | np.ndarray | xr.DataArray
+"""Several thresholds that increase, between categories."""
+
+THRESHOLD = "threshold"
+"""Dimension of several thresholds."""
+
+
+class Thresholds(NamedTuple):
+    """Thresholds as tasks take them."""
+
+    values: xr.DataArray
+    """Over dimensions of the forecast, and ``dim`` last."""
+    dim: Hashable
+    """Dimension of the thresholds in the result."""
+    coords: Mapping[Hashable, Any]
+    """Of that dimension, or of the scalar that it was."""
+    several: bool
+    """Whether the dimension stays."""
+
+    def label(self, result: xr.DataArray) -> xr.DataArray:
+        """Result with the coordinates of the thresholds, without their dimension if it is one."""
+        if not self.several:
+            result = result.isel({self.dim: 0})
+        return result.assign_coords(self.coords)
+
+
+def read_thresholds(
+    threshold: Threshold, form: Form, dtype: npt.DTypeLike, dim: Hashable | None = None
+) -> Thresholds:
+    """Check thresholds against a forecast, and bring them to a floating type.
+
+    ``dim`` is the dimension of the cases, whose dates count where thresholds differ by season.
+    """
+    units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
+    if not isinstance(threshold, xr.DataArray):
+        numbers = _numbers(threshold)
+        require_free(form, THRESHOLD)
+        label = numbers if numbers.ndim else numbers[()]
+        dims = (THRESHOLD,) if numbers.ndim else ()
+        coords: dict[Hashable, Any] = {THRESHOLD: (dims, label, units)}
+        values = xr.DataArray(np.atleast_1d(numbers).astype(dtype), dims=[THRESHOLD])
+        return Thresholds(like(values, form.loc), THRESHOLD, coords, numbers.ndim > 0)
+    if threshold.dtype.kind not in "iuf":
+        raise TypeError(f"threshold must hold numbers, got {threshold.dtype}")
+    check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))
+    threshold = at_valid_dates(threshold, form, dim, name="threshold")
+    new = _new_dim(threshold, form)
+    for d in (d for d in threshold.dims if d in form.dims):
+        whole = next(part for part in form.parts.values() if d in part.dims)
+        require_equal_labels(whole, threshold, d, names=("forecast", "threshold"))
+    kept = [d for d in threshold.dims if d != new and d in threshold.indexes]
+    values = threshold.drop_vars([c for c in threshold.coords if c not in kept]).astype(dtype)
+    if new is None:
+        return Thresholds(values.expand_dims(THRESHOLD, -1), THRESHOLD, {}, False)
+    require_one_chunk(threshold, (new,), name="threshold")
+    coords = {c: v.variable for c, v in threshold.coords.items() if v.dims == (new,)}
+    return Thresholds(values.transpose(..., new), new, coords, True)
+
+
+def check_edges(edges: Edges) -> None:
+    """Raise ValueError unless edges in a list increase."""
+    if not isinstance(edges, xr.DataArray):
+        values = np.asarray(edges, np.float64)
+        if values.ndim != 1 or not values.size or not (np.diff(values) > 0).all():
+            raise ValueError(f"edges must be increasing numbers, got {edges!r:.60}")
+
+
+def read_edges(edges: Edges, form: Form, dtype: npt.DTypeLike) -> Thresholds:
+    """Thresholds between categories; ValueError unless they have a dimension of their own."""
+    found = read_thresholds(edges, form, dtype)
+    if not found.several:
+        raise ValueError(
+            "edges need a dimension of their own, along which they increase; they have "
+            f"{list(getattr(edges, 'dims', ()))}"
+        )
+    return found
+
+
+def _numbers(threshold: object) -> npt.NDArray[np.float64]:
+    """A number, or several along one axis."""
+    numbers = np.asarray(threshold)
+    if numbers.dtype.kind not in "iuf":
+        raise TypeError(
+            f"threshold must be a number, a list of numbers or a DataArray, got {threshold!r:.60}"
+        )
+    numbers = numbers.astype(np.float64)
+    if numbers.ndim > 1:
+        raise ValueError(
+            f"threshold has shape {numbers.shape}; name its dimensions with a DataArray"
+        )
+    return numbers
+
+
+def _new_dim(threshold: xr.DataArray, form: Form) -> Hashable | None:
+    """The dimension of a threshold that the forecast lacks, if there is one."""
+    if form.member_dim in threshold.dims:
+        raise ValueError(
+            f"threshold has the dimension {form.member_dim!r} of the forecast's members; rename "
+            f"it: threshold.rename({form.member_dim}={THRESHOLD!r})"
+        )
+    new = [d for d in threshold.dims if d not in form.dims]
+    if len(new) > 1:
+        raise ValueError(
+            f"threshold has the dimensions {new} that the forecast lacks, which has "
+            f"{list(form.dims)}; one of them may be new: select or stack"
+        )
+    return new[0] if new else None

@@ -1,0 +1,162 @@
+"""What verified forecasts over starts and leads: observations looked up at their valid times."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.arrays.dispatch import namespace
+from xrecal.chunks.parallel import run_blockwise
+from xrecal.chunks.warnings import users_stacklevel
+from xrecal.typing import FloatArray, IntArray
+
+from .labels import if_days_agree, require_unique
+from .leads import MatchedLeads, matched_leads
+from .valid_time import calendar_of, valid_times
+
+OBSERVED_AT = "observed_at"
+"""Dimension of the times of observations inside a task, where forecasts have their own."""
+
+
+def look_up(
+    forecasts: xr.DataArray,
+    observations: xr.DataArray,
+    dim: Hashable | None,
+    lead: Hashable,
+    time: Hashable,
+    *,
+    name: str,
+) -> tuple[xr.DataArray, MatchedLeads]:
+    """Observations over ``dim`` and ``lead``, NaN where there is none, and how many each lead has.
+
+    Parameters
+    ----------
+    forecasts : DataArray
+        Without members.
+    observations : DataArray
+        What verified; its dimension ``time`` holds valid times. Dask arrays stay lazy, and are
+        brought into one chunk along them.
+    dim, lead : hashable
+        Dimensions of the starts (a scalar coordinate for a single one) and leads of forecasts.
+    name : str
+        What the user calls the forecasts, for messages.
+
+    Raises
+    ------
+    ValueError
+        If times stand there twice or are of another calendar, none matches, or valid times are
+        not known.
+    """
+    if time not in observations.indexes:
+        raise ValueError(
+            f"observations have no labels along {time!r} to match by; add the coordinate"
+        )
+    known = observations.indexes[time]
+    require_unique(known, time, "observations")
+    if dim in forecasts.indexes:
+        require_unique(forecasts.indexes[dim], dim, name)
+    valid = valid_times(forecasts, dim, lead, name=name)
+    wanted = valid.to_numpy()
+    _require_same_calendar(wanted, known, time, name=name)
+    place = np.asarray(known.get_indexer(wanted.ravel())).reshape(wanted.shape)
+    counts = (place >= 0).reshape(-1, wanted.shape[-1]).sum(0)
+    _require_matches(int(counts.sum()), wanted, known, time, name=name)
+    found = _taken(observations, forecasts, time, place, valid.dims)
+    found = found.assign_coords({d: forecasts[d] for d in valid.dims if d in forecasts.indexes})
+    return found, matched_leads(forecasts, lead, counts, dated=True)
+
+
+def _taken(
+    observations: xr.DataArray,
+    forecasts: xr.DataArray,
+    time: Hashable,
+    place: IntArray,
+    dims: tuple[Hashable, ...],
+) -> xr.DataArray:
+    """Observations at positions over ``dims``, -1 for none."""
+    bare = observations.drop_vars([c for c in observations.coords if c not in observations.indexes])
+    if len(bare.variable.chunksizes.get(time, ())) > 1:
+        # All locations, whole in time, may be too much for memory: cut them as the forecasts are.
+        cut = forecasts.variable.chunksizes
+        others: dict[Hashable, Any] = {d: cut.get(d, "auto") for d in bare.dims if d != time}
+        bare = bare.chunk({**others, time: -1})
+    (found,) = run_blockwise(
+        _TakeTask(place),
+        bare.drop_vars([time]).rename({time: OBSERVED_AT}),
+        core=[(OBSERVED_AT,)],
+        out=[dims],
+        dtypes=[observations.dtype],
+        sizes=dict(zip(dims, place.shape, strict=True)),
+        what="the matching of observations",
+    )
+    return found.assign_attrs(observations.attrs).rename(observations.name)
+
+
+class _TakeTask:
+    """Observations (..., time) in, those at positions (..., *shape) out."""
+
+    on_device = True
+
+    def __init__(self, place: IntArray) -> None:
+        self.place = place
+
+    def __call__(self, observations: FloatArray) -> FloatArray:
+        place = namespace(observations).asarray(self.place)
+        found: FloatArray = observations.take(np.maximum(place, 0), axis=-1)
+        missing = place < 0
+        return np.where(missing, np.nan, found) if missing.any() else found
+
+
+def _require_matches(
+    matched: int, wanted: npt.NDArray[Any], known: Any, time: Hashable, *, name: str
+) -> None:
+    """Raise ValueError if no valid time has an observation, warn if less than half have one."""
+    if matched == 0:
+        raise ValueError(
+            f"no valid time of {name} (first: {_first(wanted.ravel())}) has an observation along "
+            f"{time!r} (first: {_first(known)})"
+            + if_days_agree(wanted.ravel(), known.to_numpy(), time)
+        )
+    if matched < wanted.size / 2:
+        warnings.warn(
+            f"only {matched} of {wanted.size} forecasts over starts and leads have an observation "
+            f"at their valid time along {time!r}",
+            stacklevel=users_stacklevel(),
+        )
+
+
+def _first(dates: Any) -> str:
+    texts = (str(date).replace("T", " ").partition(".")[0] for date in dates[:3])
+    return ", ".join(text.removesuffix(" 00:00:00") for text in texts) or "none"
+
+
+def _require_same_calendar(
+    wanted: npt.NDArray[Any], known: Any, time: Hashable, *, name: str
+) -> None:
+    """Raise ValueError unless valid times and labels of observations are of one kind."""
+    if not known.size:
+        return
+    mine, theirs = calendar_of(wanted), calendar_of(known)
+    if mine == theirs:
+        return
+    if mine is None:
+        remedy = f"for years use observations.assign_coords({time}=observations.{time}.dt.year)"
+    elif theirs is None:
+        remedy = f"give them dates: observations.assign_coords({time}=DATES)"
+    else:
+        dates = mine == "datetime64"
+        on = ", align_on='date'" if "360_day" in (mine, theirs) else ""
+        remedy = (
+            f"use observations.convert_calendar({('standard' if dates else mine)!r}, dim={time!r}, "
+            f"use_cftime={not dates}{on})"
+        )
+    raise ValueError(
+        f"valid times of {name} are {mine or wanted.dtype} (first: "
+        f"{_first(wanted.ravel()[:1])}), but labels of observations along {time!r} are "
+        f"{theirs or known.dtype} (first: {_first(known[:1])}); {remedy}"
+    )

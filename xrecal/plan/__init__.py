@@ -1,0 +1,1 @@
+"""What a fit or forecast will take, told before any work: tasks, memory, time."""

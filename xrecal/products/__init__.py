@@ -1,0 +1,1 @@
+"""What is made of distributions: means, quantiles, probabilities, members, coherent fields."""

@@ -1,0 +1,125 @@
+"""Past dates as templates: which slots of the state they are, and their observations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.fit.fitted import CASE, FittedVariable
+from xrecal.inputs.covariates import season_of
+from xrecal.inputs.forms import Form
+from xrecal.typing import FloatArray, IntArray
+
+from .products import numbers_of
+
+Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
+"""Labels of calibration cases; None for those nearest in season."""
+
+PAST = "past"
+"""Dimension of all calibration cases among the arrays of a task, apart from that of the state."""
+
+PICK = "pick"
+"""Dimension of those that are picked."""
+
+
+def past_observations(fitted: FittedVariable) -> xr.DataArray:
+    """Observations of all calibration cases at each location, for tasks."""
+    observed = fitted.state["observations"]
+    kept = [c for c in observed.coords if c in observed.dims and c != CASE]
+    return observed.drop_vars([c for c in observed.coords if c not in kept]).rename({CASE: PAST})
+
+
+def require_own_cases(fitted: FittedVariable, coherence: str) -> None:
+    """Raise ValueError for pooled models, whose cases are of several positions."""
+    if fitted.pool is not None:
+        raise ValueError(
+            f"coherence={coherence!r} needs past observations of each location by date, but the "
+            f"model is {fitted.pool}; take coherence='ecc', or fit without pool"
+        )
+
+
+def template_slots(template: Template, n: int, form: Form, fitted: FittedVariable) -> xr.DataArray:
+    """Slots (..., n) of the calibration cases whose order members follow, in the order of time.
+
+    Those of the labels given; else of the n dates nearest in season to the forecast, over its
+    calibration dimension. Seasons are told apart by whole days; of equally near dates, and without
+    dates, the latest count.
+
+    Raises
+    ------
+    ValueError
+        If a label is unknown or named twice, or there are fewer cases than members.
+    """
+    n_cases = fitted.state.sizes[CASE]
+    if template is not None:
+        return xr.DataArray(_positions(template, fitted), dims=[PICK])
+    if n > n_cases:
+        raise ValueError(
+            f"coherence='schaake' needs a past date for each member, but n={n} and the model has "
+            f"{n_cases} calibration cases; take n={n_cases} or fewer"
+        )
+    known, season = fitted.axis.season, season_of(form, fitted.dim)
+    if known is None or season is None:  # all are equally near
+        known, season = np.zeros(n_cases), 0 * numbers_of(form, fitted.dim)[0]
+    slots = _nearest(season.to_numpy().reshape(-1), known, n)
+    return xr.DataArray(slots.reshape(*season.shape, n), dims=[*season.dims, PICK])
+
+
+def _nearest(seasons: FloatArray, known: FloatArray, n: int) -> IntArray:
+    """Slots (T, n), ascending, of the cases nearest in season to each forecast."""
+    days, of = np.unique(np.rint(seasons * 365), return_inverse=True)
+    apart = np.abs(days[:, np.newaxis] / 365 - known)
+    distance = np.rint(np.minimum(apart, 1 - apart) * 365)
+    latest = np.broadcast_to(-np.arange(known.size), distance.shape)
+    chosen = np.lexsort((latest, distance), axis=-1)[:, :n]
+    return np.asarray(np.sort(chosen, axis=-1)[of])
+
+
+def _positions(template: Any, fitted: FittedVariable) -> IntArray:
+    """Slots of labels of the calibration dimension, in the order given."""
+    coordinate = f"calibration_{fitted.dim}"
+    if coordinate not in fitted.state.coords:
+        raise ValueError(
+            f"template names dates, but the hindcast had no labels along {fitted.dim!r}; leave "
+            "template out, or fit on a hindcast with that coordinate"
+        )
+    index = fitted.state[coordinate].to_index()
+    labels = np.asarray(template)
+    wanted = xr.DataArray(_as_dates(labels, index), dims=[PICK]).to_index()
+    _require_once(wanted, fitted)
+    slots = np.asarray(index.get_indexer(wanted))
+    missing = [str(label) for label in wanted[slots < 0]]
+    if missing:
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        raise ValueError(
+            f"template has dates that are not among the calibration cases along {fitted.dim!r}: "
+            f"{', '.join(missing[:10])}{more}; the model knows {len(index)} from {index[0]} to "
+            f"{index[-1]}"
+        )
+    return slots
+
+
+def _as_dates(labels: npt.NDArray[Any], index: Any) -> npt.NDArray[Any]:
+    """Labels, as datetime64 where those of the calibration cases are."""
+    if index.dtype.kind != "M":
+        return labels
+    try:
+        return labels.astype("datetime64[ns]")
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"template holds {str(labels[0])!r}, which is no date; the calibration cases are "
+            f"dated as {str(index[0])!r}"
+        ) from None
+
+
+def _require_once(labels: Any, fitted: FittedVariable) -> None:
+    twice = labels[labels.duplicated()].unique()
+    if len(twice):
+        raise ValueError(
+            f"template names {', '.join(map(str, twice[:10]))} along {fitted.dim!r} more than "
+            "once; give each member a date of its own"
+        )

@@ -1,0 +1,1 @@
+"""Models on disk: one Dataset of names and numbers, in netCDF or Zarr, and back."""

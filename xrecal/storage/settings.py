@@ -1,0 +1,129 @@
+"""Settings as JSON: names, numbers and what is made of them, to text and back without loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from xrecal.inputs.leads import MatchedLeads
+from xrecal.inputs.pool import Pool
+from xrecal.methods import (
+    CKME,
+    EMOS,
+    IDR,
+    Climatology,
+    ConformalPrediction,
+    LinearPool,
+    PITRecalibration,
+    Raw,
+    VectorCKME,
+)
+
+STORED: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        CKME,
+        EMOS,
+        IDR,
+        Climatology,
+        ConformalPrediction,
+        LinearPool,
+        MatchedLeads,
+        PITRecalibration,
+        Pool,
+        Raw,
+        VectorCKME,
+    )
+}
+"""Classes that a file may name; no other is ever looked up."""
+
+
+def encode(value: Any, what: str) -> Any:
+    """A value as JSON holds it: tuples as lists, anything else that JSON lacks as an object.
+
+    Parameters
+    ----------
+    value
+        Text, numbers (also NaN and infinite), None, tuples, lists, dicts, numeric and text
+        arrays, timedeltas, and settings of the classes in ``STORED``, within each other.
+    what : str
+        What is encoded, for the message.
+
+    Raises
+    ------
+    TypeError
+        If a value is of another type.
+    """
+    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tuple):
+        return [encode(item, what) for item in value]
+    if isinstance(value, list):
+        return {"list": [encode(item, what) for item in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[encode(k, what), encode(v, what)] for k, v in value.items()]}
+    if isinstance(value, timedelta):
+        return {"timedelta": [value.days, value.seconds, value.microseconds]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        return {"array": encode(value.tolist(), what), "dtype": value.dtype.str}
+    name = type(value).__name__
+    if is_dataclass(value) and STORED.get(name) is type(value):
+        of = {f.name: encode(getattr(value, f.name), f"{name}.{f.name}") for f in fields(value)}
+        return {"class": name, "fields": of}
+    raise TypeError(
+        f"{what} holds {_short(value)} of the type {name}, which cannot be stored; text, numbers, "
+        f"tuples, lists, dicts, arrays, timedeltas and {', '.join(STORED)} can"
+    )
+
+
+def decode(value: Any) -> Any:
+    """What :func:`encode` was given.
+
+    Raises
+    ------
+    ValueError
+        If an object, a class or a field is not known here.
+    """
+    if isinstance(value, list):
+        return tuple(decode(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"float": text}:
+            return float(text)
+        case {"list": items}:
+            return [decode(item) for item in items]
+        case {"dict": items}:
+            return {decode(k): decode(v) for k, v in items}
+        case {"timedelta": [days, seconds, microseconds]}:
+            return timedelta(days, seconds, microseconds)
+        case {"array": items, "dtype": dtype}:
+            return np.array(decode(items), dtype)
+        case {"class": str(name), "fields": dict(given)}:
+            return _made(name, given)
+    raise ValueError(f"an object with the keys {list(value)} is not known")
+
+
+def _made(name: str, given: dict[str, Any]) -> Any:
+    """Settings of a class; fields that it has gained since take their default."""
+    if name not in STORED:
+        raise ValueError(f"the class {name!r} is not known; known are {', '.join(STORED)}")
+    cls = STORED[name]
+    unknown = set(given) - {f.name for f in fields(cls)}
+    if unknown:
+        raise ValueError(f"{name} has no setting {min(unknown)!r}")
+    return cls(**{key: decode(value) for key, value in given.items()})
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 60 and "\n" not in text else "a value"

@@ -1,0 +1,270 @@
+"""Models on disk: saved to netCDF or Zarr, opened again, lazily if wanted."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Hashable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import xarray as xr
+
+from xrecal.chunks.devices import on_device
+from xrecal.fit.fitted import Fitted
+
+from .encoding import from_plain, to_plain
+from .paths import (
+    FileFormat,
+    format_of,
+    format_to_write,
+    local_path,
+    partial_of,
+    require_free,
+    written_aside,
+)
+from .stored import damaged, from_dataset, prefix_of, read_header, to_dataset
+
+CHUNKS = "xrecal_chunks"
+"""Attribute of a complete store: the number of chunks of each array."""
+
+BLOCK_BYTES = 2**24
+"""Of the state of a block of locations, as it is stored and computed."""
+
+
+def save(
+    model: Fitted,
+    path: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+    zarr_format: Literal[2, 3] | None = None,
+) -> None:
+    """Write a model to a file or store that :func:`xrecal.open_recalibrator` opens.
+
+    Parameters
+    ----------
+    model : Fitted
+        A lazy one is computed chunk by chunk.
+    path : path
+        Ends in ``.nc`` (netCDF) or ``.zarr``.
+    overwrite : bool
+        Whether to replace what is there, once the new one is complete.
+    zarr_format : {2, 3}, optional
+        Of the Zarr store; that of the installed Zarr library if not given.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something at the path.
+    TypeError
+        If labels, attributes or settings are of a type that cannot be stored, or the state is on
+        a GPU.
+    ValueError
+        If the path has another ending.
+    ImportError
+        If the library of the format is not installed.
+
+    Notes
+    -----
+    It is written beside the path and moved there at the end, so what stands there is complete.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.nc")
+    ...     xrecal.open_recalibrator(f"{folder}/model.nc").method == model.method
+    True
+    """
+    if any(on_device(array) for v in model.variables.values() for array in v.state.values()):
+        raise TypeError(
+            "the state of the model is in CuPy arrays, which files do not take; copy it to the "
+            "host first: model.as_numpy().save(path)"
+        )
+    target = local_path(path, name="path")
+    kind = format_to_write(target)
+    if kind == "netcdf" and zarr_format is not None:
+        raise ValueError(f"zarr_format={zarr_format} is for Zarr stores, but {target} is netCDF")
+    require_free(target, overwrite, "use overwrite=True to replace it, or another path")
+    dataset = to_plain(to_dataset(model))
+    with written_aside(target) as aside:
+        if kind == "netcdf":
+            dataset.to_netcdf(aside, engine="netcdf4")
+        else:
+            options: dict[str, Any] = {} if zarr_format is None else {"zarr_format": zarr_format}
+            in_blocks(dataset, model).to_zarr(aside, mode="w-", consolidated=False, **options)
+            seal(aside)
+
+
+def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
+    """A stored model cut into equal blocks of locations: those of Dask, or of about 16 MiB."""
+    chunks: dict[Hashable, int] = {}
+    for name, fitted in model.variables.items():
+        sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
+        known = fitted.state.chunksizes
+        blocks = block_sizes(sizes, fitted.state.nbytes // max(math.prod(sizes.values()), 1))
+        if known:
+            blocks = {d: max(known.get(d, (sizes[d],))) for d in sizes}
+        chunks |= {f"{prefix_of(model, name)}{d}": size for d, size in blocks.items()}
+    located = {
+        name: array.chunk({d: chunks.get(d, -1) for d in array.dims})
+        for name, array in dataset.data_vars.items()
+        if array.chunks is not None or (set(array.dims) & set(chunks) and array.dtype != object)
+    }
+    return dataset.assign(located)
+
+
+def block_sizes(
+    sizes: Mapping[Hashable, int], bytes_each: int, most: int = BLOCK_BYTES
+) -> dict[Hashable, int]:
+    """Sizes of blocks of locations, whole along the last dimensions, of ``most`` bytes at most."""
+    blocks = dict(sizes)
+    for d in sizes:
+        n_bytes = math.prod(blocks.values()) * bytes_each
+        blocks[d] = max(1, min(blocks[d], int(blocks[d] * most / max(n_bytes, 1))))
+    return blocks
+
+
+def seal(path: Path, *, without: str | None = None) -> None:
+    """Note in a complete store how many chunks it has, and gather its metadata.
+
+    Chunks of nothing but the fill value are no files, and a lost one would be read as such. The
+    attribute ``without``, the mark of an incomplete store, is taken off.
+    """
+    import zarr
+
+    group = zarr.open_group(path, mode="r+")
+    attrs = {name: value for name, value in group.attrs.items() if name != without}
+    group.attrs.put({**attrs, CHUNKS: json.dumps(_count_chunks(path))})
+    with warnings.catch_warnings():  # which others expect to find gathered
+        warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
+        zarr.consolidate_metadata(path)
+
+
+def _count_chunks(path: Path) -> dict[str, int]:
+    """Chunks that there are of each array of a store."""
+    import zarr
+
+    arrays = dict(zarr.open_group(path, mode="r").arrays())
+    return {name: arrays[name].nchunks_initialized for name in sorted(arrays)}
+
+
+def open_fitted(
+    path: str | PathLike[str], *, chunks: Mapping[Hashable, int] | None = None
+) -> Fitted:
+    """Open a model that :meth:`Recalibrator.save` or ``xrecal fit`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        Of a Zarr store or a netCDF file.
+    chunks : dict from dimension to int, optional
+        Sizes of the blocks of locations in which a lazy model is read. By default a Zarr store is
+        opened lazily in the blocks in which it was written, a netCDF file is read into memory.
+
+    Returns
+    -------
+    Recalibrator
+        It makes the same forecasts, bit by bit, as the one that was saved.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at the path.
+    ValueError
+        If it holds no model, an unfinished or damaged one, or one of a newer version of xrecal; or
+        if ``chunks`` names another dimension than locations.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.nc")
+    ...     model = xrecal.open_recalibrator(f"{folder}/model.nc").load()
+    >>> model.is_computed
+    True
+    """
+    source = local_path(path, name="path")
+    what = str(source)
+    file_format = format_of_finished(source)
+    in_memory = file_format == "netcdf" and chunks is None
+    with read_plain(source, what) as plain:
+        dataset = _restored(plain.load() if in_memory else plain, what)
+        model = from_dataset(dataset, what)
+    if in_memory:
+        return model
+    if file_format == "zarr":
+        _require_whole(source, plain, what)
+    lazy = read_plain(source, what, chunks=_stored_chunks(model, chunks or {})).variables
+    state = {
+        name: array.variable.copy(data=lazy[name].data)
+        for name, array in dataset.data_vars.items()
+        if lazy[name].dtype == array.dtype
+    }
+    return from_dataset(dataset.assign(state), what)
+
+
+def format_of_finished(path: Path) -> FileFormat:
+    """As :func:`xrecal.storage.paths.format_of`, with a hint at an interrupted run."""
+    if not path.exists() and partial_of(path).exists():
+        raise FileNotFoundError(
+            f"there is no {path} yet, only {partial_of(path)} of an interrupted run; run it again "
+            "with --resume"
+        )
+    return format_of(path)
+
+
+def read_plain(path: Path, what: str, chunks: Mapping[Hashable, int] | None = None) -> xr.Dataset:
+    """A file or store as it is, lazily; with ``chunks``, even if empty, as Dask arrays."""
+    options: dict[str, Any] = {"engine": "netcdf4"}
+    if format_of(path) == "zarr":
+        options = {"engine": "zarr", "consolidated": False}
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
+            return xr.open_dataset(path, decode_cf=False, chunks=chunks, **options)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        kind = "Zarr store" if path.is_dir() else "netCDF file"
+        raise ValueError(
+            f"{what} cannot be read as a {kind}, as it is none or damaged: {error}"
+        ) from error
+
+
+def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
+    """The stored Dataset, coordinates in memory; ValueError if it is none of a model."""
+    read_header(plain, what)
+    try:
+        dataset = from_plain(plain)
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(what, error) from error
+    for coordinate in dataset.coords.values():
+        coordinate.load()
+    return dataset
+
+
+def _require_whole(path: Path, plain: xr.Dataset, what: str) -> None:
+    """Raise ValueError if chunks are missing, which would be read as if they were zero."""
+    found = _count_chunks(path)
+    for name, n in json.loads(plain.attrs.get(CHUNKS, "{}")).items():
+        if found[name] != n:
+            lost = ValueError(f"{n - found[name]} of {n} chunks of {name!r} are missing")
+            raise damaged(what, lost)
+
+
+def _stored_chunks(model: Fitted, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:
+    """Sizes of blocks under the names that dimensions have in the file."""
+    known = {d for fitted in model.variables.values() for d in fitted.locations}
+    unknown = [d for d in chunks if d not in known]
+    if unknown:
+        raise ValueError(
+            f"chunks names {unknown[0]!r}, but the locations of the model are along "
+            f"{sorted(map(str, known))}; leave it out, as every task needs all of it"
+        )
+    return {
+        f"{prefix_of(model, name)}{d}": size
+        for d, size in chunks.items()
+        for name, fitted in model.variables.items()
+        if d in fitted.locations
+    }

@@ -1,0 +1,199 @@
+"""A Recalibrator as one Dataset, and back: arrays as variables, settings as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.fit.fitted import CASE, Fitted, FittedVariable
+from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.forms import VECTOR
+from xrecal.methods.base import Method
+from xrecal.methods.components import COMPONENT, components_of
+from xrecal.methods.pool import LinearPool
+
+from .settings import decode, encode
+
+try:
+    VERSION = version("xrecal")
+except PackageNotFoundError:  # a source tree that is not installed
+    VERSION = "0+unknown"
+
+SCHEMA = 3
+"""Version of the layout; raised when older versions of xrecal could not read it rightly.
+
+2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
+mix by default. Models of every version stay readable:
+``tests/stored`` has some of each, ``tests/stored/make.py`` says how those of a new one come there.
+"""
+
+MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
+"""Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""
+
+AXIS = "date_"
+"""Prefix of the dates of the cases among the variables."""
+
+_APART = ("state", "axis", "places")  # variables rather than JSON; the last are of no whole model
+
+
+def to_dataset(model: Fitted) -> xr.Dataset:
+    """State and settings together; see :meth:`Recalibrator.to_dataset`."""
+    parts: dict[str, xr.Dataset] = {}
+    described = []
+    for name, fitted in model.variables.items():
+        prefix = prefix_of(model, name)
+        described.append(
+            {"name": encode(name, "a name"), "prefix": prefix, "fields": _fields(fitted)}
+        )
+        own = _with_axis(fitted)
+        if _owner(model.variables, name) != name:
+            own = own.drop_vars(_vectors(own))
+        parts[prefix] = _prefixed(own, prefix)
+    header = {"method": encode(model.method, "the method"), "variables": described}
+    versions = {"xrecal": VERSION, "numpy": np.__version__, "xarray": xr.__version__}
+    periods = [prefix_of(model, name) + _period(fitted) for name, fitted in model.variables.items()]
+    return xr.merge(parts.values(), join="exact", compat="no_conflicts").assign_attrs(
+        {
+            "title": "forecast recalibration model",
+            "source": ", ".join(f"{name} {number}" for name, number in versions.items()),
+            "method": repr(model.method),
+            "calibration_period": "; ".join(periods),
+            SCHEMA_ATTR: SCHEMA,
+            MODEL: json.dumps(header, allow_nan=False),
+        }
+    )
+
+
+def _owner(variables: Mapping[Hashable, FittedVariable], name: Hashable) -> Hashable:
+    """The variable with which the vectors are stored that several have in common."""
+    return next((other for other in variables if other in variables[name].jointly), name)
+
+
+def _vectors(state: xr.Dataset) -> list[Hashable]:
+    return [name for name in state.data_vars if str(name).startswith(VECTOR)]
+
+
+def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable, FittedVariable]:
+    """All variables with the vectors that they have in common, each in its order."""
+    found = {}
+    for name, fitted in variables.items():
+        owner = variables[_owner(variables, name)].state
+        shared = owner[_vectors(owner)]
+        state = shared.assign(fitted.state) if fitted.jointly else fitted.state
+        found[name] = replace(fitted, state=state)
+    return found
+
+
+def prefix_of(model: Fitted, name: Hashable) -> str:
+    """What stands before the names of a variable's arrays and dimensions, if there are several."""
+    return f"{name}." if len(model.variables) > 1 else ""
+
+
+def _fields(fitted: FittedVariable) -> dict[str, Any]:
+    """All that is no array, as JSON."""
+    return {
+        f.name: encode(getattr(fitted, f.name), f"{f.name} of the model")
+        for f in fields(FittedVariable)
+        if f.name not in _APART
+    }
+
+
+def _with_axis(fitted: FittedVariable) -> xr.Dataset:
+    dates = {AXIS + f.name: getattr(fitted.axis, f.name) for f in fields(CaseAxis)}
+    return fitted.state.assign_coords({n: (CASE, a) for n, a in dates.items() if a is not None})
+
+
+def _prefixed(dataset: xr.Dataset, prefix: str) -> xr.Dataset:
+    if not prefix:
+        return dataset
+    return dataset.rename({n: f"{prefix}{n}" for n in {*dataset.dims, *dataset.variables}})
+
+
+def _period(fitted: FittedVariable) -> str:
+    label = fitted.state.coords.get(f"calibration_{fitted.dim}")
+    if label is None:
+        return f"{fitted.n_forecasts} cases without labels"
+    return f"{label.values[0]} to {label.values[-1]}"
+
+
+def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
+    """The model that :func:`to_dataset` was given.
+
+    Raises
+    ------
+    ValueError
+        If the Dataset holds no model, or one of a newer layout, or is incomplete.
+    """
+    header = read_header(dataset, what)
+    try:
+        variables = {decode(one["name"]): _variable(dataset, one) for one in header["variables"]}
+        return Fitted(decode(header["method"]), _with_vectors(variables))
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(what, error) from error
+
+
+def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
+    """Settings as JSON; ValueError unless the Dataset is a finished model of a known layout."""
+    if UNFINISHED in dataset.attrs:
+        raise ValueError(
+            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
+            "--resume"
+        )
+    if SCHEMA_ATTR not in dataset.attrs:
+        names = ", ".join(map(str, dataset.data_vars)) or "no variables"
+        raise ValueError(
+            f"{what} is no model of xrecal: it holds {names:.200}; open what model.save(path) wrote"
+        )
+    schema = dataset.attrs[SCHEMA_ATTR]
+    if schema > SCHEMA:
+        raise ValueError(
+            f"{what} has the layout {schema}, written by {dataset.attrs.get('source')}, but this "
+            f"xrecal {VERSION} reads layouts up to {SCHEMA}; use pip install --upgrade xrecal"
+        )
+    try:
+        header: dict[str, Any] = json.loads(dataset.attrs[MODEL])
+    except (KeyError, ValueError) as error:
+        raise damaged(what, error) from error
+    return header
+
+
+def damaged(what: str, error: Exception) -> ValueError:
+    """The error to raise for a model that cannot be read, from what went wrong."""
+    told = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+    return ValueError(f"{what} is damaged: {told}; restore it, or fit and save the model again")
+
+
+def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:
+    """One variable, from the part of the Dataset that bears its prefix."""
+    prefix = described["prefix"]
+    others = [name for name in dataset.variables if not str(name).startswith(prefix)]
+    state = dataset.drop_vars(others)
+    state = state.rename(
+        {n: str(n).removeprefix(prefix) for n in {*state.dims, *state.variables} if prefix}
+    )
+    dates = {
+        f.name: state[AXIS + f.name].to_numpy()
+        for f in fields(CaseAxis)
+        if AXIS + f.name in state.variables
+    }
+    state = state.drop_vars([AXIS + name for name in dates]).drop_attrs(deep=False)
+    given = {name: decode(value) for name, value in described["fields"].items()}
+    given["method"] = _as_fitted(given["method"], state)
+    return FittedVariable(axis=CaseAxis(**dates), state=state, **given)
+
+
+def _as_fitted(method: Method, state: xr.Dataset) -> Method:
+    """A pool that was told no methods mixes those that were mixed by default when it was fitted."""
+    if not isinstance(method, LinearPool) or method.methods is not None:
+        return method
+    labels = {str(label) for label in state["pool_weight"][COMPONENT].values}
+    known = [m for m in method.mixed if {c.label for c in components_of((m,))} <= labels]
+    if known == list(method.mixed):
+        return method
+    return replace(method, methods=tuple(known), condition_on=None, bounds="auto")
