@@ -41,6 +41,7 @@ test-gpu: .venv/.dev ## on a machine with a CUDA device; each says why it is ski
 lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: .venv/.dev
 	$(BIN)/mypy

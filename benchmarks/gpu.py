@@ -22,7 +22,7 @@ from xrecal import arrays
 from xrecal.arrays import Forecasts, Settings
 from xrecal.arrays.device import naive
 from xrecal.arrays.device.ensembles import among, arrange
-from xrecal.chunks.blas import one_blas_thread
+from xrecal.chunks.blockwise import one_blas_thread
 
 RESULTS = Path(__file__).parent / "results" / "gpu.csv"
 NAIVE_BYTES = 2**31  # of the largest array of the naive form

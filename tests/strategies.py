@@ -6,7 +6,7 @@ import xarray as xr
 import xrecal
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.chunks.blas import one_blas_thread
+from xrecal.chunks.blockwise import one_blas_thread
 
 LEVELS = np.array([0.05, 0.3, 0.5, 0.9])
 

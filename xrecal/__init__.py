@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 from . import accessor as accessor
 from . import datasets as datasets
 from . import diagnostics as diagnostics
-from .chunks.parallel import TaskError
+from .chunks.blockwise import TaskError
 from .diagnostics import skill
 from .diagnostics.compare import compare
 from .inputs.forecasts import gaussian, weighted

@@ -11,7 +11,9 @@ from typing import Literal, ParamSpec
 import numpy as np
 import xarray as xr
 
-from .fit import recalibrate, report, report_html
+from .fit import fit_hindcast as recalibrate
+from .fit import report
+from .fit import report as report_html
 from .fit import update as updating
 from .fit.fitted import Fitted
 from .inputs.covariates import Given

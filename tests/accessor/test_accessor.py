@@ -8,7 +8,7 @@ import xarray as xr
 import xrecal
 from tests.strategies import ensemble_and_truth, new_cases
 from xrecal import diagnostics
-from xrecal.fit import recalibrate
+from xrecal.fit import fit_hindcast as recalibrate
 from xrecal.products import categories, ensembles, products
 from xrecal.products import cross_validate as cross_validation
 

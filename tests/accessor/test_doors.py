@@ -9,7 +9,7 @@ import pytest
 from xrecal import diagnostics
 from xrecal.accessor.doors import show_what_is_behind
 from xrecal.accessor.recal import DataArrayRecal
-from xrecal.fit import recalibrate
+from xrecal.fit import fit_hindcast as recalibrate
 
 DOORS = [
     name
@@ -63,7 +63,7 @@ def test_what_is_behind_is_left_alone():
 def test_own_parameters_stay_and_names_that_are_not_imported_are_no_error():
     class Doors:
         def own(self):
-            """Own; see :func:`xrecal.fit.recalibrate.fit`.
+            """Own; see :func:`xrecal.fit.fit_hindcast.fit`.
 
             Parameters
             ----------

@@ -16,7 +16,7 @@ def check_locations(function, *arrays, monkeypatch):
     for array in arrays:
         array.flags.writeable = False
     found = flat(function(*arrays))
-    monkeypatch.setattr("xrecal.arrays.blocks.WORKSPACE", 1)
+    monkeypatch.setattr("xrecal.arrays.rows.WORKSPACE", 1)
     in_blocks = flat(function(*arrays))
     for place in np.ndindex(arrays[0].shape[:2]):
         single = flat(function(*(array[place] for array in arrays)))

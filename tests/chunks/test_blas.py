@@ -3,7 +3,7 @@ import threading
 import pytest
 import threadpoolctl
 
-from xrecal.chunks.blas import one_blas_thread
+from xrecal.chunks.blockwise import one_blas_thread
 
 
 def blas_threads():

@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from tests.marks import forbid_compute
-from xrecal.chunks.parallel import TaskError, require_one_chunk, run_blockwise, total_blockwise
+from xrecal.chunks.blockwise import TaskError, require_one_chunk, run_blockwise, total_blockwise
 
 from .test_blas import blas_threads
 

@@ -9,7 +9,7 @@ from tests.strategies import FORMS, points
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import MEANINGS, TOO_FEW
-from xrecal.chunks.blas import one_blas_thread
+from xrecal.chunks.blockwise import one_blas_thread
 
 from .calls import hindcast
 

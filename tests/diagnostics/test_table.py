@@ -1,6 +1,6 @@
 import pytest
 
-from xrecal.diagnostics.table import Table, shown_p
+from xrecal.diagnostics.comparison import Table, shown_p
 
 TABLE = Table(
     ["", "raw", "new"],

@@ -10,7 +10,7 @@ from tests.inputs.test_valid_time_lookup import AT_LEADS, HINDCAST, LEADS, OBSER
 from tests.labelled import freeze
 from tests.marks import forbid_compute
 from tests.strategies import FORMS
-from xrecal.fit.matching import match_variables
+from xrecal.fit.select_fits import match_variables
 
 PARTS = {"one": 1, "a list of one": [1], "some": [0, 2], "another order": [2, 0]}
 BY_PLACE = xr.DataArray(

@@ -11,7 +11,7 @@ from tests.labelled import freeze, random
 from xrecal.arrays.ckme.ordered_cases import assign_folds
 from xrecal.arrays.ckme.tuning import arrange_folds
 from xrecal.fit.fitted import CASE
-from xrecal.fit.tasks_pool import PooledTask
+from xrecal.fit.pooling import PooledTask
 from xrecal.inputs.pool import MAX_POOLED, Pool
 
 LAT, LON, LEAD = [40.0, 41.0, 42.0, 43.0], [5.0, 6.0, 7.0], [1, 2]

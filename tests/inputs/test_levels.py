@@ -6,7 +6,7 @@ import xarray as xr
 
 import xrecal
 from tests.strategies import ensemble_and_truth
-from xrecal.inputs.levels import read_inner_levels, read_levels
+from xrecal.inputs.dims import read_inner_levels, read_levels
 
 HINDCAST, TRUTH = ensemble_and_truth()
 MODEL = HINDCAST.recal.fit(TRUTH, xrecal.Climatology())

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from xrecal.inputs.units import check_units, same_units
+from xrecal.inputs.metadata import check_units, same_units
 
 SPELLINGS = [
     ["K", "kelvin", "Kelvin", " K "],

@@ -10,8 +10,15 @@ import xarray as xr
 
 from tests.labelled import random
 from tests.marks import DATA, forbid_compute, requires_data
-from xrecal.inputs.leads import UNITS, lead_dim, read_leads
-from xrecal.inputs.valid_time import known_valid_times, single_start, time_dim, valid_times
+from xrecal.inputs.valid_time import (
+    UNITS,
+    known_valid_times,
+    lead_dim,
+    read_leads,
+    single_start,
+    time_dim,
+    valid_times,
+)
 
 STARTS = np.array(["2000-01-31T06:00", "2000-02-29", "2001-08-30T12:00"], "datetime64[ns]")
 MONTHS = {"months": 1, "seasons": 3, "years": 12}

@@ -14,7 +14,7 @@ import xarray as xr
 
 import xrecal
 from tests.strategies import ensemble_and_truth, new_cases
-from xrecal.chunks.parallel import TaskError
+from xrecal.chunks.blockwise import TaskError
 
 distributed = pytest.importorskip("distributed")
 

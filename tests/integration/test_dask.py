@@ -13,7 +13,7 @@ import xarray as xr
 import xrecal
 from tests.marks import forbid_compute
 from tests.strategies import ensemble_and_truth, new_cases
-from xrecal.chunks.parallel import TaskError
+from xrecal.chunks.blockwise import TaskError
 
 HINDCAST, TRUTH = ensemble_and_truth(n=30, n_lat=4, n_lon=4)
 NEW, VERIFIED = new_cases(n_lat=4, n_lon=4)

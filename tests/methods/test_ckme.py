@@ -10,9 +10,9 @@ from xrecal.arrays.ckme.centre import SUPPORTS as CODES
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.solvers import EXACT_UP_TO
 from xrecal.inputs.dims import CaseAxis
+from xrecal.methods.base import fold_groups
 from xrecal.methods.choices import STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
-from xrecal.methods.embedding import CENTRES, complete_fit
-from xrecal.methods.folds import fold_groups
+from xrecal.methods.ckme import CENTRES, complete_fit
 
 from .of_arrays import FORMS, as_cases, as_new, axis_of, covariates_of, forms
 

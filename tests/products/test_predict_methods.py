@@ -12,7 +12,7 @@ from tests.strategies import FORMS, close, ensemble_and_truth, fraction, new_cas
 from xrecal import arrays
 from xrecal.arrays.distributions.distribution import moments
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.chunks.blas import one_blas_thread
+from xrecal.chunks.blockwise import one_blas_thread
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.diagnostics.skce_task import Test
+from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.fit import prepare
+from xrecal.fit import fit_hindcast as prepare
 from xrecal.fit.unseen import By
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims

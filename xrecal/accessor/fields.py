@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.diagnostics.vectors import Scale
+from xrecal.diagnostics.multivariate import Scale
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.diagnostics.skce_task import Test
-from xrecal.fit import prepare
+from xrecal.diagnostics.skce import Test
+from xrecal.fit import fit_hindcast as prepare
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal import model
-from xrecal.fit import prepare
+from xrecal.fit import fit_hindcast as prepare
 from xrecal.fit.jointly import Period
 from xrecal.fit.unseen import By
 from xrecal.inputs.covariates import Given
@@ -56,7 +56,7 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
         period: Period = None,
         min_samples: int = 20,
     ) -> Recalibrator:
-        """Learn from past forecasts and what verified; see :func:`xrecal.fit.recalibrate.fit`."""
+        """Learn from past forecasts and what verified; see :func:`xrecal.fit.fit_hindcast.fit`."""
         return model.fit(
             self._obj,
             observations,

@@ -19,7 +19,7 @@ DEVICE = "cupy"
 """The library of arrays on a GPU."""
 
 ON_DEVICE = {
-    "category_probabilities": "distributions.categories",
+    "category_probabilities": "distributions.weighted",
     "ckme_weights": "device.weights",
     "crps": "device.scores",
     "features": "device.covariates",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,3 +70,14 @@ def mean_of_known(
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
     return np.asarray(total / np.where(count < fewest, np.nan, count))
+
+
+# Copies of cases exist for a block of locations at a time, of about this size in bytes.
+WORKSPACE = 64_000_000
+
+
+def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
+    """Slices of locations whose arrays fit the workspace, at least one location each."""
+    step = max(1, WORKSPACE // max(bytes_each, 1))
+    for start in range(0, n_locations, step):
+        yield slice(start, start + step)

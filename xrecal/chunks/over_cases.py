@@ -12,7 +12,7 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import as_array, contiguous
 
-from .parallel import run_blockwise
+from .blockwise import run_blockwise
 
 
 def over_cases(

@@ -12,7 +12,7 @@ import xarray as xr
 from xrecal.diagnostics import crps
 from xrecal.diagnostics.compare import compare
 from xrecal.diagnostics.comparison import REFERENCES
-from xrecal.inputs.attributes import shown_units
+from xrecal.inputs.metadata import shown_units
 from xrecal.methods import Method
 
 from .inputs import Selection, Source, paired

@@ -12,9 +12,9 @@ from typing import Any
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
+from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.fitted import FittedVariable
-from xrecal.fit.matching import explicit_member_dim
-from xrecal.fit.recalibrate import fit
+from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.methods import Method
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.plan.planning import plan

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import xarray as xr
 
-from xrecal.chunks.parallel import require_one_chunk
+from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import users_stacklevel
+from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.pooling import read_pool
-from xrecal.fit.prepare import checked
 from xrecal.fit.unseen import By
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import CALIBRATION, find_dim

@@ -10,10 +10,10 @@ from typing import Any
 
 import xarray as xr
 
-from xrecal.fit.matching import match_variables
+from xrecal.fit.fit_hindcast import fit
+from xrecal.fit.held_out import evidence_from
 from xrecal.fit.pooling import read_pool
-from xrecal.fit.recalibrate import fit
-from xrecal.fit.tasks_cv import evidence_from
+from xrecal.fit.select_fits import match_variables
 from xrecal.fit.unseen import By, predict_unseen
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.fit.prepare import DEFAULT, checked
-from xrecal.fit.tasks_cv import parts_from
+from xrecal.fit.fit_hindcast import DEFAULT, checked
+from xrecal.fit.held_out import parts_from
 from xrecal.fit.unseen import By, predict_unseen
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled

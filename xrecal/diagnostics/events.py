@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import xarray as xr
 
-from xrecal.inputs.attributes import probability_attributes
+from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
 from xrecal.products.products import EXCEEDANCE
 

@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
-from xrecal.chunks.parallel import work_on
-from xrecal.inputs.attributes import history_only
+from xrecal.chunks.blockwise import work_on
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.ensembles import reduce_form

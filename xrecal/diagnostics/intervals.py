@@ -9,9 +9,8 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Form, Labelled, require_free
-from xrecal.inputs.levels import is_between, levels_of
+from xrecal.inputs.dims import Dims, is_between
+from xrecal.inputs.forms import Form, Labelled, levels_of, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.products.products import check_seed
 from xrecal.products.reductions import quantiles_of

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.parallel import run_blockwise
+from xrecal.chunks.blockwise import run_blockwise
 
 
 def adjusted_p_values(

@@ -9,10 +9,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.attributes import history_only
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, require_free
-from xrecal.inputs.levels import levels_of
+from xrecal.inputs.forms import Labelled, levels_of, require_free
+from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.base import is_whole
 from xrecal.products.products import check_seed, numbers_of

@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.inputs.dims import Dims
+from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.levels import level_coordinate, read_levels
 from xrecal.inputs.pairing import Observations, pair_cases
 from xrecal.inputs.thresholds import (
     Edges,

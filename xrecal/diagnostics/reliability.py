@@ -9,9 +9,8 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.dims import Dims
+from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
-from xrecal.inputs.levels import level_coordinate, read_levels
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
 from xrecal.products.reductions import quantiles_of

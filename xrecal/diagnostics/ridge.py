@@ -10,14 +10,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
-from xrecal.chunks.parallel import run_blockwise, work_on
+from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.fit.fit_hindcast import DEFAULT, checked, prepare
 from xrecal.fit.fitted import CASE, CASE_MEMBER
-from xrecal.fit.prepare import DEFAULT, checked, prepare
 from xrecal.fit.state import cases_of, task_arguments
-from xrecal.inputs.attributes import history_only
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.dims import CaseAxis
 from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.methods import CKME, Method
 

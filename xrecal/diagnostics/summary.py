@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.inputs.attributes import shown_units
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
+from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 
+from .comparison import Table, shown_p
 from .evidence import as_dataset, read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
 from .pit import pit_test
 from .scores import crps
-from .skce import skce_test
-from .skce_task import Test
+from .skce import Test, skce_test
 from .spread import spread_skill
-from .table import Table, shown_p
 
 LEVELS = (0.5, 0.9)
 VARIABLES = (

@@ -10,7 +10,7 @@ import xarray as xr
 
 from xrecal.inputs.dims import CaseAxis
 from xrecal.inputs.forms import Kind
-from xrecal.inputs.leads import MatchedLeads
+from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import Method
 from xrecal.typing import Places
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.parallel import run_blockwise
+from xrecal.chunks.blockwise import run_blockwise
 from xrecal.typing import IntArray
 
 from .fitted import CASE, CASE_MEMBER, FittedVariable

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
-from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.labels import require_unique
-from xrecal.inputs.leads import matched_leads, unit_of_leads
-from xrecal.inputs.valid_time import along_lead
+from xrecal.chunks.blockwise import require_one_chunk
+from xrecal.chunks.warnings import warn_once
+from xrecal.inputs.circular import PERIOD, check_period
+from xrecal.inputs.covariates import SEASON, Given, period_of
+from xrecal.inputs.dims import LEVEL, MEMBER
+from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
+from xrecal.inputs.labels import require_equal_labels, require_unique
+from xrecal.inputs.metadata import check_units
+from xrecal.inputs.valid_time import (
+    along_lead,
+    known_valid_times,
+    matched_leads,
+    unit_of_leads,
+    valid_times,
+)
+from xrecal.methods import VectorCKME
 
-from .fitted import FittedVariable
+from .fitted import Fitted, FittedVariable
+from .jointly import require_members, with_vector
+from .mismatch_warnings import warn_of_far_values, warn_of_new_labels, warn_of_other_place
 
 
 def lead_of(fitted: FittedVariable) -> Hashable | None:
@@ -141,3 +155,146 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
         f"leads along {lead!r} are {kinds[0]} in {name}, but {kinds[1]} in the model; give "
         f"{name} leads of the type and unit of model.state[{known!r}]"
     )
+
+
+def match_variables(
+    model: Fitted, forecast: Labelled, *, read_values: bool = True
+) -> dict[Hashable, tuple[Form, FittedVariable]]:
+    """Forecast variables with their fits, checked against each other.
+
+    Of the fits those of the forecast's leads and places; one that is a scalar coordinate becomes
+    a dimension of length one, which :func:`as_given` takes off results. Values of forecasts in
+    memory are read once, unless told not to, to warn of those that are far from the hindcast.
+    """
+    if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
+        raise TypeError(
+            f"forecast must be an xarray DataArray or Dataset, got {type(forecast).__name__}"
+        )
+    fitted = dict(model.variables)
+    forms = read_forms(forecast, explicit_member_dim(model, forecast), name="forecast")
+    partners = {name for variable in fitted.values() for name in variable.jointly} - set(fitted)
+    if isinstance(forecast, xr.DataArray) and len(fitted) == 1:
+        matched = {forecast.name: (next(iter(forms.values())), next(iter(fitted.values())))}
+    else:
+        wanted = {name: form for name, form in forms.items() if name not in partners}
+        missing = [name for name in wanted if name not in fitted]
+        if missing and not (len(wanted) == len(fitted) == 1):
+            raise ValueError(
+                f"the model has no variable {missing[0]!r}; it was fitted on {list(fitted)}"
+            )
+        matched = {
+            name: (form, fitted[name] if name in fitted else next(iter(fitted.values())))
+            for name, form in wanted.items()
+        }
+    found = {}
+    for name, (form, variable) in matched.items():
+        form = along_single(form, variable)
+        variable = at_places(form, variable)
+        check_forecast(form, variable)
+        found[name] = _with_partners(form, variable, forms), variable
+    warn_of_other_place(found.values())
+    warn_of_new_labels(found.values())
+    if read_values:
+        warn_of_far_values(found.values())
+    return found
+
+
+def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, Form]) -> Form:
+    """The forecast, with the members of all variables that it is recalibrated jointly with."""
+    if not isinstance(fitted.method, VectorCKME):
+        return form
+    if not fitted.jointly:
+        require_members(form.name, form, alone=True, name="forecast")
+        return replace(form, vector=(form.loc,))
+    missing = [name for name in fitted.jointly if name not in forms]
+    if missing:
+        raise ValueError(
+            f"the model recalibrates {' and '.join(map(repr, fitted.jointly))} jointly, but the "
+            f"forecast lacks {missing[0]!r}; pass a Dataset with all of them"
+        )
+    vector = {name: along_single(forms[name], fitted) for name in fitted.jointly}
+    method = fitted.method
+    for (name, one), units in zip(vector.items(), method.units, strict=True):
+        require_members(name, one, alone=False, name="forecast")
+        require_one_chunk(one.loc, (one.member_dim,), name=f"forecast[{name!r}]")
+        given = one.loc.attrs.get("units")
+        check_units("hindcast", units, f"forecast[{name!r}]", given)
+    return with_vector(vector, form.name)
+
+
+def explicit_member_dim(model: Fitted, forecast: Labelled) -> Hashable | None:
+    """Dimension of the hindcast's members, where the forecast has it and no rule finds it."""
+    dims = [d for fitted in model.variables.values() if (d := fitted.member_dim) in forecast.dims]
+    named = (*MEMBER.names, *LEVEL.names, "component")
+    if isinstance(forecast, xr.Dataset):  # whose variables may differ in it
+        dims = [d for d in dims if d not in named]
+    return dims[0] if dims else None
+
+
+def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -> None:
+    """Raise ValueError unless a forecast is of the kind, unit and locations of the fit."""
+    require_distances(form, name="forecast")
+    if (form.kind == "normal") != (fitted.kind == "normal"):
+        raise ValueError(
+            f"the model was fitted on forecasts of the form {fitted.kind!r} and cannot take "
+            f"{form.kind!r}: normal distributions and ensembles have different distances"
+        )
+    units = form.loc.attrs.get("units")
+    note = check_units("hindcast", fitted.attrs.get("units"), name, units)
+    if note is not None and "hindcast" not in (fitted.note or ""):  # which may have had none either
+        warn_once(note)
+    check_period(form.period, fitted.attrs.get(PERIOD), name)
+    missing = [d for d in fitted.locations if d not in form.dims]
+    extra = [d for d in form.dims if d not in (*fitted.locations, *shared_dims(fitted))]
+    if missing or extra:
+        raise ValueError(
+            f"{name} has dimensions {list(form.dims)} besides its members, but the model was "
+            f"fitted over {[*shared_dims(fitted), *fitted.locations]}"
+            + (f"; it lacks {missing}: {_told_missing(missing, fitted, name)}" if missing else "")
+            + (f"; unknown are {extra}, select or rename" if extra else "")
+        )
+    for part in form.parts.values():
+        require_one_chunk(part, (form.member_dim,), name=name)
+        require_unit_of_leads(part, fitted, name=name)
+        require_known_leads(part, fitted, name=name)
+        for location in (d for d in fitted.locations if d in part.dims):
+            require_equal_labels(fitted.state, part, location, names=("model.state", name))
+
+
+def _told_missing(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
+    """What to do about dimensions that forecasts lack."""
+    told = "apply the model to all and select then"
+    lead = lead_of(fitted)
+    if name != "forecast" or missing != [lead] or lead not in fitted.state.indexes:
+        return told
+    return f"{told}, or say which one it has: forecast.assign_coords({lead}=...)"
+
+
+def check_season(form: Form, fitted: FittedVariable, given: Given, *, name: str) -> None:
+    """Raise ValueError unless the season is that of the valid time in forecast and fit alike."""
+    leads = fitted.leads
+    by_hand = given is not None and SEASON in given
+    if SEASON not in fitted.periods or by_hand or leads is None or leads.dim not in form.dims:
+        return
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    if leads.dated:
+        valid_times(whole, fitted.dim, leads.dim, name=name)  # which says what is missing
+    elif known_valid_times(whole, fitted.dim) is not None:
+        raise ValueError(
+            f"{name} tells the valid time of each lead, but the hindcast of the model did not, so "
+            "that the model knows the season of starts alone; fit again with a hindcast that does: "
+            f'hindcast.{leads.dim}.attrs["units"] = "days"'
+        )
+
+
+def check_periods(
+    covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, *, names: tuple[str, str]
+) -> None:
+    """Raise ValueError unless circular covariates have the periods of the fit."""
+    for name, value in covariates.items():
+        period = period_of(value)
+        if period != fitted.periods[name]:
+            raise ValueError(
+                f"the covariate {name!r} has the period {period} in {names[0]}, but "
+                f"{fitted.periods[name]} in {names[1]}; set the same attribute 'period' in both"
+            )

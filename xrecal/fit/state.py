@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.dispatch import as_array
-from xrecal.chunks.parallel import work_on
+from xrecal.arrays.dispatch import as_array, namespace
+from xrecal.chunks.blockwise import work_on
 from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dims import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import LinearPool, Method, VectorCKME
-from xrecal.methods.base import Cases, Parameter, method_on_device
+from xrecal.methods.base import Cases, Covariates, Parameter, method_on_device
+from xrecal.typing import FloatArray
 
-from .case_arrays import COVARIATE, covariates_of, forecasts_of
 from .fitted import CASE, CASE_MEMBER
 from .pooling import DATE, across, pooled_covariate, position_coordinates, run_on_cases
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Forecasts
 
 PARTNER = "partner_"
 """Prefix of observations of further variables that are recalibrated jointly."""
@@ -272,3 +275,41 @@ def describe_state(
         if str(variable) in described:
             state[variable].attrs = described[str(variable)]
     return state
+
+
+COVARIATE = "covariate_"
+"""Prefix of covariates among the variables of the state."""
+
+NEW_MEMBER = "new_member"
+"""Dimension of the members of forecasts inside a task, where cases and results have their own."""
+
+
+def is_part(name: str) -> bool:
+    """Whether an array of the state holds calibration forecasts."""
+    return name in ("loc", "scale", "weights") or name.startswith(VECTOR)
+
+
+def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
+    """Forecasts (L, n, m) from their parts.
+
+    Of vectors with the members of one variable after those of another; a member that one of them
+    misses is missing in all.
+    """
+    from xrecal.arrays.distributions.forms import Forecasts
+
+    names = [name for name in parts if name.startswith(VECTOR)]
+    vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
+    if not vector:
+        return Forecasts(**parts)
+    missing = np.isnan(vector).any(0)
+    whole = [np.where(missing, np.nan, members) for members in vector]
+    return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))
+
+
+def covariates_of(
+    values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
+) -> Covariates:
+    """Covariates (L, n) each, together; of the shape and library of an array where none."""
+    xp = namespace(like)
+    stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
+    return Covariates(stacked, tuple(periods), tuple(periods.values()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.parallel import run_blockwise, work_on
+from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.dims import CaseAxis
@@ -19,12 +19,11 @@ from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.methods import Method
 from xrecal.typing import IntArray
 
+from .fit_hindcast import Prepared, prepare
 from .fitted import CASE, CASE_MEMBER
+from .held_out import CrossValidationTask, Fold, PooledCrossValidationTask, Score
 from .pooling import DATE, across
-from .prepare import Prepared, prepare
 from .state import task_arguments
-from .tasks_cv import CrossValidationTask, Fold, Score
-from .tasks_cv_pool import PooledCrossValidationTask
 
 if TYPE_CHECKING:
     pass  # removed

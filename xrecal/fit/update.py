@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.parallel import require_one_chunk, run_blockwise, work_on
+from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.inputs.covariates import Given, read_covariates
 from xrecal.inputs.dims import CaseAxis, case_axis
 from xrecal.inputs.forms import Form, Labelled, task_parts
@@ -19,13 +19,12 @@ from xrecal.methods import VectorCKME
 from xrecal.methods.base import Updatable, method_on_device
 from xrecal.typing import IntArray
 
-from .case_arrays import COVARIATE
+from .fit_hindcast import dates_of
 from .fitted import CASE, Fitted, FittedVariable
 from .joining import ADDED, ADDED_MEMBER, join_states
-from .matching import check_forecast, check_periods, check_season, explicit_member_dim
 from .mismatch_warnings import warn_of_other_place
-from .prepare import dates_of
-from .state import cases_of
+from .select_fits import check_forecast, check_periods, check_season, explicit_member_dim
+from .state import COVARIATE, cases_of
 
 F = TypeVar("F", bound=Fitted)
 

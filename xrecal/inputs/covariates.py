@@ -7,14 +7,12 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.devices import like
-from xrecal.chunks.parallel import require_one_chunk
+from xrecal.chunks.blockwise import like, require_one_chunk
 
 from .dims import case_axis, date_axis
 from .forms import Form
 from .labels import require_equal_labels
-from .leads import days_of
-from .valid_time import known_valid_times
+from .valid_time import days_of, known_valid_times
 
 SEASON = "season"
 """The covariate that is read from dates: the fraction of the year, with period 1."""

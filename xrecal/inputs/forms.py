@@ -9,11 +9,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.devices import like
+from xrecal.chunks.blockwise import like
+from xrecal.typing import FloatArray
 
 from .circular import PERIOD, read_period
 from .dims import LEVEL, MEMBER, candidates, find_dim
-from .units import check_units
+from .metadata import check_units
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
@@ -320,3 +321,9 @@ def task_parts(
             .rename(core)
         )
     return parts
+
+
+def levels_of(form: Form) -> FloatArray:
+    """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
+    top = 100.0 if form.member_dim == "percentile" else 1.0
+    return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)

@@ -14,14 +14,15 @@ from xrecal.chunks.warnings import warn_once
 from .dims import CALIBRATION, LEAD, LEVEL, MEMBER, candidates, find_dim
 from .forms import Form, Labelled, read_forms, require_float
 from .labels import at_scalars, match_labels, require_equal_labels, warn_of_other_labels
-from .leads import MatchedLeads, matched_leads
-from .units import check_units
+from .metadata import check_units
 from .valid_time import (
     VALID_TIME,
+    MatchedLeads,
     along_lead,
     happens_later,
     known_valid_times,
     lead_to_look_up,
+    matched_leads,
     single_start,
     time_dim,
 )

@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.devices import like
-from xrecal.chunks.parallel import require_one_chunk
+from xrecal.chunks.blockwise import like, require_one_chunk
 
 from .forms import Form, require_free
 from .labels import require_equal_labels
+from .metadata import check_units
 from .seasonal import at_valid_dates
-from .units import check_units
 
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
 """One number, several, or values that differ from place to place, by date or by season."""

@@ -11,13 +11,12 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.parallel import run_blockwise
+from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray, IntArray
 
 from .labels import if_days_agree, require_unique
-from .leads import MatchedLeads, matched_leads
-from .valid_time import calendar_of, valid_times
+from .valid_time import MatchedLeads, calendar_of, matched_leads, valid_times
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    TypeAlias,
+    cast,
+    runtime_checkable,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +25,39 @@ from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
-from .shown import Shown
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
     from xrecal.arrays.distributions.forms import Forecasts
     from xrecal.arrays.kernels.covariates import Features
+
+
+class Shown:
+    """Part of settings whose text tells those that are not the default, and a notebook all."""
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Say which settings there are where one is not known; Python's own message does not."""
+        known = settings_of(cls)
+        for name in given:
+            if name not in known:
+                others = [kind.__name__ for kind in kinds_with(name)]
+                told = f", which {' and '.join(others)} {'have' if others[1:] else 'has'}"
+                raise TypeError(
+                    f"{cls.__name__} has no setting {name!r}{told if others else ''}"
+                    f"{did_you_mean(name, known)} Its settings: {', '.join(known) or 'none'}"
+                )
+        return super().__new__(cls)
+
+    def __repr__(self) -> str:
+        told = [f"{name}={value!r}" for name, value in changed(self).items()]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def _repr_html_(self) -> str:
+        from .settings_html import settings_html
+
+        return settings_html(self)
 
 
 Output: TypeAlias = Literal["weighted", "normal"]
@@ -301,3 +340,102 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
 def method_on_device(method: Method) -> bool:
     """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
     return bool(getattr(method, "on_device", False))
+
+
+def settings_of(kind: type) -> tuple[str, ...]:
+    """Names of the settings of a class."""
+    return tuple(field.name for field in fields(cast("type[DataclassInstance]", kind)))
+
+
+def changed(settings: Shown) -> dict[str, Any]:
+    """Settings that are not the default."""
+    known = fields(cast("DataclassInstance", settings))
+    values = {field.name: getattr(settings, field.name) for field in known}
+    return {field.name: v for field in known if (v := values[field.name]) != field.default}
+
+
+def kinds_with(name: str) -> list[type[Shown]]:
+    """Classes of settings of this package that have one of this name."""
+    found: list[type[Shown]] = []
+    more = Shown.__subclasses__()
+    while more:
+        kind = more.pop(0)
+        more += kind.__subclasses__()
+        ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if ours and is_dataclass(kind) and name in settings_of(kind):
+            found.append(kind)
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that is most like another; None if none is."""
+    found = get_close_matches(name, known, n=1)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """A question for the nearest name, to go on with after what is not known."""
+    found = nearest(name, known)
+    return "." if found is None else f"; did you mean {found!r}?"
+
+
+BLOCKS = 5
+
+YEARS_FOR_YEAR_FOLDS = 5
+
+HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
+"""A length of time, in days if a number."""
+
+
+def fold_groups(folds: str, axis: CaseAxis, n_cases: int) -> tuple[IntArray, int]:
+    """What folds are made of (n,), and the number of blocks; 0: each group is a fold."""
+    by_year = folds == "year" or (
+        folds == "auto"
+        and axis.year is not None
+        and np.unique(axis.year).size >= YEARS_FOR_YEAR_FOLDS
+    )
+    if by_year and axis.year is not None:
+        return axis.year, 0
+    step = axis.steps(n_cases)
+    if folds == "random":  # one shuffle for all locations, so chunks cannot matter
+        return np.random.default_rng(0).permutation(step[-1:].sum() + 1)[step], BLOCKS
+    return step, BLOCKS
+
+
+def check_folds(method: str, folds: str, axis: CaseAxis) -> None:
+    """Raise ValueError if year folds are asked for and cannot be made."""
+    if folds != "year":
+        return
+    if axis.year is None:
+        raise ValueError(
+            f"{method}: folds='year' needs dates along the calibration dimension (datetime64, "
+            "cftime, or years from 1000 to 9999); use folds='block'"
+        )
+    if np.unique(axis.year).size < 2:
+        raise ValueError(
+            f"{method}: folds='year' needs two years, but all cases are from {axis.year[0]}; "
+            "use folds='block'"
+        )
+
+
+def check_gap(method: str, gap: object) -> None:
+    """Raise ValueError unless a gap is a number of cases."""
+    if not is_whole(gap) or gap < 0:  # type: ignore[operator]
+        raise ValueError(f"{method}: gap must be a number of cases, 0 or more, got {gap!r}")
+
+
+def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
+    """A half-life in days; raises ValueError unless it is positive."""
+    if length is None or (isinstance(length, str) and length == "cv"):
+        return length
+    days: object = length
+    if isinstance(length, datetime.timedelta):
+        days = length / datetime.timedelta(days=1)
+    elif isinstance(length, np.timedelta64):
+        days = float(length / np.timedelta64(1, "D"))
+    if not is_positive(days):
+        raise ValueError(
+            f"{method}: half_life must be a positive timedelta or number of days, 'cv' or None, "
+            f"got {length!r}"
+        )
+    return float(days)  # type: ignore[arg-type]

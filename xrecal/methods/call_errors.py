@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from xrecal.chunks.warnings import one_call
 
 from . import CKME, EMOS, IDR, Climatology, ConformalPrediction, LinearPool, PITRecalibration, Raw
-from .shown import Shown, changed, did_you_mean, kinds_with, nearest, settings_of
+from .base import Shown, changed, did_you_mean, kinds_with, nearest, settings_of
 
 P = ParamSpec("P")
 R = TypeVar("R")

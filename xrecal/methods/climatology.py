@@ -20,13 +20,13 @@ from .base import (
     NewCases,
     Output,
     Parameter,
+    Shown,
     check_names,
     is_positive,
     missing_forecasts,
     names_of,
     period_of_cases,
 )
-from .shown import Shown
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.typing import FloatArray, IntArray
 
-from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_levels
+from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_levels, fold_groups
 from .ckme import CKME
-from .folds import fold_groups
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution

@@ -115,8 +115,8 @@ class EMOS(Conditioned):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
-        from xrecal.arrays.distributions.bounds import find_bounds
         from xrecal.arrays.distributions.distribution import moments
+        from xrecal.arrays.distributions.forms import find_bounds
         from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 
         assert cases.forecasts is not None

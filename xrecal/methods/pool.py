@@ -23,6 +23,7 @@ from .base import (
     NewCases,
     Output,
     Parameter,
+    Shown,
     check_bounds,
     check_names,
     missing_forecasts,
@@ -44,7 +45,6 @@ from .components import (
 from .emos import EMOS
 from .idr import IDR
 from .raw import Raw
-from .shown import Shown
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
@@ -214,7 +214,7 @@ class LinearPool(Shown):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
-        from xrecal.arrays.blocks import location_blocks
+        from xrecal.arrays.rows import location_blocks
         from xrecal.arrays.status import TOO_FEW
 
         n_locations, n = cases.observations.shape

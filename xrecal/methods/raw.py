@@ -19,10 +19,10 @@ from .base import (
     NewCases,
     Output,
     Parameter,
+    Shown,
     equal_mass_levels,
     missing_forecasts,
 )
-from .shown import Shown
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from xrecal.inputs.dims import CaseAxis
 
 from .base import Cases, MemberPerCase, Method, NewCases, Output, Parameter
-from .ckme import CKME
-from .embedding import complete_fit
+from .ckme import CKME, complete_fit
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
@@ -148,7 +147,7 @@ class VectorCKME(MemberPerCase):
         period = self.periods[self.own]
         if period is None:
             return Empirical(cases.observations, weights)
-        from xrecal.arrays.distributions.circular_forecasts import Circular
+        from xrecal.arrays.distributions.circular import Circular
 
         return Circular(cases.observations, weights, period)  # type: ignore[return-value]
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, prepare
 from xrecal.fit.fitted import CASE, FittedVariable
-from xrecal.fit.matching import match_variables
-from xrecal.fit.prepare import DEFAULT, Prepared, checked, prepare
-from xrecal.fit.select_fits import shared_dims
+from xrecal.fit.select_fits import match_variables, shared_dims
 from xrecal.fit.state import fit_state
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form, Labelled, read_forms
@@ -49,7 +48,7 @@ def plan(
     Parameters
     ----------
     hindcast, method, dim, member_dim, condition_on, covariates, pool, min_samples
-        As for :func:`xrecal.fit.recalibrate.fit`.
+        As for :func:`xrecal.fit.fit_hindcast.fit`.
     observations : DataArray, Dataset or dict, optional
         As for the fit. Without them there is taken to be one for each forecast.
     probe : bool

@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.chunks.blas import one_blas_thread
+from xrecal.chunks.blockwise import one_blas_thread
 from xrecal.inputs.dims import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.methods import Method, VectorCKME

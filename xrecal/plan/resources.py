@@ -87,8 +87,8 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
     Copies of the cases of a block of locations, float64 whatever the input, held-out forecasts
     where methods are weighed, and matrices of one location at a time.
     """
-    from xrecal.arrays.blocks import WORKSPACE
     from xrecal.arrays.ckme.solvers import KEPT
+    from xrecal.arrays.rows import WORKSPACE
 
     each = 8 * 4 * n_cases * n_members
     if isinstance(method, LinearPool):
@@ -109,7 +109,7 @@ def apply_workspace(
     Weights of a block of locations, and members where forecasts have their own; copies of cases
     and forecasts; matrices of one location at a time.
     """
-    from xrecal.arrays.blocks import WORKSPACE
+    from xrecal.arrays.rows import WORKSPACE
 
     slots = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
     weights = min(8 * slots * n_forecasts, max(4 * WORKSPACE, 8 * slots))

@@ -16,9 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.font_manager import FontProperties
 
-from xrecal.diagnostics.table import shown_p
-from xrecal.inputs.attributes import shown_units
-from xrecal.inputs.units import same_units
+from xrecal.diagnostics.comparison import shown_p
+from xrecal.inputs.metadata import same_units, shown_units
 
 WIDTH, WIDTH_BELOW = 36, 64
 """Characters in a line of a label; of one below the Axes, which are wider than high."""

@@ -16,11 +16,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from xrecal import diagnostics
 from xrecal.diagnostics.evidence import Evidence, read_evidence
-from xrecal.diagnostics.skce_task import Test
+from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.inputs.attributes import shown_units
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
+from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
 

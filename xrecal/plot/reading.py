@@ -12,7 +12,7 @@ import xarray as xr
 
 from xrecal.inputs.dims import LEAD
 from xrecal.inputs.forms import Form, Labelled, read_forms
-from xrecal.inputs.units import check_units
+from xrecal.inputs.metadata import check_units
 
 from .style import BAND
 

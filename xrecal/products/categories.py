@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.inputs.attributes import history_line, probability_attributes
 from xrecal.inputs.dims import LEVEL
 from xrecal.inputs.forms import Form, Labelled, require_free
+from xrecal.inputs.metadata import history_line, probability_attributes
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
 
 from .ensembles import map_forms, reduce_form

@@ -20,10 +20,10 @@ import numpy as np
 import xarray as xr
 
 from xrecal.fit.fitted import Fitted, FittedVariable
-from xrecal.fit.matching import match_variables
-from xrecal.inputs.attributes import history_line
+from xrecal.fit.select_fits import match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.metadata import history_line
 from xrecal.methods.base import equal_mass_levels
 
 from .coherence_dates import Drawn, draw_dates, of_dates

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.parallel import run_blockwise, total_blockwise, work_on
+from xrecal.chunks.blockwise import run_blockwise, total_blockwise, work_on
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form
@@ -116,7 +116,7 @@ def _totals(form: Form, fitted: FittedVariable, covariates: Given) -> xr.DataArr
 
 def _draws(totals: IntArray, cases: IntArray, *, n: int, seed: int) -> IntArray:
     """Draws (T, n) from totals (T, N), where a task may get the cases with axes left out."""
-    from xrecal.arrays.distributions.systematic import systematic_draws
+    from xrecal.arrays.distributions.members import systematic_draws
 
     return systematic_draws(totals, n, seed, np.broadcast_to(cases, totals.shape[:-1]))
 

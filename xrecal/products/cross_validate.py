@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import xarray as xr
 
-from xrecal.fit.prepare import DEFAULT, checked
-from xrecal.fit.tasks_cv import Score, crps_from, pit_from, quantiles_from
+from xrecal.fit.fit_hindcast import DEFAULT, checked
+from xrecal.fit.held_out import Score, crps_from, pit_from, quantiles_from
 from xrecal.fit.unseen import By, predict_unseen
-from xrecal.inputs.attributes import describing, history_line
 from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import level_coordinate, read_levels
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.levels import level_coordinate, read_levels
+from xrecal.inputs.metadata import describing, history_line
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
@@ -52,7 +52,7 @@ def cross_validate(
     Parameters
     ----------
     hindcast, observations, method, dim, member_dim, condition_on, covariates
-        As for :func:`xrecal.fit.recalibrate.fit`.
+        As for :func:`xrecal.fit.fit_hindcast.fit`.
     by : {"year", "block", "retrospective", "rolling"}
         What is predicted together: each calendar year, from all others; each of ``blocks``
         contiguous parts, from all others; each part after the first, from the parts before it;

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.parallel import require_one_chunk, run_blockwise, work_on
-from xrecal.fit.case_arrays import NEW_MEMBER
-from xrecal.inputs.attributes import describing, history_line, with_cell_method
+from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
+from xrecal.fit.state import NEW_MEMBER
+from xrecal.inputs.circular import PERIOD
+from xrecal.inputs.dims import level_coordinate, read_levels
 from xrecal.inputs.forms import Form, Labelled, read_forms, task_parts
-from xrecal.inputs.levels import level_coordinate, read_levels
+from xrecal.inputs.metadata import describing, history_line
 
 from .reductions import Reduction, mean_of, on_circle, quantiles_of, std_of
 from .tasks import StatisticTask
@@ -171,3 +173,16 @@ def reduce_form(
         what=work_on("a statistic", form.name),
     )
     return result.transpose(*form.order(tuple(new or ())))
+
+
+def with_cell_method(attrs: Mapping[Any, Any], form: Form, method: str) -> dict[str, Any]:
+    """Attributes of a moment over the members, with the CF cell method added.
+
+    Forms without members have it over ``realization``, a standard name, as components and levels
+    are no axes of the variable. A spread of directions is no direction.
+    """
+    if method == "standard_deviation":
+        attrs = {name: value for name, value in attrs.items() if name != PERIOD}
+    over = form.member_dim if form.kind in ("ensemble", "weighted") else "realization"
+    before = str(attrs.get("cell_methods", ""))
+    return {**attrs, "cell_methods": f"{before} {over}: {method}".lstrip()}

@@ -9,15 +9,20 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.parallel import run_blockwise, work_on
-from xrecal.fit.case_arrays import COVARIATE, NEW_MEMBER
+from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
-from xrecal.fit.matching import check_periods, check_season, match_variables
-from xrecal.fit.select_fits import as_given, shared_dims
-from xrecal.inputs.attributes import describing, history_line
+from xrecal.fit.select_fits import (
+    as_given,
+    check_periods,
+    check_season,
+    match_variables,
+    shared_dims,
+)
+from xrecal.fit.state import COVARIATE, NEW_MEMBER
 from xrecal.inputs.covariates import Given, read_covariates
+from xrecal.inputs.dims import level_coordinate, read_levels
 from xrecal.inputs.forms import Form, Labelled, task_parts
-from xrecal.inputs.levels import level_coordinate, read_levels
+from xrecal.inputs.metadata import describing, history_line
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import VectorCKME
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.parallel import run_blockwise, work_on
+from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE
 from xrecal.inputs.covariates import Given, season_of
+from xrecal.inputs.dims import read_inner_levels
 from xrecal.inputs.forms import Form, Labelled, require_free
-from xrecal.inputs.levels import read_inner_levels
 from xrecal.inputs.seasonal import take_cases
 from xrecal.methods.base import is_positive
 from xrecal.typing import FloatArray

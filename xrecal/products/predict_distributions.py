@@ -8,11 +8,10 @@ from typing import Any
 import xarray as xr
 
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
-from xrecal.fit.matching import match_variables
-from xrecal.fit.select_fits import as_given
-from xrecal.inputs.attributes import history_line
+from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.metadata import history_line
 
 from .predict import SLOT, issued_attributes, run_on_forecasts
 from .reductions import members_and_weights, normal_parameters, weights_of

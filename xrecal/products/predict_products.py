@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.inputs.attributes import history_line, probability_attributes, with_cell_method
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.metadata import history_line, probability_attributes
 from xrecal.inputs.thresholds import Threshold, read_thresholds
 
+from .ensembles import with_cell_method
 from .predict import issued_attributes, map_variables, run_on_forecasts
 from .products import CDF, EXCEEDANCE, EventKind, check_count, drawn, members_line, numbers_of
 from .reductions import Reduction, mean_of, std_of, vectors_of

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from xrecal.fit.matching import explicit_member_dim, match_variables
-from xrecal.fit.select_fits import as_given, single_dims
+from xrecal.fit.select_fits import as_given, explicit_member_dim, match_variables, single_dims
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.labels import at_scalars

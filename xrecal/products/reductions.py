@@ -155,7 +155,7 @@ def members_like(
     seed: int,
 ) -> tuple[FloatArray, ...]:
     """Quantiles (L, T, n) in the order of a template (L, T, n)."""
-    from xrecal.arrays.distributions.reordering import reordered_members
+    from xrecal.arrays.distributions.members import reordered_members
 
     return (reordered_members(distribution.quantile(levels), template, seed, cases),)
 
@@ -191,7 +191,7 @@ def vectors_of(
 
     They are the same cases for all variables that share the weights.
     """
-    from xrecal.arrays.distributions.systematic import systematic_draws, whole_weights
+    from xrecal.arrays.distributions.members import systematic_draws, whole_weights
 
     assert distribution.weights is not None
     at = cases, sum(places, np.zeros_like(cases))
@@ -307,6 +307,6 @@ def require_defined(reduction: Reduction, period: float | None, name: Hashable) 
 def _as_circular(
     distribution: Empirical, *args: Any, reduction: Reduction, period: float
 ) -> tuple[FloatArray, ...]:
-    from xrecal.arrays.distributions.circular_forecasts import Circular
+    from xrecal.arrays.distributions.circular import Circular
 
     return reduction(Circular(*distribution, period), *args)

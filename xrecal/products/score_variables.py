@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.attributes import history_only
 from xrecal.inputs.dims import Dims, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_variables
 
 _ISSUED = "score of the issued distribution, not corrected for ensemble size"
@@ -69,7 +69,7 @@ class _MeanOfKnown:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         from xrecal.arrays.dispatch import device_function, is_on_device
-        from xrecal.arrays.scores.skill import mean_of_cases
+        from xrecal.arrays.scores.significance import mean_of_cases
 
         mean = device_function("mean_of_cases") if is_on_device(scores) else mean_of_cases
         found: np.ndarray = mean(scores.astype(np.float64))

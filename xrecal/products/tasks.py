@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xrecal.fit.case_arrays import COVARIATE, covariates_of, forecasts_of, is_part
+from xrecal.fit.state import COVARIATE, covariates_of, forecasts_of, is_part
 from xrecal.inputs.dims import CaseAxis
 from xrecal.methods import Method
 from xrecal.methods.base import Cases, NewCases, method_on_device
@@ -102,7 +102,7 @@ class PredictTask:
 
         Many forecasts at one location are cut too, into larger blocks, as each fits anew.
         """
-        from xrecal.arrays.blocks import WORKSPACE, location_blocks
+        from xrecal.arrays.rows import WORKSPACE, location_blocks
 
         first = next(iter(new.values()))
         n_locations, n_new = first.shape[:2]
@@ -167,7 +167,7 @@ class TotalTask(PredictTask):
         self, blocks: Iterator[list[FloatArray]], places: tuple[int, ...], axes: tuple[int, ...]
     ) -> FloatArray:
         """Totals (1, ..., 1, *axes, n), int64."""
-        from xrecal.arrays.distributions.systematic import whole_weights
+        from xrecal.arrays.distributions.members import whole_weights
 
         total = sum(whole_weights(weights).sum(0) for (weights,) in blocks)
         return np.reshape(total, (*[1] * len(places), *axes, -1))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import xarray as xr
 
-from xrecal.chunks.devices import on_device
+from xrecal.chunks.blockwise import on_device
 from xrecal.fit.fitted import Fitted
 
 from .encoding import from_plain, to_plain

@@ -9,7 +9,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.stats import norm
 
 from tests.marks import DATA, requires_data
-from xrecal.arrays.baselines._emos_numba import fit_location, mean_crps, predict_case
+from xrecal.arrays.baselines.crps_regression import fit_location, mean_crps, predict_case
 from xrecal.arrays.baselines.emos import fit_emos, predict_emos
 from xrecal.arrays.distributions.censored import censored_normal_crps
 

@@ -174,7 +174,7 @@ def test_locations_are_independent_and_blocks_make_no_difference(rng, monkeypatc
     weights = idr_weights(new, index, observations)
     for i in range(3):
         np.testing.assert_array_equal(weights[i], one(new[i], index[i], observations[i]))
-    monkeypatch.setattr("xrecal.arrays.blocks.WORKSPACE", 1)
+    monkeypatch.setattr("xrecal.arrays.rows.WORKSPACE", 1)
     np.testing.assert_array_equal(idr_weights(new, index, observations), weights)
 
 

@@ -129,7 +129,7 @@ def test_pit_takes_any_type_and_layout_and_blocks_make_no_difference(rng, monkey
         turned = [None if a is None else np.asfortranarray(a) for a in forecasts]
         np.testing.assert_array_equal(pit_values(Forecasts(*turned), y, u), expected)
         with monkeypatch.context() as patch:
-            patch.setattr("xrecal.arrays.blocks.WORKSPACE", 1)
+            patch.setattr("xrecal.arrays.rows.WORKSPACE", 1)
             np.testing.assert_array_equal(pit_values(forecasts, y, u), expected)
 
 

@@ -22,10 +22,10 @@ from xrecal.arrays import (
     squared_energy_distance,
     target_bandwidth,
 )
-from xrecal.arrays.calibration import calibration_tests as resampling
 from xrecal.arrays.calibration import montecarlo
-from xrecal.arrays.calibration.calibration_tests import generator, random_signs
+from xrecal.arrays.calibration import skce as resampling
 from xrecal.arrays.calibration.montecarlo import fill_pair_sums, fill_points
+from xrecal.arrays.calibration.skce import generator, random_signs
 from xrecal.arrays.status import (
     EVIDENCE_MEANINGS,
     FEW,

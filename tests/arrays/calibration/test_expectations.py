@@ -10,7 +10,7 @@ from scipy.special import erfc, erfcx
 from scipy.stats import norm
 
 from xrecal.arrays import Forecasts, laplace_expectations, target_bandwidth
-from xrecal.arrays.calibration._expectations_numba import mean_laplace
+from xrecal.arrays.calibration.laplace_kernel import mean_laplace
 
 value = st.integers(-20, 20).map(lambda v: v / 4)
 weight = st.sampled_from([0.0, 0.0, 0.3, 1.0, 2.5])

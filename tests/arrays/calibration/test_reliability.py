@@ -9,7 +9,7 @@ from scipy.optimize import isotonic_regression, linprog
 
 from tests.arrays.locations import check_locations
 from xrecal.arrays import corp, idr_weights, quantile_reliability, weighted_quantile
-from xrecal.arrays.ckme.isotonic import push_level
+from xrecal.arrays.ckme.simplex import push_level
 from xrecal.arrays.rows import FEWEST
 
 LEVELS = (0.1, 0.25, 0.5, 0.7, 0.9)

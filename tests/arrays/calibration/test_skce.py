@@ -17,7 +17,7 @@ from xrecal.arrays import (
     target_bandwidth,
 )
 from xrecal.arrays.calibration.skce import normalised, subset_bandwidth
-from xrecal.arrays.distributions.pairwise import shared_distances
+from xrecal.arrays.distributions.distance import shared_distances
 
 value = st.integers(-20, 20).map(lambda v: v / 4)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts, Settings, ckme_weights, fit_ckme
-from xrecal.arrays.ckme.errors import error_of, fill_members, inside
+from xrecal.arrays.ckme.centre import error_of, fill_members, inside
 
 SUPPORTS = ("mean", "regression", "standardised", "ratio")
 

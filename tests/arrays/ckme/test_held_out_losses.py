@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays.ckme.centre import SUPPORTS, fit_centre
-from xrecal.arrays.ckme.held_out_losses import mean_losses, recorder
-from xrecal.arrays.ckme.losses import LOSSES
+from xrecal.arrays.ckme.held_out_losses import LOSSES, mean_losses, recorder
 from xrecal.arrays.ckme.simplex import PROJECTIONS
 from xrecal.arrays.ckme.solvers import FINE, Exact
 from xrecal.arrays.ckme.tuning import rank_errors

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from xrecal.arrays.ckme.isotonic import push_level
+from xrecal.arrays.ckme.simplex import push_level
 
 
 def fitted(values, weights, push=push_level):

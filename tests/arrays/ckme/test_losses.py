@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import crps, weighted_quantile
-from xrecal.arrays.ckme.losses import crps_and_quantiles, crps_loss, laplace_loss, median_gap
+from xrecal.arrays.ckme.held_out_losses import (
+    crps_and_quantiles,
+    crps_loss,
+    laplace_loss,
+    median_gap,
+)
 from xrecal.arrays.kernels.kernel import MEDIAN_CASES
 
 from . import reference as ckme_reference

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from xrecal.arrays.blocks import WORKSPACE, location_blocks
 from xrecal.arrays.ckme.ordered_cases import assign_folds, order_cases, valid_parts
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.covariates import features, no_features
+from xrecal.arrays.rows import WORKSPACE, location_blocks
 
 masks = st.integers(1, 40).flatmap(lambda n: arrays(bool, (3, n)))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays.device.bounds import find_bounds
-from xrecal.arrays.distributions.bounds import find_bounds as expected_bounds
+from xrecal.arrays.distributions.forms import find_bounds as expected_bounds
 
 
 @pytest.mark.parametrize("bounds", ["auto", None, (0.0, None), (None, 3.0), (-9.0, 9.0)])

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from xrecal.arrays.ckme import centre, errors
+from xrecal.arrays.ckme import centre
+from xrecal.arrays.ckme import centre as errors
 from xrecal.arrays.device import centre as batched
 
 CODES = range(len(centre.SUPPORTS))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from xrecal.arrays.ckme import losses
+from xrecal.arrays.ckme import held_out_losses as losses
 from xrecal.arrays.device import losses as batched
 
 

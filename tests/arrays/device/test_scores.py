@@ -3,7 +3,7 @@ import pytest
 
 from xrecal.arrays.device import scores as batched
 from xrecal.arrays.scores import crps as scores
-from xrecal.arrays.scores.skill import mean_of_cases
+from xrecal.arrays.scores.significance import mean_of_cases
 
 from .test_weighted import given, own, plain, shared
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import find_bounds
-from xrecal.arrays.distributions.bounds import FEWEST, SHARE
+from xrecal.arrays.distributions.forms import FEWEST, SHARE
 
 
 def reference(y):

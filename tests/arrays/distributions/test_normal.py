@@ -12,11 +12,9 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from xrecal.arrays.distributions._normal_numba import (
+from xrecal.arrays.distributions.normal import (
     fill_normal_distances,
     mean_absolute_normal,
-)
-from xrecal.arrays.distributions.normal import (
     normal_crps,
     normal_mean_std,
     normal_quantile,

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from xrecal import arrays
+from xrecal.arrays.distributions.distance import pairwise_distances
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.distributions.pairwise import pairwise_distances
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -11,7 +11,7 @@ from xrecal.arrays import (
     squared_energy_distance,
     vector_energy_distance,
 )
-from xrecal.arrays.distributions._vectors_numba import (
+from xrecal.arrays.distributions.vectors import (
     BLOCK,
     cross_vector_distances,
     prepare_vectors,

@@ -127,7 +127,7 @@ def test_normals_from_the_definition(rng, shared):
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("lower", "upper"), [(-INF, INF), (0.0, INF), (-0.5, 0.75)])
 def test_censored_from_the_definition(rng, monkeypatch, lower, upper, shared):
-    monkeypatch.setattr("xrecal.arrays.blocks.WORKSPACE", 1)  # one case at a time
+    monkeypatch.setattr("xrecal.arrays.rows.WORKSPACE", 1)  # one case at a time
     z, w = np.clip(rng.normal(size=(4, 6)), lower, upper), rng.gamma(1, size=(4, 6))
     z[:, 3], w[:, 4] = np.nan, 0.0
     loc, scale = rng.normal(size=(4, 1)), rng.gamma(2, size=(4, 1))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
-from ._emos_numba import LARGEST_EXPONENT, fit_location
+from .crps_regression import LARGEST_EXPONENT, fit_location
 
 
 def fit_emos(

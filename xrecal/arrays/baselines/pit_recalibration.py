@@ -7,10 +7,10 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from xrecal.arrays.blocks import location_blocks
 from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
 from xrecal.arrays.distributions.normal import normal_quantile
 from xrecal.arrays.distributions.weighted import LEVEL_ROUNDING, weighted_quantile
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 SMALLEST_LEVEL = 2.0**-53

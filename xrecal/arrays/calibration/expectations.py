@@ -10,7 +10,7 @@ import numpy.typing as npt
 from xrecal.arrays.distributions.forms import Forecasts, unsound
 from xrecal.typing import FloatArray, IntArray
 
-from ._expectations_numba import (
+from .laplace_kernel import (
     fill_behind,
     fill_cross_normals,
     fill_cross_points,

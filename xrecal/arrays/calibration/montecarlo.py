@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.blocks import WORKSPACE
 from xrecal.arrays.compiled import inner, kernel
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.rows import whole_number
+from xrecal.arrays.rows import WORKSPACE, whole_number
 from xrecal.typing import FloatArray, IntArray
 
-from ._expectations_numba import SPAN, TINY, mean_laplace
-from .calibration_tests import TIES, chunks, generator
 from .expectations import cross_expectations, target_bandwidth
-from .skce import forecast_similarity, usable_cases
+from .laplace_kernel import SPAN, TINY, mean_laplace
+from .skce import TIES, chunks, forecast_similarity, generator, usable_cases
 
 # Tries to draw observations that differ, for the bandwidth of their kernel.
 TRIES = 20

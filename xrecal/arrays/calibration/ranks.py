@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from xrecal.arrays.blocks import location_blocks
-from xrecal.arrays.rows import as_rows, check_probability, whole_number
+from xrecal.arrays.rows import as_rows, check_probability, location_blocks, whole_number
 from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray, IntArray
 

@@ -11,11 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.blocks import location_blocks
-from xrecal.arrays.ckme.isotonic import push_level
+from xrecal.arrays.ckme.simplex import push_level
 from xrecal.arrays.compiled import inner, kernel
 from xrecal.arrays.distributions.weighted import LEVEL_ROUNDING
-from xrecal.arrays.rows import as_rows, check_level, check_probability, mean_of_known
+from xrecal.arrays.rows import (
+    as_rows,
+    check_level,
+    check_probability,
+    location_blocks,
+    mean_of_known,
+)
 from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray
 

@@ -27,17 +27,20 @@ from xrecal.arrays.status import (
 )
 from xrecal.typing import FloatArray, IntArray
 
-from .calibration_tests import block_p_value, bootstrap_p_value, generator, wild_p_value
 from .expectations import target_bandwidth
 from .montecarlo import montecarlo_p_value
 from .skce import (
     block_estimates,
+    block_p_value,
+    bootstrap_p_value,
     forecast_similarity,
+    generator,
     matrix_of,
     one_row_each,
     skce_unbiased,
     subset_bandwidth,
     usable_cases,
+    wild_p_value,
 )
 
 TESTS = ("bootstrap", "wild", "montecarlo", "block")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.blocks import location_blocks
-from xrecal.arrays.rows import as_rows, check_probability, whole_number
+from xrecal.arrays.rows import as_rows, check_probability, location_blocks, whole_number
 from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray, IntArray
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.baselines._emos_numba import fit_location, predict_case
-from xrecal.arrays.baselines._idr_numba import fill_coefficients
+from xrecal.arrays.baselines.crps_regression import fit_location, predict_case
+from xrecal.arrays.baselines.idr import fill_coefficients
 from xrecal.arrays.compiled import inner, kernel
 
 SUPPORTS = ("observations", "mean", "regression", "standardised", "ratio")
@@ -97,3 +97,46 @@ def fill_centres(code: int, found: Any, mean: Any, variance: Any, of: Any, out: 
     """Centres and spreads (2, n) of forecasts with covariates (n, k)."""
     for i in range(mean.size):
         out[0, i], out[1, i] = centre_of(code, found, mean[i], variance[i], of[i])
+
+
+@kernel
+def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
+    """Error of an observation in units of the spread; infinite for one on a bound."""
+    if y <= low:
+        return -np.inf
+    return np.inf if y >= high else (y - centre) / spread
+
+
+@kernel
+def inside(observations: Any, low: float, high: float) -> Any:
+    """Smallest and largest observation between the bounds; infinite towards a side without one."""
+    first, last = np.inf, -np.inf
+    for y in observations:
+        if low < y < high:
+            first, last = min(first, y), max(last, y)
+    if first > last:
+        return low, high
+    return first if low > -np.inf else low, last if high < np.inf else high
+
+
+@kernel
+def fill_members(
+    centre: float,
+    spread: float,
+    error: Any,
+    low: float,
+    high: float,
+    first: float,
+    last: float,
+    points: Any,
+) -> None:
+    """Members (k,) from ascending errors: on a bound, or between ``first`` and ``last``."""
+    start, stop = 0, error.size
+    while start < stop and error[start] == -np.inf:
+        points[start] = low
+        start += 1
+    while stop > start and error[stop - 1] == np.inf:
+        stop -= 1
+        points[stop] = high
+    for i in range(start, stop):
+        points[i] = min(max(centre + spread * error[i], first), last)

@@ -16,7 +16,7 @@ from xrecal.typing import FloatArray, IntArray
 from .centre import SUPPORTS
 from .embedding import Calibration, FittedCKME, Settings, calibration, check_choice
 from .fitting import Found, search_locations
-from .losses import LOSSES
+from .held_out_losses import LOSSES
 from .simplex import PROJECTIONS
 from .solvers import SOLVERS
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.distributions._normal_numba import fill_normal_distances
 from xrecal.arrays.distributions.distance import (
     Ordered,
     centre_and_rounding,
@@ -17,6 +16,7 @@ from xrecal.arrays.distributions.distance import (
     subtract_spread,
 )
 from xrecal.arrays.distributions.forms import Squared
+from xrecal.arrays.distributions.normal import fill_normal_distances
 from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
 from xrecal.typing import FloatArray, IntArray
 

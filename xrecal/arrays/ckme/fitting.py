@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.blocks import location_blocks
-from xrecal.arrays.distributions.bounds import find_bounds
+from xrecal.arrays.distributions.forms import find_bounds
+from xrecal.arrays.rows import location_blocks
 from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
 from .candidates import Candidates
 from .centre import SUPPORTS, fit_centre, past_observations
 from .embedding import Calibration, Settings, case_weights, ordered_cases
+from .held_out_losses import LOSSES, crps_and_quantiles
 from .location import Location, locate
-from .losses import LOSSES, crps_and_quantiles
 from .ordered_cases import OrderedCases, assign_folds
 from .search import Search
 from .simplex import PROJECTIONS

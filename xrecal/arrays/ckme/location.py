@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xrecal.arrays.distributions._normal_numba import fill_normal_distances
 from xrecal.arrays.distributions.distance import cross_distances, self_distances
 from xrecal.arrays.distributions.forms import Squared
+from xrecal.arrays.distributions.normal import fill_normal_distances
 from xrecal.arrays.kernels.covariates import feature_weights
 from xrecal.arrays.kernels.kernel import positive_median
 from xrecal.typing import FloatArray, IntArray
 
 from .columns import Columns
 from .embedding import roots_of
-from .losses import median_gap
+from .held_out_losses import median_gap
 from .ordered_cases import NewForecasts, OrderedCases
 
 

@@ -10,8 +10,7 @@ from xrecal.arrays.compiled import copy, kernel
 from xrecal.arrays.kernels.kernel import subset
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import centre_of
-from .errors import error_of, inside
+from .centre import centre_of, error_of, inside
 
 TRAINED_ON = 0.75
 """Share of the training cases that folds must keep to be held out together."""

@@ -8,11 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions._vectors_numba import (
-    prepare_vectors,
-    prepared_distances,
-    rounding_of_vectors,
-)
 from xrecal.arrays.distributions.circular import on_circle
 from xrecal.arrays.distributions.forms import (
     INVALID_FORECAST,
@@ -20,7 +15,12 @@ from xrecal.arrays.distributions.forms import (
     Forecasts,
     verdicts,
 )
-from xrecal.arrays.distributions.vectors import spread_of_observations
+from xrecal.arrays.distributions.vectors import (
+    prepare_vectors,
+    prepared_distances,
+    rounding_of_vectors,
+    spread_of_observations,
+)
 from xrecal.arrays.kernels.covariates import Features
 from xrecal.typing import FloatArray, IntArray
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.blocks import location_blocks
 from xrecal.arrays.compiled import kernel
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.covariates import Features, no_features
 from xrecal.arrays.kernels.kernel import check_kernel
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import fill_centres
+from .centre import fill_centres, fill_members, inside
 from .embedding import (
     FittedCKME,
     case_weights,
@@ -25,7 +25,6 @@ from .embedding import (
     new_forecasts,
     ordered_cases,
 )
-from .errors import fill_members, inside
 from .location import Location, feature_distances, from_new, locate
 from .ordered_cases import NewForecasts, OrderedCases
 from .simplex import PROJECTIONS

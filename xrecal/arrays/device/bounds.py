@@ -1,11 +1,11 @@
-"""Bounds of a variable at many locations; see :mod:`xrecal.arrays.distributions.bounds`."""
+"""Bounds of a variable at many locations; see :mod:`xrecal.arrays.distributions.forms`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.distributions.bounds import FEWEST, SHARE
+from xrecal.arrays.distributions.forms import FEWEST, SHARE
 
 from .namespace import doubled
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.baselines._emos_numba import LARGEST_EXPONENT
+from xrecal.arrays.baselines.crps_regression import LARGEST_EXPONENT
 from xrecal.arrays.ckme.centre import MEAN, OBSERVATIONS, RATIO, SMALLEST_MEAN, fit_centre
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import IntArray

@@ -1,4 +1,4 @@
-"""Isotonic regression of many rows at once; see :mod:`xrecal.arrays.ckme.isotonic`."""
+"""Isotonic regression of many rows at once; see :mod:`xrecal.arrays.ckme.simplex`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a held-out forecast is judged by, for many at once; see :mod:`xrecal.arrays.ckme.losses`."""
+"""Losses of held-out forecasts at many locations; see :mod:`xrecal.arrays.ckme.held_out_losses`."""
 
 from __future__ import annotations
 

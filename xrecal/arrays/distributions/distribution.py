@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import xrecal.arrays as arrays
-from xrecal.arrays.blocks import location_blocks
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 from . import censored, normal, normal_thresholds

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.arrays.compiled import inner, kernel
 from xrecal.typing import FloatArray, IntArray
 
-from .draws import GOLDEN, MIXING, keys_at, splitmix64
+from .draws import GOLDEN, MIXING, keys_at, splitmix64, uniform_at, uniforms_at
 from .weighted import weighted_quantile
 
 (SHIFT_1, FACTOR_1), (SHIFT_2, FACTOR_2) = (
@@ -125,3 +126,164 @@ def _shuffle_rows(rows: Any, keys: Any) -> None:
             fraction = np.float64(bits >> TO_FRACTION) * 2.0**-53  # times last + 1 stays below it
             chosen = int(fraction * (last + 1))
             rows[row, last], rows[row, chosen] = rows[row, chosen], rows[row, last]
+
+
+def reordered_members(
+    members: FloatArray, template: FloatArray, seed: int, cases: IntArray
+) -> FloatArray:
+    """Members of each forecast, rearranged so that their ranks are those of a template.
+
+    Parameters
+    ----------
+    members : array of float, shape (..., n)
+        In any unit and order.
+    template : array of float, shape (..., n)
+        Values whose ranks are taken over: raw members [1]_, or observations at n dates [2]_.
+    seed : int
+        Any integer; it counts modulo 2^64.
+    cases : array of int, shape (...)
+        Number of the case of each forecast in the whole data set. The location does not count:
+        what is drawn is the same at all places of a case.
+
+    Returns
+    -------
+    array of float64, shape (..., n)
+        The same values at each place; the k-th smallest stands where the template is k-th smallest.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match, or cases are no integers.
+
+    Notes
+    -----
+    Each position has one random number a case. Ties (dry members) are in the order of these
+    numbers, everywhere the same, so that ties at two places have the same order. A missing value of
+    the template has no rank: its number, uniform in (0, 1), is the quantile level at which it is
+    put among the others. O(n log n) a forecast.
+
+    References
+    ----------
+    .. [1] Schefzik, Thorarinsdottir & Gneiting (2013), Uncertainty quantification in complex
+       simulation models using ensemble copula coupling. https://doi.org/10.1214/13-STS443
+    .. [2] Clark et al. (2004), The Schaake shuffle.
+       https://doi.org/10.1175/1525-7541(2004)005<0243:TSSAMF>2.0.CO;2
+
+    Examples
+    --------
+    >>> members, template = np.array([[1.0, 2.0, 3.0]]), np.array([[5.0, 9.0, 7.0]])
+    >>> reordered_members(members, template, 0, np.array([0]))
+    array([[1., 3., 2.]])
+    """
+    ascending = np.sort(np.asarray(members, dtype=np.float64), axis=-1)
+    pattern, numbers = np.asarray(template), np.asarray(cases)
+    if pattern.shape != ascending.shape:
+        raise ValueError(
+            f"template has shape {pattern.shape}, but members have {ascending.shape}; each member "
+            "needs one value to follow"
+        )
+    if numbers.shape != ascending.shape[:-1] or not np.issubdtype(numbers.dtype, np.integer):
+        raise ValueError(
+            f"cases must be integers of shape {ascending.shape[:-1]}, "
+            f"got {numbers.dtype} of shape {numbers.shape}"
+        )
+    n = ascending.shape[-1]
+    order = _order(pattern, uniforms_at(seed, np.zeros_like(numbers), numbers, n))
+    found = np.empty_like(ascending)
+    np.put_along_axis(found, order, ascending, axis=-1)
+    return found
+
+
+def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
+    """Positions of the template (..., n) from its smallest to its largest value."""
+    order = np.lexsort((uniform, template), axis=-1)  # missing ones come last
+    missing = np.isnan(template)
+    if missing.any():
+        n = template.shape[-1]
+        n_known = np.maximum(n - missing.sum(-1, keepdims=True), 1)
+        levels = np.empty(template.shape)
+        np.put_along_axis(levels, order, (np.arange(n) + 0.5) / n_known, axis=-1)
+        levels = np.where(missing, uniform, levels)
+        order = np.lexsort((uniform, levels), axis=-1)
+    return np.asarray(order)
+
+
+UNIT = 2.0**36
+"""Weights are added up as multiples of 1 / UNIT: whole numbers have one sum in any order."""
+
+
+def whole_weights(weights: FloatArray) -> IntArray:
+    """Weights as whole multiples of ``1 / UNIT``; 0 for a missing one.
+
+    Parameters
+    ----------
+    weights : array of float, shape (...)
+        In [0, 1]. Sums over 2^27 distributions fit an int64.
+
+    Returns
+    -------
+    array of int64, shape (...)
+        Rounded to 1.5e-11. Float sums would depend on how the summands are cut into chunks.
+
+    Examples
+    --------
+    >>> whole_weights(np.array([0.5, np.nan])) / whole_weights(np.array([1.0]))
+    array([0.5, 0. ])
+    """
+    scaled = np.asarray(weights, dtype=np.float64) * UNIT
+    return np.asarray(np.rint(np.where(np.isnan(scaled), 0.0, scaled)).astype(np.int64))
+
+
+def systematic_draws(
+    totals: IntArray, n: int, seed: int, cases: npt.ArrayLike, places: npt.ArrayLike = 0
+) -> IntArray:
+    """Draw n items of each discrete distribution, each item about n times its probability.
+
+    Parameters
+    ----------
+    totals : array of int, shape (..., N)
+        Weights >= 0 of N items, such as sums of :func:`whole_weights`; need not be normalised.
+    n : int
+        How many draws, at least 1.
+    seed : int
+        Any integer; it counts modulo 2^64.
+    cases : array of int, shape (...)
+        Number of the case of each distribution in the whole data set.
+    places : array of int, shape (...), optional
+        And of its location, where locations are drawn for independently.
+
+    Returns
+    -------
+    array of int64, shape (..., n)
+        Items from 0 to N - 1 in random order; -1 where all weights are 0. An item of probability p
+        is drawn floor(n p) or ceil(n p) times, n p times on average over seeds.
+
+    Notes
+    -----
+    Systematic sampling [1]_: n evenly spaced points on the cumulated weights, moved together by
+    one random number a case. O(N + n log N) a distribution.
+
+    References
+    ----------
+    .. [1] Madow & Madow (1944), On the theory of systematic sampling, I.
+       https://doi.org/10.1214/aoms/1177731312
+
+    Examples
+    --------
+    >>> np.bincount(systematic_draws(np.array([1, 3]), 8, 0, 0))
+    array([2, 6])
+    """
+    totals, numbers = np.asarray(totals), np.asarray(cases)
+    rows = totals.reshape(-1, totals.shape[-1]).cumsum(-1)
+    at = np.broadcast_to(places, numbers.shape)
+    start = uniform_at(seed, at, numbers).reshape(-1)
+    drawn = np.full((len(rows), n), -1)
+    for row, cumulated in enumerate(rows):
+        whole = cumulated[-1]
+        if whole > 0:
+            points = (np.arange(n) + start[row]) / n * whole
+            below = np.minimum(points.astype(np.int64), whole - 1)  # the last one may be rounded up
+            drawn[row] = np.searchsorted(cumulated, below, side="right")
+    shaped = drawn.reshape(*numbers.shape, n).astype(np.float64)
+    shuffled = shuffled_members(shaped, seed, at, numbers)
+    return np.asarray(shuffled.astype(np.int64))

@@ -6,21 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.blocks import location_blocks
 from xrecal.arrays.compiled import inner, kernel
-from xrecal.arrays.distributions._normal_numba import fill_mean_crps
 from xrecal.arrays.distributions.distribution import (
     Censored,
     Distribution,
     Empirical,
     Normal,
 )
-from xrecal.arrays.distributions.normal import as_forecasts
+from xrecal.arrays.distributions.normal import as_forecasts, fill_mean_crps
 from xrecal.arrays.distributions.weighted import by_support, total_mass
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
-from .significance import standard_error
-from .skill import common_cases, mean_of_cases
+from .significance import common_cases, mean_of_cases, standard_error
 
 TEMPORARY = 160  # bytes for each member of each case, while a closed form is evaluated
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.blocks import location_blocks
-from xrecal.arrays.rows import as_rows, check_level, mean_of_known
+from xrecal.arrays.rows import as_rows, check_level, location_blocks, mean_of_known
 from xrecal.typing import FloatArray, IntArray
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.blocks import location_blocks
 from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.blocks import location_blocks
 from xrecal.arrays.calibration.uniformity import count_places
-from xrecal.arrays.rows import as_rows, mean_of_known, whole_number
+from xrecal.arrays.rows import as_rows, location_blocks, mean_of_known, whole_number
 from xrecal.typing import FloatArray
 
 from .significance import standard_error

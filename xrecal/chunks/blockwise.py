@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from multiprocessing import parent_process
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from xrecal.arrays.dispatch import is_on_device, namespace
-
-from .blas import one_blas_thread
-from .devices import require_one_side
 
 
 class TaskError(RuntimeError):
@@ -248,3 +248,120 @@ def _range(dim: Hashable, labels: Any) -> str:
     flat = np.ravel(labels)
     ends = [str(label).removesuffix("T00:00:00.000000000") for label in (flat[0], flat[-1])]
     return f"{dim} {ends[0]}" if flat.size == 1 else f"{dim} {ends[0]} to {ends[1]}"
+
+
+_lock = threading.Lock()
+
+_tasks_running = 0
+
+_limiter: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread while any task runs, and restore the limit after the last one.
+
+    The limit belongs to the process and threadpoolctl's own context manager restores what it
+    found, so overlapping tasks would leave a wrong one behind; a counter keeps it right. In a
+    process that was started to work for another, as Dask's are, the first task limits it for good.
+    """
+    global _tasks_running, _limiter
+    if parent_process() is not None:
+        _limit_for_good()
+        yield
+        return
+    with _lock:
+        if _tasks_running == 0:
+            _take_control()
+            _limiter = _controller().limit(limits=1, user_api="blas")
+        _tasks_running += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _tasks_running -= 1
+            if _tasks_running == 0:
+                _take_control()
+                _limiter.restore_original_limits()
+                _take_control()
+
+
+@cache
+def _limit_for_good() -> None:
+    """Limit BLAS to one thread as long as this process lives."""
+    with _lock:
+        _take_control()
+        _controller().limit(limits=1, user_api="blas")
+
+
+def _take_control() -> None:
+    """Let the calling thread set limits.
+
+    Recent versions of threadpoolctl give them to the first thread that sets one and silently
+    ignore all others: after one fit on NumPy, Dask's threads would run with all BLAS threads.
+    """
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+@cache
+def _controller() -> Any:
+    import scipy.linalg.cython_lapack  # noqa: F401  the BLAS that compiled code will call
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def sample(array: xr.DataArray) -> Any:
+    """What tells the library of an array: the array, an empty one like Dask's chunks, or nothing.
+
+    Values that are still in a file are left there.
+    """
+    data = getattr(array.variable, "_data", None)
+    return getattr(data, "_meta", data)
+
+
+def on_device(array: xr.DataArray) -> bool:
+    """Whether an array, or each chunk of it, is one of CuPy's."""
+    return is_on_device(sample(array))
+
+
+def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
+    """What was read from labels or settings, where the values of another array are.
+
+    Not for data: those the user copies.
+    """
+    if not on_device(other) or on_device(array):
+        return array
+    xp = namespace(sample(other))
+    if array.chunks is None:
+        return array.copy(data=xp.asarray(array.to_numpy()))
+    return array.copy(data=array.data.map_blocks(xp.asarray))
+
+
+def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray], what: str) -> None:
+    """Raise TypeError for device arrays that a task cannot take, or only with copies.
+
+    Tasks that can have an attribute ``on_device`` that is true.
+    """
+    there = [on_device(arg) for arg in args]
+    if not any(there):
+        return
+    if not getattr(function, "on_device", False):
+        told = getattr(function, "told", "")
+        raise TypeError(
+            f"{what}{told} has no implementation for CuPy arrays; copy to the host first: "
+            "data.as_numpy() of a DataArray or Dataset, model.as_numpy() of a model"
+        )
+    if not all(there):
+        host = [arg for arg, here in zip(args, there, strict=True) if not here]
+        told = ", ".join(
+            f"one over {list(arg.dims)}" if arg.name is None else repr(arg.name) for arg in host[:3]
+        )
+        raise TypeError(
+            f"{what} got arrays of CuPy and of NumPy, of NumPy {told}; bring all "
+            "to one side first: data.as_numpy() or model.as_numpy(), or to the device "
+            "data.copy(data=cupy.asarray(data.data)), with Dask "
+            "data.copy(data=data.data.map_blocks(cupy.asarray))"
+        )

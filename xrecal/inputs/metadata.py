@@ -6,6 +6,11 @@ Nothing is converted: a wrong guess would be silent, so the error names the line
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
 
 _SPELLINGS = {
     "K": "kelvin kelvins degk deg_k degreek degree_k degrees_k degrees_kelvin degree_kelvin",
@@ -169,3 +174,35 @@ def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | No
         for name, units in ((name_a, units_a), (name_b, units_b))
     ]
     raise ValueError(f"{found[0]} but {found[1]}; {remedy}")
+
+
+def describing(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Attributes that still hold for a statistic, which has no ancillary variables."""
+    return {name: value for name, value in attrs.items() if name != "ancillary_variables"}
+
+
+def probability_attributes(attrs: Mapping[Any, Any], event: str) -> dict[str, Any]:
+    """Attributes of the probability of an event of a variable, which has another quantity and unit.
+
+    ``event`` goes on after the name of the variable. The history stays.
+    """
+    name = attrs.get("long_name", "the variable")
+    kept = {key: value for key, value in attrs.items() if key == "history"}
+    return {"long_name": f"probability that {name} {event}", "units": "1", **kept}
+
+
+def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:
+    """Attributes with a line added to ``history``."""
+    before = str(attrs.get("history", ""))
+    return {**attrs, "history": f"{before}\nxrecal: {what}".lstrip()}
+
+
+def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
+    """``history`` with a line added, for results that the other attributes do not describe."""
+    return history_line({name: value for name, value in attrs.items() if name == "history"}, what)
+
+
+def shown_units(attrs: Mapping[Any, Any]) -> str:
+    """Units to print behind a number; nothing for a dimensionless variable."""
+    units = str(attrs.get("units", "1"))
+    return "" if same_units(units, "1") else units

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from xrecal.arrays.compiled import inner, kernel
-from xrecal.arrays.distributions._normal_numba import SQRT_2, SQRT_2_PI
+from xrecal.arrays.distributions.normal import SQRT_2, SQRT_2_PI
 
 SQRT_PI = math.sqrt(math.pi)
 CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding of a constant
