@@ -16,7 +16,7 @@ device = stand_in.module.asarray
 def cupy(monkeypatch):
     """The stand-in, under the name by which arrays are told apart."""
     monkeypatch.setitem(sys.modules, "cupy", stand_in.module)
-    monkeypatch.setitem(dispatch.DISTANCES, "cupy", "batched.naive")
+    monkeypatch.setitem(dispatch.DISTANCES, "cupy", "device.naive")
 
 
 def test_importing_xrecal_loads_no_cupy():

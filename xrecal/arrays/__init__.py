@@ -63,7 +63,7 @@ pit                probability integral transform, recalibrated and conformal le
 between_levels     ... of forecasts of which some quantiles alone are known
 climatology        past observations, whatever the forecast
 dispatch           which module serves NumPy and which CuPy
-batched            what CuPy arrays are served by: many locations at once
+device             what CuPy arrays are served by: many locations at once
 =================  ================================================================
 
 Importing this package is cheap: Numba and SciPy are loaded when a function is first used.

@@ -69,7 +69,7 @@ def namespace(array: object) -> Any:
 
 def distances_for(array: object) -> ModuleType:
     """The module that compares ensembles of the library of an array."""
-    name = DISTANCES.get(type(array).__module__.partition(".")[0], "batched.naive")
+    name = DISTANCES.get(type(array).__module__.partition(".")[0], "device.naive")
     return import_module(f"xrecal.arrays.{name}")
 
 
