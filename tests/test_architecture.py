@@ -1,8 +1,13 @@
-"""The import direction and the size of files, as tests."""
+"""The shape of the package: which file imports which, and how large files and functions are.
+
+Which folder may import which is a contract in ``pyproject.toml``, held by ``make lint``.
+"""
 
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -16,29 +21,106 @@ ARRAYS = sorted((PACKAGE / "arrays").rglob("*.py"))
 FORBIDDEN = ("xarray", "dask", "distributed", "matplotlib", "cupy", "scipy.linalg")
 # What scipy.linalg computes holds the GIL; called by their addresses, LAPACK's functions do not.
 ADDRESSES = "scipy.linalg.cython_lapack"
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+MANY = 6
+"""Parameters of a function at most, besides ``self``."""
+CONTRACTS = 40
+"""Functions at most that have more: mostly those whose signature is the public interface."""
 
 
-def imports(path: Path) -> set[str]:
-    """Absolute names of everything a file imports, at the top or inside a function."""
-    home = path.relative_to(PACKAGE.parent).parent.parts
-    names = set()
+def module_of(path: Path, package: Path) -> str:
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path, package: Path = PACKAGE) -> set[tuple[str, str]]:
+    """Modules and names in them that a file imports: at the top, for typing, inside a function."""
+    home = path.relative_to(package.parent).parent.parts
+    pairs = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            pairs |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = home[: len(home) - node.level + 1] if node.level else ()
             module = ".".join([*base, *([node.module] if node.module else [])])
-            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-    return names
+            pairs |= {(module, alias.name) for alias in node.names}
+    return pairs
+
+
+def circle(package: Path) -> list[str]:
+    """Files of a package that import each other in a circle, or none."""
+    files = {module_of(path, package): path for path in package.rglob("*.py")}
+    graph = {}
+    for module, path in files.items():
+        pairs = imports(path, package)
+        names = {
+            f"{owner}.{name}" if f"{owner}.{name}" in files else owner for owner, name in pairs
+        }
+        graph[module] = names & set(files)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def lines_of_code(text: str) -> int:
+    """Lines that are no docstring, no comment and not empty."""
+    tree = ast.parse(text)
+    docstrings: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            first = node.body[0]
+            docstrings |= set(range(first.lineno, (first.end_lineno or 0) + 1))
+    lines = (line.strip() for i, line in enumerate(text.splitlines(), 1) if i not in docstrings)
+    return sum(bool(line) and not line.startswith("#") for line in lines)
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    yield from (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef))
+
+
+def parameters(function: ast.FunctionDef) -> int:
+    given = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    return len(given) + len(function.args.kwonlyargs) - (given[:1] in (["self"], ["cls"]))
 
 
 def within(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
-@pytest.mark.parametrize("path", ARRAYS, ids=lambda path: path.stem)
+def test_folders_the_model_and_the_types_stand_at_the_top():
+    names = {path.name for path in PACKAGE.iterdir() if path.is_file()}
+    assert names == {"__init__.py", "model.py", "typing.py", "py.typed"}
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert circle(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from .b import g",
+        "def f():\n    from package.b import g",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import b",
+        "from package import name",
+    ],
+)
+def test_a_circle_is_found_however_it_is_imported(tmp_path, planted):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import a\nname = 1\n")
+    (package / "a.py").write_text(planted)
+    (package / "b.py").write_text("from .a import f")
+    assert "package.a" in circle(package)
+    (package / "a.py").write_text("f = 1")
+    assert circle(package) == []
+
+
+@pytest.mark.parametrize("path", ARRAYS, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_arrays_know_no_labels_tasks_or_figures(path):
-    for name in imports(path):
+    for name in {".".join(pair).rstrip(".") for pair in imports(path)}:
         forbidden = any(within(name, package) for package in FORBIDDEN)
         assert name == ADDRESSES or not forbidden, name
         if within(name, "xrecal"):
@@ -46,8 +128,22 @@ def test_arrays_know_no_labels_tasks_or_figures(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_files_are_short(path):
-    assert len(path.read_text().splitlines()) <= 300
+def test_files_and_functions_are_short(path):
+    assert lines_of_code(path.read_text()) <= 300
+    for function in functions(path):
+        body = function.body[1:] if ast.get_docstring(function) else function.body
+        if body:
+            assert (body[-1].end_lineno or 0) - body[0].lineno < 50, function.name
+
+
+def test_few_functions_have_many_parameters():
+    many = [
+        f"{path.relative_to(PACKAGE)}: {function.name}"
+        for path in FILES
+        for function in functions(path)
+        if parameters(function) > MANY
+    ]
+    assert len(many) <= CONTRACTS, "\n".join(many)
 
 
 def test_importing_the_array_layer_loads_no_compiler():

@@ -160,7 +160,7 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
         return products.cdf(self._obj, threshold, member_dim=member_dim)
 
     def categories(self, edges: Edges, *, member_dim: Hashable | None = None) -> Labelled:
-        """Probabilities of categories; see :func:`xrecal.categories.categories`."""
+        """Probabilities of categories; see :func:`xrecal.products.categories.categories`."""
         return categories.categories(self._obj, edges, member_dim=member_dim)
 
     def members(self, n: int, *, seed: int = 0, member_dim: Hashable | None = None) -> Labelled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -24,9 +24,6 @@ from .fitted import CASE, CASE_MEMBER
 from .held_out import CrossValidationTask, Fold, PooledCrossValidationTask, Score
 from .pooling import DATE, across
 from .state import task_arguments
-
-if TYPE_CHECKING:
-    pass  # removed
 
 
 def predict_unseen(
