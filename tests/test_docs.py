@@ -42,6 +42,15 @@ def test_reference_lists_every_call_of_forecasts_and_models():
     assert "xrecal.accessor.plot.Plots" in LISTED
 
 
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
+def test_files_and_folders_that_pages_name_are_there(page):
+    package, text = Path(xrecal.__path__[0]), (DOCS.parent / page).read_text()
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.py)?|\w+\.py)`", text)
+    assert len(named) > 3
+    for name in named:
+        assert (package / name).exists() or (package.parent / name).exists(), name
+
+
 @pytest.fixture(scope="module")
 def faults():
     spec = importlib.util.spec_from_file_location("check_links", DOCS / "check_links.py")

@@ -3,19 +3,19 @@
 >>> model = hindcast.recal.fit(observations)
 >>> calibrated = forecast.recal.apply(model)
 
-The way data flows, and the files that follow it:
+The way data flows, and the folders that follow it:
 
-========  ===========================================================  =============================
-pair      roles of dimensions, valid time, exact labels, missing data  dims, pairing, valid_time
-distance  ensembles -> squared energy distances                        arrays.distance
-kernel    distances -> similarities                                    arrays.kernel
-ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme, arrays.lowrank
-simplex   signed weights -> probabilities                              arrays.simplex
-ensemble  probabilities + past observations -> weighted ensemble       arrays.weighted
-product   quantiles, probabilities, categories, members                predict, products, categories
-evidence  scores, tests of calibration, comparison of methods          diagnostics, compare
-figures   forecasts and evidence on matplotlib Axes                    plot
-========  ===========================================================  =============================
+========  ===========================================================  =====================
+pair      roles of dimensions, valid time, exact labels, missing data  inputs
+distance  ensembles -> squared energy distances                        arrays.distributions
+kernel    distances -> similarities (times a kernel on covariates)     arrays.kernels
+ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme
+simplex   signed weights -> probabilities                              arrays.ckme
+ensemble  probabilities + past observations or errors -> distribution  arrays.distributions
+learn     verified cases -> what was fitted, at every location         fit, methods
+product   quantiles, probabilities, members, coherent fields           products
+evidence  scores, tests of calibration, comparison of methods          diagnostics, plot
+========  ===========================================================  =====================
 
 Examples
 --------

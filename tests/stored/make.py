@@ -4,7 +4,7 @@
 
 writes two files for each model, ``schema<SCHEMA>_<NAME>.nc.gz`` and, with the forecasts to apply it
 to, their quantiles and their means, ``schema<SCHEMA>_<NAME>_issued.nc.gz``. Run it once, with the
-commit that raises ``SCHEMA`` in ``xrecal/stored.py``, and commit what it writes. A set is never
+commit that raises ``SCHEMA`` in ``xrecal/storage/stored.py``, and commit what it writes. A set is never
 made again: files of an older layout cannot be written any more, and one that is made anew would
 hide that the old one is read wrongly. So it refuses to write where its set exists.
 
@@ -224,7 +224,7 @@ def make(folder: Path = HERE) -> list[Path]:
     if known:
         raise FileExistsError(
             f"{known[0]} exists; the set of a layout is made once: raise SCHEMA in "
-            "xrecal/stored.py if the layout has changed, and never make an old set anew"
+            "xrecal/storage/stored.py if the layout has changed, and never make an old set anew"
         )
     written = []
     with tempfile.TemporaryDirectory() as temporary:
