@@ -12,7 +12,7 @@ from .files import run, run_apart, succeed, write
 
 CHUNKS = ["--chunks", "lat=1"]
 KILL = """
-import os, signal, xrecal.blocks as b
+import os, signal, xrecal.cli.blocks as b
 def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 """
