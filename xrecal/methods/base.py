@@ -1,4 +1,4 @@
-"""What all methods share.
+"""What all methods have in common.
 
 In this order: what a method is given and what it answers (:class:`Parameter`, :class:`Cases`,
 :class:`NewCases`, the protocol :class:`Method`); settings as text, and names of settings that are
@@ -121,7 +121,7 @@ class Cases:
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:
-        """The same slots, to learn from some (L, n) of them alone."""
+        """Cases in the same slots, of which only some (L, n) are to be learned from."""
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def as_new(self, which: IntArray) -> NewCases:

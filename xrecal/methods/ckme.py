@@ -278,6 +278,7 @@ class CKME(Conditioned, MemberPerCase):
             "groups": groups,
             "blocks": blocks,
             "step": cases.axis.step,
+            # Distances of shapes are not those of the forecasts.
             "squared": None if self.shapes else cases.squared,
         }
 
@@ -382,7 +383,7 @@ def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> Fit
     ridge = fitted["ridge"]
     xp = namespace(ridge)
     plain = xp.zeros((ridge.size, 4 + 2 * n_features))
-    plain[:, 2] = 1.0
+    plain[:, 2] = 1.0  # centre 0 and spread 1: errors are the observations themselves
     default: dict[str, npt.NDArray[Any]] = {
         "strength": xp.zeros(ridge.size),
         "precision": xp.zeros((ridge.size, n_features)),

@@ -131,6 +131,7 @@ def _held_out(method: Method, cases: Cases) -> FloatArray:
     n_locations, n = known.shape
     groups, blocks = fold_groups("auto", cases.axis, n)
     fold = assign_folds(groups, known, blocks, cases.axis.step)
+    # Blocks hide a change of the forecast system: later cases are forecast from earlier ones too.
     later = assign_folds(cases.axis.steps(n), known, LATER_PARTS)
     quantiles = np.full((n_locations, 2, n, N_HELD_OUT), np.nan)
     for f in range(fold.max() + 1):

@@ -100,7 +100,7 @@ def _weighted_levels(pit: FloatArray, weights: FloatArray, alpha: float) -> Floa
     sorted_apart = np.take_along_axis(apart, order, axis=-1)[:, np.newaxis]
     below = np.cumsum(np.take_along_axis(weights, order[:, np.newaxis], axis=-1), axis=-1)
     n = np.isfinite(apart).sum(-1)[:, np.newaxis, np.newaxis]
-    enough = below * n >= (1 - alpha) * (n + 1) - 1e-9
+    enough = below * n >= (1 - alpha) * (n + 1) - 1e-9  # with room for rounding
     least = np.where(enough, sorted_apart, np.inf).min(-1)
     half = np.where(np.isnan(below[..., -1]), np.nan, np.minimum(least, 0.5))
     return np.stack([0.5 - half, 0.5 + half], axis=-1)
