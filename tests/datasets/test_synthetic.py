@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from xrecal.datasets import synthetic as datasets
+from xrecal import datasets
 
 compiled = pytest.mark.skipif(
     bool(numba.config.DISABLE_JIT), reason="takes minutes where Numba compiles nothing"

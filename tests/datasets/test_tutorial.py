@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal.datasets import synthetic as datasets
+from xrecal import datasets
 from xrecal.datasets import tutorial
 
 STARTS = [14245.0, 14250.0, 14256.0]  # days since 1960-01-01: 1999-01-01, 01-06 and 01-12

@@ -1,19 +1,44 @@
-"""What holds for the settings of every method."""
+"""What holds for all methods: text and checks of settings, folds, and fits and predictions."""
 
 import dataclasses
+import datetime
 import pickle
 
 import numpy as np
 import pytest
 
 import xrecal
+from tests.strategies import ensemble_and_truth
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import BOUNDS, TOO_FEW
 from xrecal.inputs.dims import CaseAxis
-from xrecal.methods.base import Covariates, is_positive, missing_forecasts, names_of
+from xrecal.methods.base import (
+    BLOCKS,
+    Covariates,
+    check_folds,
+    check_gap,
+    fold_groups,
+    in_days,
+    is_positive,
+    missing_forecasts,
+    names_of,
+)
 
 from .of_arrays import PERIODS, as_cases, as_new, axis_of, covariates_of
 
+HINDCAST, TRUTH = ensemble_and_truth()
+CLASSES = [
+    xrecal.CKME,
+    xrecal.Climatology,
+    xrecal.ConformalPrediction,
+    xrecal.EMOS,
+    xrecal.IDR,
+    xrecal.LinearPool,
+    xrecal.PITRecalibration,
+    xrecal.Raw,
+]
+YEARS = CaseAxis(year=np.repeat(np.arange(2000, 2006), 8))
+NO_DATES = CaseAxis()
 BOTH = ("season", "lead")
 METHODS = [
     xrecal.CKME(),
@@ -59,6 +84,226 @@ def test_settings_are_frozen_names_and_numbers(method):
             assert part is None or isinstance(part, (str, int, float))
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(method, field.name, value)
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), 1e-300])
+def test_positive_numbers(value):
+    assert is_positive(value)
+
+
+@pytest.mark.parametrize("value", [0, -1, np.inf, np.nan, True, "1", None, [1], np.array([1.0])])
+def test_anything_else_is_not_a_positive_number(value):
+    assert not is_positive(value)
+
+
+# text --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_defaults_are_not_told(kind):
+    assert repr(kind()) == f"{kind.__name__}()"
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        (xrecal.CKME(support="auto", gap=3), "CKME(gap=3, support='auto')"),
+        (xrecal.CKME(bandwidth="median", bounds=None), "CKME(bounds=None)"),
+        (xrecal.CKME(half_life=datetime.timedelta(days=90)), "CKME(half_life=90.0)"),
+        (xrecal.EMOS(condition_on=("season", "wind")), "EMOS(condition_on=('season', 'wind'))"),
+        (
+            xrecal.LinearPool((xrecal.CKME(), xrecal.IDR(condition_on="lead"))),
+            "LinearPool(methods=(CKME(), IDR(condition_on='lead')))",
+        ),
+        (xrecal.LinearPool(condition_on=()), "LinearPool(condition_on=())"),
+    ],
+)
+def test_what_differs_is_told_in_the_order_of_the_signature(method, text):
+    assert repr(method) == str(method) == text
+
+
+# covariates --------------------------------------------------------------------------------------
+
+
+def test_names_of_covariates():
+    assert names_of(None) == ()
+    assert names_of("season") == ("season",)
+    assert names_of(BOTH) == BOTH
+
+
+@each_class
+@pytest.mark.parametrize("value", [1, (), ["season"], ("season", 1), True], ids=str)
+def test_condition_on_must_name_covariates(kind, value):
+    with pytest.raises(
+        ValueError, match=f"{kind.__name__}: condition_on must be 'season', the name of a covariate"
+    ):
+        kind(condition_on=value)
+
+
+@each_class
+def test_a_covariate_is_named_once(kind):
+    with pytest.raises(ValueError, match=f"{kind.__name__}: condition_on names a covariate twice"):
+        kind(condition_on=("lead", "lead"))
+
+
+@each_class
+def test_season_needs_dates_of_most_of_a_year(kind):
+    method = kind(condition_on="season")
+    assert method.covariates == ("season",)
+    name = kind.__name__
+    for axis in (CaseAxis(), CaseAxis(year=np.arange(2000, 2030))):  # years have no season
+        with pytest.raises(
+            ValueError, match=rf"{name}: condition_on='season' needs dates .*add a coordinate"
+        ):
+            method.check(axis, 30)
+    with pytest.raises(
+        ValueError,
+        match=rf"{name}: condition_on='season' needs cases from 240 days or more, .* 210",
+    ):
+        method.check(axis_of(8), 8)
+    assert method.check(axis_of(14), 14) == (method, None)
+    used, note = method.check(axis_of(11), 11)
+    assert used == method
+    assert "season learned from 300 days" in note
+    for condition_on in (None, "lead"):  # need no dates
+        assert kind(condition_on=condition_on).check(CaseAxis(), 30)[1] is None
+
+
+def test_covariates_become_features_in_the_order_asked_for(rng):
+    covariates = covariates_of(rng, 2, 5)
+    found = covariates.features(("lead", "season"))
+    np.testing.assert_array_equal(found.circular, [False, True, True])
+    np.testing.assert_array_equal(found.values[..., 0], covariates.values[..., 1])
+    angle = 2 * np.pi * covariates.values[..., 0]
+    np.testing.assert_allclose(found.values[..., 1], np.sin(angle))
+    assert Covariates(np.zeros((2, 5, 0))).features(()).values.shape == (2, 5, 0)
+
+
+# bounds ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [xrecal.CKME, xrecal.EMOS], ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    "bounds", ["other", 0, (0,), (1, 0), (0, 0), [0, 1], ("0", 1), (0, 1, 2), (np.nan, 1)], ids=str
+)
+def test_bounds_must_be_a_pair(kind, bounds):
+    with pytest.raises(
+        ValueError, match=rf"{kind.__name__}: bounds must be 'auto', None or \(lower, upper\)"
+    ):
+        kind(bounds=bounds)
+
+
+# time --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folds", "axis", "by_year"),
+    [
+        ("auto", YEARS, True),
+        ("auto", CaseAxis(year=np.repeat(np.arange(2000, 2005), 8)), True),  # five are enough
+        ("auto", CaseAxis(year=np.repeat(np.arange(2000, 2004), 8)), False),
+        ("auto", NO_DATES, False),
+        ("year", CaseAxis(year=np.repeat([2000, 2007], 8)), True),
+        ("block", YEARS, False),
+    ],
+)
+def test_folds_are_years_or_blocks(folds, axis, by_year):
+    n = 48 if axis.year is None else axis.year.size
+    groups, blocks = fold_groups(folds, axis, n)
+    assert blocks == (0 if by_year else BLOCKS)
+    np.testing.assert_array_equal(groups, axis.year if by_year else np.arange(n))
+
+
+def test_random_folds_are_one_fixed_shuffle():
+    groups, blocks = fold_groups("random", YEARS, 48)
+    again, _ = fold_groups("random", NO_DATES, 48)
+    assert blocks == BLOCKS
+    np.testing.assert_array_equal(groups, again)
+    np.testing.assert_array_equal(np.sort(groups), np.arange(48))
+    assert np.abs(np.diff(groups)).mean() > 5  # neighbours are torn apart
+
+
+@pytest.mark.parametrize("folds", ["block", "auto", "random"])
+def test_pooled_cases_of_one_step_share_their_group(folds):
+    step = np.repeat(np.arange(12), 4)
+    groups, blocks = fold_groups(folds, CaseAxis(step=step), 48)
+    assert blocks == BLOCKS
+    assert np.unique(groups).size == 12
+    for i in range(12):
+        assert np.unique(groups[step == i]).size == 1
+    if folds != "random":
+        np.testing.assert_array_equal(groups, step)
+
+
+def test_year_folds_need_dates_of_two_years():
+    check_folds("CKME", "year", YEARS)
+    one_year = CaseAxis(year=np.full(48, 2003))
+    with pytest.raises(
+        ValueError, match=r"CKME: folds='year' needs dates along the calibration dimension"
+    ):
+        check_folds("CKME", "year", NO_DATES)
+    with pytest.raises(
+        ValueError, match="needs two years, but all cases are from 2003; use folds='block'"
+    ):
+        check_folds("CKME", "year", one_year)
+    for folds in ("auto", "block", "random"):
+        check_folds("CKME", folds, NO_DATES)
+        check_folds("CKME", folds, one_year)
+
+
+@pytest.mark.parametrize("gap", [0, 3, np.int64(2)])
+def test_gaps_are_numbers_of_cases(gap):
+    check_gap("CKME", gap)
+
+
+@pytest.mark.parametrize("gap", [-1, 1.0, None, "1", True])
+def test_anything_else_is_no_gap(gap):
+    with pytest.raises(ValueError, match="CKME: gap must be a number of cases, 0 or more, got "):
+        check_gap("CKME", gap)
+
+
+@pytest.mark.parametrize(
+    ("length", "days"),
+    [
+        (None, None),
+        ("cv", "cv"),
+        (90, 90.0),
+        (np.float32(0.5), 0.5),
+        (datetime.timedelta(days=2, hours=12), 2.5),
+        (np.timedelta64(36, "h"), 1.5),
+        (np.timedelta64(3, "W"), 21.0),
+    ],
+    ids=str,
+)
+def test_half_lives_in_days(length, days):
+    found = in_days("CKME", length)
+    assert found == days
+    assert found is None or isinstance(found, (str, float))
+
+
+@pytest.mark.parametrize(
+    "length",
+    [0, -1.0, np.nan, np.inf, True, "month", datetime.timedelta(0), np.timedelta64("NaT", "D")],
+    ids=str,
+)
+def test_invalid_half_lives(length):
+    with pytest.raises(
+        ValueError, match="CKME: half_life must be a positive timedelta or number of days, 'cv'"
+    ):
+        in_days("CKME", length)
+
+
+# fits and predictions ----------------------------------------------------------------------------
+
+
+def test_missing_forecasts():
+    loc = np.array([[[1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan], [1.0, 2.0], [1.0, 2.0]]])
+    weights = np.array([[[1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [np.nan, 1.0]]])
+    expected = [False, False, True, False, False]
+    np.testing.assert_array_equal(missing_forecasts(Forecasts(loc))[0], expected)
+    expected = [False, True, True, True, False]
+    np.testing.assert_array_equal(missing_forecasts(Forecasts(loc, None, weights))[0], expected)
+    np.testing.assert_array_equal(missing_forecasts(Forecasts(loc, -weights))[0, :2], [True, False])
 
 
 def make_cases(rng, n=40):
@@ -156,97 +401,6 @@ def test_missing_and_invalid_parts_give_nan_in_every_method(kind, part, value, r
     np.testing.assert_array_equal(np.isnan(found.mean()[0]), np.arange(4) == 2)
 
 
-def test_missing_forecasts():
-    loc = np.array([[[1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan], [1.0, 2.0], [1.0, 2.0]]])
-    weights = np.array([[[1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [np.nan, 1.0]]])
-    expected = [False, False, True, False, False]
-    np.testing.assert_array_equal(missing_forecasts(Forecasts(loc))[0], expected)
-    expected = [False, True, True, True, False]
-    np.testing.assert_array_equal(missing_forecasts(Forecasts(loc, None, weights))[0], expected)
-    np.testing.assert_array_equal(missing_forecasts(Forecasts(loc, -weights))[0, :2], [True, False])
-
-
-@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), 1e-300])
-def test_positive_numbers(value):
-    assert is_positive(value)
-
-
-@pytest.mark.parametrize("value", [0, -1, np.inf, np.nan, True, "1", None, [1], np.array([1.0])])
-def test_anything_else_is_not_a_positive_number(value):
-    assert not is_positive(value)
-
-
-# covariates --------------------------------------------------------------------------------------
-
-
-def test_names_of_covariates():
-    assert names_of(None) == ()
-    assert names_of("season") == ("season",)
-    assert names_of(BOTH) == BOTH
-
-
-@each_class
-@pytest.mark.parametrize("value", [1, (), ["season"], ("season", 1), True], ids=str)
-def test_condition_on_must_name_covariates(kind, value):
-    with pytest.raises(
-        ValueError, match=f"{kind.__name__}: condition_on must be 'season', the name of a covariate"
-    ):
-        kind(condition_on=value)
-
-
-@each_class
-def test_a_covariate_is_named_once(kind):
-    with pytest.raises(ValueError, match=f"{kind.__name__}: condition_on names a covariate twice"):
-        kind(condition_on=("lead", "lead"))
-
-
-@each_class
-def test_season_needs_dates_of_most_of_a_year(kind):
-    method = kind(condition_on="season")
-    assert method.covariates == ("season",)
-    name = kind.__name__
-    for axis in (CaseAxis(), CaseAxis(year=np.arange(2000, 2030))):  # years have no season
-        with pytest.raises(
-            ValueError, match=rf"{name}: condition_on='season' needs dates .*add a coordinate"
-        ):
-            method.check(axis, 30)
-    with pytest.raises(
-        ValueError,
-        match=rf"{name}: condition_on='season' needs cases from 240 days or more, .* 210",
-    ):
-        method.check(axis_of(8), 8)
-    assert method.check(axis_of(14), 14) == (method, None)
-    used, note = method.check(axis_of(11), 11)
-    assert used == method
-    assert "season learned from 300 days" in note
-    for condition_on in (None, "lead"):  # need no dates
-        assert kind(condition_on=condition_on).check(CaseAxis(), 30)[1] is None
-
-
-def test_covariates_become_features_in_the_order_asked_for(rng):
-    covariates = covariates_of(rng, 2, 5)
-    found = covariates.features(("lead", "season"))
-    np.testing.assert_array_equal(found.circular, [False, True, True])
-    np.testing.assert_array_equal(found.values[..., 0], covariates.values[..., 1])
-    angle = 2 * np.pi * covariates.values[..., 0]
-    np.testing.assert_allclose(found.values[..., 1], np.sin(angle))
-    assert Covariates(np.zeros((2, 5, 0))).features(()).values.shape == (2, 5, 0)
-
-
-# bounds ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [xrecal.CKME, xrecal.EMOS], ids=lambda k: k.__name__)
-@pytest.mark.parametrize(
-    "bounds", ["other", 0, (0,), (1, 0), (0, 0), [0, 1], ("0", 1), (0, 1, 2), (np.nan, 1)], ids=str
-)
-def test_bounds_must_be_a_pair(kind, bounds):
-    with pytest.raises(
-        ValueError, match=rf"{kind.__name__}: bounds must be 'auto', None or \(lower, upper\)"
-    ):
-        kind(bounds=bounds)
-
-
 @pytest.mark.parametrize(
     "method", [xrecal.EMOS(bounds=(0, None)), xrecal.CKME(support="errors", bounds=(0, None))]
 )
@@ -260,3 +414,11 @@ def test_violated_bounds_are_told_and_left_out(method, rng):
     new = as_new(Forecasts(rng.normal(size=(2, 9, 5)) - 2), covariates_of(rng, 2, 9))
     least = method.predict_locations(new, cases, fitted).quantile(np.array([0.001]))[..., 0]
     np.testing.assert_array_equal(least.min(-1) < 0, [False, True])
+
+
+def test_models_and_history_tell_the_same():
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(ridge=0.1))
+    assert "\n  method           CKME(ridge=0.1)\n" in repr(model)
+    assert "method: <b>CKME(ridge=0.1)</b>" in model._repr_html_()
+    issued = model.quantile(HINDCAST, 0.5)
+    assert issued.attrs["history"].endswith("quantiles after recalibration by CKME(ridge=0.1)")

@@ -11,8 +11,7 @@ from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.solvers import EXACT_UP_TO
 from xrecal.inputs.dims import CaseAxis
 from xrecal.methods.base import fold_groups
-from xrecal.methods.choices import STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
-from xrecal.methods.ckme import CENTRES, complete_fit
+from xrecal.methods.ckme import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE, complete_fit
 
 from .of_arrays import FORMS, as_cases, as_new, axis_of, covariates_of, forms
 

@@ -2,26 +2,26 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from xrecal.plot.reading import corners, over_places, require_one
+from xrecal.plot.reading import corners, over_locations, require_one
 
 
 def test_middle_and_range_of_places():
     values = np.random.default_rng(0).normal(size=(4, 5, 3))
     values[1, 2], values[:, :, 1] = np.nan, np.where(np.arange(5) < 4, np.nan, 1.0)
     array = xr.DataArray(values, dims=["lat", "lon", "level"])
-    middle, low, high = over_places(array, ("level",))
+    middle, low, high = over_locations(array, ("level",))
     flat = values.reshape(20, 3)
     for i in range(3):
         known = flat[~np.isnan(flat[:, i]), i]
         assert middle[i] == pytest.approx(np.median(known))
         assert low[i] == pytest.approx(np.quantile(known, 0.05))
         assert high[i] == pytest.approx(np.quantile(known, 0.95))
-    turned = over_places(array.transpose("level", "lon", "lat"), ("level",))
+    turned = over_locations(array.transpose("level", "lon", "lat"), ("level",))
     np.testing.assert_array_equal(turned.middle, middle)
 
 
 def test_one_place_has_no_range():
-    found = over_places(xr.DataArray([[1.0, np.nan]], dims=["lat", "level"]), ("level",))
+    found = over_locations(xr.DataArray([[1.0, np.nan]], dims=["lat", "level"]), ("level",))
     np.testing.assert_array_equal(found.middle, [1, np.nan])
     assert found.low is None
     assert found.high is None
@@ -29,7 +29,7 @@ def test_one_place_has_no_range():
 
 def test_a_value_missing_everywhere_stays_missing():
     array = xr.DataArray([[np.nan, 1.0], [np.nan, 3.0]], dims=["place", "level"])
-    middle, low, high = over_places(array, ("level",))
+    middle, low, high = over_locations(array, ("level",))
     np.testing.assert_array_equal(middle, [np.nan, 2])
     assert np.isnan(low[0])
     assert np.isnan(high[0])

@@ -29,16 +29,16 @@ from xrecal.storage.storage import CHUNKS, read_plain, seal
 from xrecal.storage.stored import UNFINISHED
 
 REQUEST = "xrecal_request"
-"""Attribute of a result: what was asked for, as JSON."""
+"""Attribute of a result that holds the request, as JSON."""
 
 Request = Mapping[str, Any]
-"""What a run is asked for, as JSON has it: two runs with equal ones make the same result."""
+"""Inputs and settings of a run as JSON has them: two runs with equal ones make the same result."""
 
 RESTART = "repeat the same command with --resume, or start again with --overwrite"
 
 
 class Written(NamedTuple):
-    """How much of a result was computed by this run, and by an earlier one."""
+    """Number of blocks of a result, and of those that an earlier run has computed."""
 
     n_blocks: int
     n_skipped: int
@@ -70,7 +70,7 @@ def blocks_of(dataset: xr.Dataset) -> list[Block]:
             families.setdefault(tuple(sorted(cut)), []).append(str(name))
     slices = {str(d): _slices(sizes) for d, sizes in dataset.chunksizes.items()}
     dims = {str(name): [str(d) for d in v.dims] for name, v in dataset.variables.items()}
-    found = []
+    blocks = []
     for cut, names in sorted(families.items()):
         for position in product(*(range(len(slices[d])) for d in cut)):
             at = dict(zip(cut, position, strict=True))
@@ -79,8 +79,8 @@ def blocks_of(dataset: xr.Dataset) -> list[Block]:
                 name: tuple(slices[d][i] for d, i in zip(dims[name], chunks[name], strict=True))
                 for name in names
             }
-            found.append(Block(chunks, regions))
-    return found
+            blocks.append(Block(chunks, regions))
+    return blocks
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
@@ -98,16 +98,16 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Where all of it stands until it is complete."""
+        """Folder of the data, the request and the markers until the result is complete."""
         return partial_of(self.target)
 
     @property
     def store(self) -> Path:
-        """The data."""
+        """Zarr store of the data."""
         return self.folder / "store.zarr"
 
     @property
-    def _request(self) -> Path:
+    def _request_file(self) -> Path:
         return self.folder / "request.json"
 
     def marker(self, number: int) -> Path:
@@ -132,7 +132,7 @@ class Run:
     @property
     def _can_go_on(self) -> bool:
         """Whether an earlier run left something to keep; one that was at its very end did not."""
-        return self._request.exists() and self.store.exists()
+        return self._request_file.exists() and self.store.exists()
 
     def make_way(self, *, overwrite: bool) -> None:
         """Remove what an earlier run left, unless this one goes on with it."""
@@ -147,10 +147,10 @@ class Run:
         )
         if overwrite:
             return
-        if self._request.exists():
+        if self._request_file.exists():
             if not resume:
                 raise FileExistsError(f"an interrupted run left {self.folder}; {RESTART}")
-            self._require_same(json.loads(self._request.read_text()), "the interrupted run")
+            self._require_same(json.loads(self._request_file.read_text()), "the interrupted run")
         elif self.target.exists():
             with read_plain(self.target, str(self.target)) as made:
                 self._require_same(json.loads(made.attrs.get(REQUEST, "{}")), str(self.target))
@@ -158,7 +158,7 @@ class Run:
     def _require_same(self, other: Request, who: str) -> None:
         if not other:
             raise ValueError(f"{who} was not made by this command; {RESTART}")
-        was, now = _differing(other, json.loads(json.dumps(self.request)))
+        was, now = _differences(other, json.loads(json.dumps(self.request)))
         if now:
             key = next(iter(now))
             raise ValueError(
@@ -168,7 +168,7 @@ class Run:
 
     def begin(self, dataset: xr.Dataset) -> None:
         """Lay out the store, unless an earlier run has: all but the values of lazy arrays."""
-        if self._request.exists():
+        if self._request_file.exists():
             return
         self.marker(0).parent.mkdir(parents=True)
         attrs = {
@@ -177,9 +177,9 @@ class Run:
         }
         dataset = dataset.assign_attrs(attrs)
         dataset.to_zarr(self.store, mode="w-", consolidated=False, compute=False)
-        aside = self._request.with_suffix(".new")
+        aside = self._request_file.with_suffix(".new")
         aside.write_text(json.dumps(self.request, indent=1))
-        aside.replace(self._request)
+        aside.replace(self._request_file)
 
     def finish(self) -> None:
         """Take off the mark and move the result to the target."""
@@ -192,13 +192,13 @@ class Run:
         shutil.rmtree(self.folder)
 
 
-def _differing(a: Request, b: Request) -> tuple[dict[str, Any], dict[str, Any]]:
+def _differences(a: Request, b: Request) -> tuple[dict[str, Any], dict[str, Any]]:
     """The entries of two requests that differ, as they are in each."""
     was, now = {}, {}
     for key in {**a, **b}:
         one, two = a.get(key), b.get(key)
         if one != two and isinstance(one, dict) and isinstance(two, dict):
-            one, two = _differing(one, two)
+            one, two = _differences(one, two)
         if one != two:
             was[key], now[key] = one, two
     return was, now
@@ -225,9 +225,9 @@ def write_in_blocks(
     """
     run.begin(dataset)
     blocks = blocks_of(dataset)
-    open_ = [n for n in range(len(blocks)) if not run.marker(n).exists()]
+    missing = [n for n in range(len(blocks)) if not run.marker(n).exists()]
     try:
-        compute(_tasks(dataset, run, {n: blocks[n] for n in open_}))
+        compute(_tasks(dataset, run, {n: blocks[n] for n in missing}))
         run.finish()
     except Exception as error:
         done = sum(run.marker(n).exists() for n in range(len(blocks)))
@@ -235,10 +235,11 @@ def write_in_blocks(
             f"{type(error).__name__}: {error} ({done} of {len(blocks)} blocks are finished and "
             "kept; repeat the command with --resume)"
         ) from error
-    return Written(len(blocks), len(blocks) - len(open_))
+    return Written(len(blocks), len(blocks) - len(missing))
 
 
 def _tasks(dataset: xr.Dataset, run: Run, blocks: Mapping[int, Block]) -> list[Any]:
+    """Tasks of Dask that compute and write blocks, given by their numbers."""
     from dask.delayed import delayed
 
     names = {name for block in blocks.values() for name in block.chunks}

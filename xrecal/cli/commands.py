@@ -1,16 +1,16 @@
-"""The commands: what is typed, handed on to the work."""
+"""The commands: each names its options, and returns the work that they ask for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from . import evidence, work
-from .inputs import Selection, source
-from .options import METHODS, learning, method_of, quantile_levels, roles, shared, writing
-from .session import Result, Session, run
-from .work import Output
+from . import evidence, fit_apply
+from .fit_apply import Output, Product
+from .inputs import Pair, Selection, source
+from .options import METHODS, Work, learning, method_of, quantile_levels, roles, shared, writing
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -48,25 +48,16 @@ def fit(
     overwrite: bool,
     force: bool,
     dry_run: bool,
-    scheduler: str | None,
-    quiet: bool,
-    as_json: bool,
     **selection: Any,
-) -> None:
+) -> Work:
     """Learn from HINDCAST and what verified, OBS, and write MODEL (.zarr or .nc)."""
-
-    def fitted(session: Session) -> Result:
-        return work.fit_files(
-            session,
-            source(hindcast, "hindcast"),
-            source(observations, "observations"),
-            _output(model, resume, overwrite, force, dry_run),
-            Selection(**selection),
-            method_of(method, settings),
-            {"condition_on": condition_on or None, "min_samples": min_samples},
-        )
-
-    run("fit", fitted, scheduler=scheduler, quiet=quiet, as_json=as_json)
+    return lambda session: fit_apply.fit_files(
+        session,
+        _pair("hindcast", hindcast, observations, selection),
+        _output(model, resume, overwrite, force, dry_run),
+        method_of(method, settings),
+        {"condition_on": condition_on or None, "min_samples": min_samples},
+    )
 
 
 @xrecal.command()
@@ -97,27 +88,19 @@ def apply(
     overwrite: bool,
     force: bool,
     dry_run: bool,
-    scheduler: str | None,
-    quiet: bool,
-    as_json: bool,
     **selection: Any,
-) -> None:
+) -> Work:
     """Recalibrate FORECAST with MODEL and write OUT (.zarr or .nc)."""
     if (quantiles is None) == (members is None):
         raise click.UsageError("say what to write: --quantiles 0.1,0.5,0.9 or --members 50")
-
-    def applied(session: Session) -> Result:
-        return work.apply_files(
-            session,
-            model,
-            source(forecast, "forecast"),
-            _output(output, resume, overwrite, force, dry_run),
-            Selection(**selection),
-            quantiles,
-            members,
-        )
-
-    run("apply", applied, scheduler=scheduler, quiet=quiet, as_json=as_json)
+    return lambda session: fit_apply.apply_files(
+        session,
+        model,
+        source(forecast, "forecast"),
+        _output(output, resume, overwrite, force, dry_run),
+        Selection(**selection),
+        Product(quantiles, members),
+    )
 
 
 @xrecal.command()
@@ -126,25 +109,11 @@ def apply(
 @click.option("--observed-variable", metavar="NAME", help="What verified --variable.")
 @click.option("--member-dim", metavar="DIM", help="The dimension of members.")
 @shared
-def score(
-    forecast: str,
-    observations: str,
-    scheduler: str | None,
-    quiet: bool,
-    as_json: bool,
-    **selection: Any,
-) -> None:
+def score(forecast: str, observations: str, **selection: Any) -> Work:
     """Print the mean CRPS of FORECAST, in any form, against OBS."""
-
-    def scored(session: Session) -> Result:
-        return evidence.score_files(
-            session,
-            source(forecast, "forecast"),
-            source(observations, "observations"),
-            Selection(**selection),
-        )
-
-    run("score", scored, scheduler=scheduler, quiet=quiet, as_json=as_json)
+    return lambda session: evidence.score_files(
+        session, _pair("forecast", forecast, observations, selection)
+    )
 
 
 @xrecal.command()
@@ -167,26 +136,24 @@ def compare(
     settings: list[tuple[str, str]],
     condition_on: tuple[str, ...],
     min_samples: int,
-    scheduler: str | None,
-    quiet: bool,
-    as_json: bool,
     **selection: Any,
-) -> None:
+) -> Work:
     """Print scores of methods on cases of HINDCAST that they have not seen."""
     if settings and len(methods) != 1:
         raise click.UsageError("--option belongs to one method; give one --method with it")
+    return lambda session: evidence.compare_files(
+        session,
+        _pair("hindcast", hindcast, observations, selection),
+        [method_of(name, settings) for name in methods] or None,
+        {"condition_on": condition_on or None, "min_samples": min_samples},
+    )
 
-    def compared(session: Session) -> Result:
-        return evidence.compare_files(
-            session,
-            source(hindcast, "hindcast"),
-            source(observations, "observations"),
-            Selection(**selection),
-            [method_of(name, settings) for name in methods] or None,
-            {"condition_on": condition_on or None, "min_samples": min_samples},
-        )
 
-    run("compare", compared, scheduler=scheduler, quiet=quiet, as_json=as_json)
+def _pair(name: str, forecasts: str, observations: str, selection: Mapping[str, Any]) -> Pair:
+    """Two inputs by their paths; ``name`` is what the forecasts are called in messages."""
+    return Pair(
+        source(forecasts, name), source(observations, "observations"), Selection(**selection)
+    )
 
 
 def _output(path: str, resume: bool, overwrite: bool, force: bool, dry_run: bool) -> Output:

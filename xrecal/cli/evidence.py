@@ -15,47 +15,40 @@ from xrecal.diagnostics.comparison import REFERENCES
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods import Method
 
-from .inputs import Selection, Source, paired
+from .inputs import Pair
 from .session import Result, Session
 
 
-def score_files(
-    session: Session, forecast: Source, observations: Source, chosen: Selection
-) -> Result:
+def score_files(session: Session, pair: Pair) -> Result:
     """Mean CRPS of forecasts of any form."""
-    (given, observed), _, _ = paired(forecast, observations, chosen)
-    scores = crps(given, observed, member_dim=chosen.member_dim)
+    forecasts, observed, _ = pair.open()
+    scores = crps(forecasts, observed, member_dim=pair.chosen.member_dim)
     by_name = dict(scores.data_vars) if isinstance(scores, xr.Dataset) else {"crps": scores}
     lazy = {
         name: (one.mean(dtype=np.float64), one.notnull().sum()) for name, one in by_name.items()
     }
     (computed,) = session.compute([lazy])
-    found, lines = {}, []
+    by_variable, lines = {}, []
     for name, one in by_name.items():
         mean, n_cases = (value.item() for value in computed[name])
         units = shown_units(one.attrs)
-        found[str(name)] = {"crps": _number(mean), "units": units, "n_cases": n_cases}
+        by_variable[str(name)] = {"crps": _number(mean), "units": units, "n_cases": n_cases}
         lines.append(f"{name}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases")
-    return Result({"status": "complete", "scores": found}, "\n".join(lines))
+    return Result({"status": "complete", "scores": by_variable}, "\n".join(lines))
 
 
 def compare_files(
-    session: Session,
-    hindcast: Source,
-    observations: Source,
-    chosen: Selection,
-    methods: Sequence[Method] | None,
-    options: Mapping[str, Any],
+    session: Session, pair: Pair, methods: Sequence[Method] | None, options: Mapping[str, Any]
 ) -> Result:
     """Table of methods on held-out cases; ``options`` are further arguments of ``compare``."""
-    (given, observed), _, _ = paired(hindcast, observations, chosen)
+    hindcast, observed, _ = pair.open()
     with session.bar():
         table = compare(
-            given,
+            hindcast,
             observed,  # type: ignore[arg-type]  # a Dataset of one variable will do
             methods,
-            dim=chosen.dim,
-            member_dim=chosen.member_dim,
+            dim=pair.chosen.dim,
+            member_dim=pair.chosen.member_dim,
             **options,
         )
     cases = table["n_cases"]
@@ -84,5 +77,5 @@ def compare_files(
 
 
 def _number(value: float) -> float | None:
-    """As JSON has it, which knows no NaN."""
+    """The value, or None where it is not finite, which JSON cannot say."""
     return value if math.isfinite(value) else None

@@ -39,7 +39,7 @@ class Source:
 
     path: Path
     name: str
-    """What it is called in messages."""
+    """Name in messages, such as hindcast."""
 
     def open(self, chunks: Blocks | None = None) -> xr.Dataset:
         """Its variables, lazily; with ``chunks`` as Dask arrays, whole along other dimensions.
@@ -75,19 +75,19 @@ class Source:
         return dataset if options["engine"] == "netcdf4" else _by_name(dataset)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What changes when the file does: its path, number of files, bytes, newest date."""
-        found = [self.path.stat()]
+        """Numbers that change when the file does: path, number of files, bytes, newest date."""
+        stats = [self.path.stat()]
         if self.path.is_dir():
-            found += [
+            stats += [
                 (Path(folder) / file).stat()
                 for folder, _, files in os.walk(self.path)
                 for file in files
             ]
         return {
             "path": str(self.path.resolve()),
-            "files": len(found),
-            "bytes": sum(one.st_size for one in found),
-            "changed": max(one.st_mtime_ns for one in found),
+            "files": len(stats),
+            "bytes": sum(one.st_size for one in stats),
+            "changed": max(one.st_mtime_ns for one in stats),
         }
 
 
@@ -121,7 +121,7 @@ def forecast_variables(
 def observed_variables(
     dataset: xr.Dataset, variable: str | None, forms: Mapping[Hashable, Form]
 ) -> xr.DataArray | xr.Dataset:
-    """What verified the forecasts: the named variable, the only one, or those of the same names."""
+    """Observations of the forecasts: the named variable, the only one, or those of equal names."""
     if variable is not None:
         if variable not in dataset.data_vars:
             raise ValueError(
@@ -162,13 +162,24 @@ def location_blocks(
     return {d: asked.get(str(d), size) for d, size in (sizes if asked else blocks).items()}
 
 
-def paired(
-    forecasts: Source, observations: Source, chosen: Selection
-) -> tuple[tuple[xr.Dataset, xr.DataArray | xr.Dataset], dict[Hashable, Form], Blocks]:
-    """Forecasts and what verified, lazily in blocks of locations; their forms, and the blocks."""
-    name, member_dim = forecasts.name, chosen.member_dim
-    _, forms = forecast_variables(forecasts.open(), chosen.variable, member_dim, name)
-    blocks = location_blocks(forms, chosen.dim, chosen.chunks)
-    given, forms = forecast_variables(forecasts.open(blocks), chosen.variable, member_dim, name)
-    observed = observed_variables(observations.open(blocks), chosen.observed_variable, forms)
-    return (given, observed), forms, blocks
+@dataclass(frozen=True)
+class Pair:
+    """Forecasts and what verified, and which of their variables and dimensions to take."""
+
+    forecasts: Source
+    observations: Source
+    chosen: Selection
+
+    def open(self) -> tuple[xr.Dataset, xr.DataArray | xr.Dataset, Blocks]:
+        """Forecasts and what verified, lazily in blocks of locations; sizes of these blocks."""
+
+        def selected(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[Hashable, Form]]:
+            of = self.chosen
+            return forecast_variables(dataset, of.variable, of.member_dim, self.forecasts.name)
+
+        _, forms = selected(self.forecasts.open())
+        blocks = location_blocks(forms, self.chosen.dim, self.chosen.chunks)
+        forecasts, forms = selected(self.forecasts.open(blocks))
+        observations = self.observations.open(blocks)
+        observed = observed_variables(observations, self.chosen.observed_variable, forms)
+        return forecasts, observed, blocks

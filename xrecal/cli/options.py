@@ -1,13 +1,13 @@
-"""What is typed on the command line, read and checked."""
+"""Options of the commands, read and checked."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from difflib import get_close_matches
+from functools import wraps
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
@@ -22,6 +22,9 @@ from xrecal.methods import (
     PITRecalibration,
     Raw,
 )
+from xrecal.methods.base import nearest
+
+from .session import Result, Session, run
 
 METHODS: dict[str, type] = {
     "ckme": CKME,
@@ -36,9 +39,18 @@ METHODS: dict[str, type] = {
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Work: TypeAlias = Callable[[Session], Result]
+"""Work of a command, for the session that the shared options open."""
 
-def shared(function: F) -> F:
-    """Options that all commands have."""
+
+def shared(function: Callable[..., Work]) -> Callable[..., None]:
+    """Options that all commands have; the work that the function returns is run as they say."""
+
+    @wraps(function)
+    def command(scheduler: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
+        work = function(**given)
+        run(function.__name__, work, scheduler=scheduler, quiet=quiet, as_json=as_json)
+
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
         click.option("--quiet", is_flag=True, help="No progress bar."),
@@ -51,8 +63,8 @@ def shared(function: F) -> F:
         ),
         click.option("--variable", metavar="NAME", help="Forecast variable; all if left out."),
     ):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
 def roles(function: F) -> F:
@@ -125,8 +137,8 @@ def method_of(name: str, settings: Iterable[tuple[str, str]]) -> Method:
     given = {}
     for key, text in settings:
         if key not in known:
-            near = get_close_matches(key, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            meant = nearest(key, known)
+            hint = f"; did you mean {meant!r}?" if meant else ""
             hint = "; use --condition-on" if key == "condition_on" else hint
             what = f"it has {', '.join(known)}" if known else "it has none"
             raise ValueError(f"--option: the method {name} has no setting {key!r}, {what}{hint}")
@@ -147,25 +159,27 @@ def _value(text: str) -> Any:
 def _pairs(
     _: click.Context, parameter: click.Parameter, given: Iterable[str]
 ) -> list[tuple[str, str]]:
-    found = []
+    """Settings of a method as they are typed, by name."""
+    pairs = []
     for text in given:
         key, equals, value = text.partition("=")
         if not (key and equals and value):
             raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE", param=parameter)
-        found.append((key.strip().replace("-", "_"), value.strip()))
-    return found
+        pairs.append((key.strip().replace("-", "_"), value.strip()))
+    return pairs
 
 
 def _chunks(_: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, int]:
-    found = {}
+    """Sizes of blocks by dimension."""
+    sizes = {}
     for part in [] if text is None else text.split(","):
         dim, _equals, size = part.partition("=")
         if not (dim.strip() and size.strip().isdigit() and int(size)):
             raise click.BadParameter(
                 f"{part!r} is not of the form DIM=N, as in --chunks lat=10,lon=10", param=parameter
             )
-        found[dim.strip()] = int(size)
-    return found
+        sizes[dim.strip()] = int(size)
+    return sizes
 
 
 def quantile_levels(

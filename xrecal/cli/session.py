@@ -1,8 +1,12 @@
-"""One run of a command: where it computes, what it tells, and the code it exits with."""
+"""One run of a command: where it computes, what it prints, and the code that it exits with.
+
+Messages come in the words of the command line: options in place of parameters of functions.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,13 +18,29 @@ from typing import Any, NamedTuple
 import click
 
 from .blocks import RunError
-from .hints import for_command_line
 
 REFUSED, UNREACHABLE, FAILED, INTERRUPTED = 3, 4, 5, 130
 """Exit codes beside 0 (done), 1 (a fault of xrecal) and 2 (a wrong command line)."""
 
 CONNECT_SECONDS = 8
-"""How long to wait for a scheduler."""
+"""Seconds to wait for a scheduler."""
+
+POOLING = "to learn from several locations together, use Python: hindcast.recal.fit(..., pool=...)"
+"""End of a message, in place of its advice to pool, which the command line cannot take."""
+
+_POOL = re.compile(
+    r"pool neighbours or leads \(pool=\.\.\.\), "
+    r"|pool=[^;]*? to learn from the cases of all positions together, (?:or )?"
+)
+_IN_PYTHON = (
+    (r"otherwise convert first: (\w+) = .*?\.assign_attrs\(units=('[^']*')\)",
+     r"otherwise convert first: write a file of \1 in \2"),
+    (r"\bmin_samples=(\d+)", r"--min-samples \1"),
+    (r"\bmin_samples\b(?! was)", "--min-samples"),
+    (r"\bmember_dim=\.\.\.", "--member-dim DIM"),
+    (r"\bdim=\.\.\.", "--dim DIM"),
+    (r"\bcondition_on=?(?=\W|$)", "--condition-on"),
+)  # fmt: skip
 
 
 class UnreachableError(ConnectionError):
@@ -28,7 +48,7 @@ class UnreachableError(ConnectionError):
 
 
 class Result(NamedTuple):
-    """What a command found: for machines, and for people."""
+    """Result of a command: for machines, and for people."""
 
     data: dict[str, Any]
     text: str
@@ -105,33 +125,33 @@ def run(
     """Do the work of a command, print its result, and exit with the code of what went wrong."""
     start = perf_counter()
     try:
-        with _told_warnings(), ExitStack() as stack:
+        with _warnings_as_lines(), ExitStack() as stack:
             session = Session(scheduler, quiet)
             stack.callback(session.close)
             data, text = work(session)
     except UnreachableError as error:
-        code, status, told = UNREACHABLE, "unreachable", str(error)
+        code, status, message = UNREACHABLE, "unreachable", str(error)
     except RunError as error:
-        code, status, told = FAILED, "failed", str(error)
+        code, status, message = FAILED, "failed", str(error)
     except KeyboardInterrupt:
         code, status = INTERRUPTED, "interrupted"
-        told = "interrupted; what is finished is kept, repeat the command with --resume"
+        message = "interrupted; what is finished is kept, repeat the command with --resume"
     except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
         code, status = REFUSED, "refused"
-        told = for_command_line(str(error.args[0] if isinstance(error, KeyError) else error))
+        message = for_command_line(str(error.args[0] if isinstance(error, KeyError) else error))
     else:
-        found = {"command": command, **data, "seconds": round(perf_counter() - start, 3)}
-        click.echo(json.dumps(found, allow_nan=False) if as_json else text)
+        data = {"command": command, **data, "seconds": round(perf_counter() - start, 3)}
+        click.echo(json.dumps(data, allow_nan=False) if as_json else text)
         return
     if as_json:
-        failed = {"command": command, "status": status, "error": told, "exit_code": code}
+        failed = {"command": command, "status": status, "error": message, "exit_code": code}
         click.echo(json.dumps(failed))
-    click.echo(f"xrecal {command}: {told}", err=True)
+    click.echo(f"xrecal {command}: {message}", err=True)
     sys.exit(code)
 
 
 @contextmanager
-def _told_warnings() -> Iterator[None]:
+def _warnings_as_lines() -> Iterator[None]:
     """Warnings as one line each on standard error."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
@@ -140,3 +160,11 @@ def _told_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def for_command_line(text: str) -> str:
+    """A message with options in place of parameters, and without code that cannot be typed."""
+    message, n_pooled = _POOL.subn("", text)
+    for pattern, typed in _IN_PYTHON:
+        message = re.sub(pattern, typed, message)
+    return f"{message}; {POOLING}" if n_pooled else message

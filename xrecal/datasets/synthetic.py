@@ -1,4 +1,4 @@
-"""Synthetic forecasts and observations whose law is known, by a seed, and real ones to download."""
+"""Synthetic forecasts and observations whose law is known, by a seed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 import xarray as xr
 
 from xrecal.typing import FloatArray, IntArray
-
-from .tutorial import open_tutorial as open_tutorial
 
 _DAYS_PER_TIME_UNIT = 5
 _TRUTH_STEPS_PER_DAY = 100  # 0.002 time units; half of it moves X by 2e-4 (median) in a day

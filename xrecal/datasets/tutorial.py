@@ -190,9 +190,9 @@ def _variable(dataset: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataA
     wanted = f"{name}({', '.join(dims)})"
     if name in dataset and set(dataset[name].dims) == set(dims) == set(dataset[name].indexes):
         return dataset[name]
-    found = [f"{key}({', '.join(map(str, one.dims))})" for key, one in dataset.variables.items()]
+    present = [f"{key}({', '.join(map(str, one.dims))})" for key, one in dataset.variables.items()]
     raise ValueError(
-        f"{dataset.attrs['file']} holds {', '.join(found)} instead of {wanted} with its "
+        f"{dataset.attrs['file']} holds {', '.join(present)} instead of {wanted} with its "
         "coordinates; this release of xrecal cannot read it"
     )
 

@@ -1,4 +1,11 @@
-"""What every method provides: settings, state per location, fit and predict on arrays."""
+"""What all methods have in common.
+
+In this order: what a method is given and what it answers (:class:`Parameter`, :class:`Cases`,
+:class:`NewCases`, the protocol :class:`Method`); settings as text, and names of settings that are
+misspelt (:class:`Shown`); parts that several methods are made of (:class:`Conditioned`,
+:class:`MemberPerCase`); checks of settings; what needs dates (half-life, season, folds); and how
+forecasts become members and cases are counted.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +28,7 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
+from xrecal import arrays
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
@@ -28,49 +36,18 @@ from xrecal.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
     from xrecal.arrays.distributions.forms import Forecasts
     from xrecal.arrays.kernels.covariates import Features
-
-
-class Shown:
-    """Part of settings whose text tells those that are not the default, and a notebook all."""
-
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Say which settings there are where one is not known; Python's own message does not."""
-        known = settings_of(cls)
-        for name in given:
-            if name not in known:
-                others = [kind.__name__ for kind in kinds_with(name)]
-                told = f", which {' and '.join(others)} {'have' if others[1:] else 'has'}"
-                raise TypeError(
-                    f"{cls.__name__} has no setting {name!r}{told if others else ''}"
-                    f"{did_you_mean(name, known)} Its settings: {', '.join(known) or 'none'}"
-                )
-        return super().__new__(cls)
-
-    def __repr__(self) -> str:
-        told = [f"{name}={value!r}" for name, value in changed(self).items()]
-        return f"{type(self).__name__}({', '.join(told)})"
-
-    def _repr_html_(self) -> str:
-        from .settings_html import settings_html
-
-        return settings_html(self)
-
 
 Output: TypeAlias = Literal["weighted", "normal"]
 """Form of the recalibrated forecast."""
 
 Bounds: TypeAlias = Literal["auto"] | tuple[float | None, float | None] | None
-"""Bounds of a variable: found in the observations, given, or none."""
+"""Bounds of a variable: read off the observations, given, or none."""
 
-SHORTEST_SEASON = 240
-"""Days that the cases must span to learn the season from them."""
-
-WHOLE_YEAR = 350
-"""Days that leave no season out."""
+HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
+"""A length of time, in days if a number."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +86,12 @@ class Covariates:
         return replace(self, values=self.values[part])
 
     def features(self, names: Sequence[str]) -> Features:
-        """Those with these names, as the array layer takes them."""
-        from xrecal import arrays
-
+        """The covariates with these names, as the array layer takes them."""
         chosen = [self.names.index(name) for name in names]
         columns = [self.values[..., i] for i in chosen]
         values = np.stack(columns, axis=-1) if columns else self.values[..., :0]
-        found: Features = arrays.features(values, tuple(self.periods[i] for i in chosen))
-        return found
+        features: Features = arrays.features(values, tuple(self.periods[i] for i in chosen))
+        return features
 
 
 @dataclass(frozen=True)
@@ -146,7 +121,7 @@ class Cases:
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:
-        """The same slots, to learn from some (L, n) of them alone."""
+        """Cases in the same slots, of which only some (L, n) are to be learned from."""
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def as_new(self, which: IntArray) -> NewCases:
@@ -197,12 +172,12 @@ class Method(Protocol):
         """Calibration case of each member (-1: none), and names of their components if any."""
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """What is chosen at each location, with the covariates as ``n_features`` features."""
+        """Parameters chosen at each location, the covariates being ``n_features`` features."""
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """The method as it can be used on these cases, and a remark on what had to change.
 
-        Raises ValueError if the settings do not fit what is known of the cases.
+        Raises ValueError if the settings do not fit the dates or the number of the cases.
         """
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
@@ -212,15 +187,6 @@ class Method(Protocol):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Recalibrated forecasts (L, T)."""
-
-
-N_QUANTILES = 200
-"""Members of equal mass that stand for a distribution without members of its own."""
-
-
-def equal_mass_levels(n: int) -> FloatArray:
-    """Levels of n quantiles that count equally."""
-    return (np.arange(n) + 0.5) / n
 
 
 @runtime_checkable
@@ -237,30 +203,102 @@ class Updatable(Protocol):
         """
 
 
+def method_on_device(method: Method) -> bool:
+    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
+    return bool(getattr(method, "on_device", False))
+
+
+class Shown:
+    """Base of settings: their text has those that are not the default, a notebook shows all."""
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Say which settings there are where one is not known; Python's own message does not."""
+        own = settings_of(cls)
+        for name in given:
+            if name not in own:
+                others = [kind.__name__ for kind in kinds_with(name)]
+                owners = f", which {' and '.join(others)} {'have' if others[1:] else 'has'}"
+                raise TypeError(
+                    f"{cls.__name__} has no setting {name!r}{owners if others else ''}"
+                    f"{did_you_mean(name, own)} Its settings: {', '.join(own) or 'none'}"
+                )
+        return super().__new__(cls)
+
+    def __repr__(self) -> str:
+        settings = [f"{name}={value!r}" for name, value in changed(self).items()]
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _repr_html_(self) -> str:
+        from .settings_html import settings_html
+
+        return settings_html(self)
+
+
+def settings_of(kind: type) -> tuple[str, ...]:
+    """Names of the settings of a class."""
+    return tuple(f.name for f in fields(cast("type[DataclassInstance]", kind)))
+
+
+def changed(settings: Shown) -> dict[str, Any]:
+    """Settings that are not the default."""
+    values = ((f, getattr(settings, f.name)) for f in fields(cast("DataclassInstance", settings)))
+    return {f.name: value for f, value in values if value != f.default}
+
+
+def kinds_with(name: str) -> list[type[Shown]]:
+    """Classes of settings of this package that have one of this name."""
+    owners: list[type[Shown]] = []
+    kinds = Shown.__subclasses__()
+    for kind in kinds:  # which grows by the subclasses of each
+        kinds += kind.__subclasses__()
+        ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if ours and is_dataclass(kind) and name in settings_of(kind):
+            owners.append(kind)
+    return sorted(owners, key=lambda kind: kind.__name__)
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that is most like another; None if none is."""
+    return next(iter(get_close_matches(name, known, n=1)), None)
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """End of a sentence about an unknown name: a question for the nearest one, or a full stop."""
+    meant = nearest(name, known)
+    return "." if meant is None else f"; did you mean {meant!r}?"
+
+
+def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Names of the covariates in a setting, none or several."""
+    if condition_on is None:
+        return ()
+    return (condition_on,) if isinstance(condition_on, str) else tuple(condition_on)
+
+
 class Conditioned(Shown):
     """Part of methods that need the covariates they condition on, and no others."""
 
     condition_on: str | tuple[str, ...] | None
 
+    def __post_init__(self) -> None:
+        check_names(type(self).__name__, self.condition_on)
+
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Those conditioned on."""
+        """Names of the covariates that the method conditions on."""
         return names_of(self.condition_on)
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Self, str | None]:
+        """Raise ValueError if the season is asked for and the cases have no dates."""
+        return self, period_of_cases(axis, self.covariates, method=type(self).__name__)
 
 
 class MemberPerCase:
     """Part of methods whose forecasts have one member for each calibration case."""
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """One member for each calibration case."""
+        """Calibration case of each member, of which there are as many."""
         return np.arange(n), None
-
-
-def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
-    from xrecal.arrays.distributions.forms import VALID, verdicts
-
-    return np.asarray(verdicts(forecasts) != VALID)
 
 
 def is_positive(value: object) -> bool:
@@ -275,15 +313,8 @@ def is_whole(value: object) -> bool:
 
 
 def _is_no_number(value: object) -> bool:
-    """Truth values and lengths of time count as integers in Python and NumPy."""
+    """Whether it is a truth value or a length of time, which Python or NumPy count as integers."""
     return isinstance(value, (bool, np.timedelta64))
-
-
-def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """Names of covariates, none or several."""
-    if condition_on is None:
-        return ()
-    return (condition_on,) if isinstance(condition_on, str) else tuple(condition_on)
 
 
 def check_names(method: str, condition_on: object) -> None:
@@ -315,8 +346,38 @@ def check_bounds(method: str, bounds: object) -> None:
         )
 
 
+def check_gap(method: str, gap: object) -> None:
+    """Raise ValueError unless a gap is a number of cases."""
+    if not is_whole(gap) or gap < 0:  # type: ignore[operator]
+        raise ValueError(f"{method}: gap must be a number of cases, 0 or more, got {gap!r}")
+
+
+def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
+    """A half-life in days; raises ValueError unless it is positive."""
+    if length is None or (isinstance(length, str) and length == "cv"):
+        return length
+    days: object = length
+    if isinstance(length, datetime.timedelta):
+        days = length / datetime.timedelta(days=1)
+    elif isinstance(length, np.timedelta64):
+        days = float(length / np.timedelta64(1, "D"))
+    if not is_positive(days):
+        raise ValueError(
+            f"{method}: half_life must be a positive timedelta or number of days, 'cv' or None, "
+            f"got {length!r}"
+        )
+    return float(days)  # type: ignore[arg-type]
+
+
+SHORTEST_SEASON = 240
+"""Days that the cases must span to learn the season from them."""
+
+WHOLE_YEAR = 350
+"""Days that leave no season out."""
+
+
 def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
-    """Remark on a season learned from less than a year; ValueError without dates."""
+    """Remark on a season learned from less than a year, or None; ValueError without dates."""
     if SEASON not in names:
         return None
     if axis.season is None or axis.days is None:
@@ -337,58 +398,18 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
     return None
 
 
-def method_on_device(method: Method) -> bool:
-    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
-    return bool(getattr(method, "on_device", False))
-
-
-def settings_of(kind: type) -> tuple[str, ...]:
-    """Names of the settings of a class."""
-    return tuple(field.name for field in fields(cast("type[DataclassInstance]", kind)))
-
-
-def changed(settings: Shown) -> dict[str, Any]:
-    """Settings that are not the default."""
-    known = fields(cast("DataclassInstance", settings))
-    values = {field.name: getattr(settings, field.name) for field in known}
-    return {field.name: v for field in known if (v := values[field.name]) != field.default}
-
-
-def kinds_with(name: str) -> list[type[Shown]]:
-    """Classes of settings of this package that have one of this name."""
-    found: list[type[Shown]] = []
-    more = Shown.__subclasses__()
-    while more:
-        kind = more.pop(0)
-        more += kind.__subclasses__()
-        ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-        if ours and is_dataclass(kind) and name in settings_of(kind):
-            found.append(kind)
-    return sorted(found, key=lambda kind: kind.__name__)
-
-
-def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is most like another; None if none is."""
-    found = get_close_matches(name, known, n=1)
-    return found[0] if found else None
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """A question for the nearest name, to go on with after what is not known."""
-    found = nearest(name, known)
-    return "." if found is None else f"; did you mean {found!r}?"
-
-
 BLOCKS = 5
+"""Folds of cases without years, and of random ones."""
 
 YEARS_FOR_YEAR_FOLDS = 5
-
-HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
-"""A length of time, in days if a number."""
+"""Calendar years from which on each is a fold, with ``folds="auto"``."""
 
 
 def fold_groups(folds: str, axis: CaseAxis, n_cases: int) -> tuple[IntArray, int]:
-    """What folds are made of (n,), and the number of blocks; 0: each group is a fold."""
+    """Group of each case (n,), never divided between folds, and the number of folds.
+
+    The number is 0 where each group is a fold.
+    """
     by_year = folds == "year" or (
         folds == "auto"
         and axis.year is not None
@@ -418,24 +439,25 @@ def check_folds(method: str, folds: str, axis: CaseAxis) -> None:
         )
 
 
-def check_gap(method: str, gap: object) -> None:
-    """Raise ValueError unless a gap is a number of cases."""
-    if not is_whole(gap) or gap < 0:  # type: ignore[operator]
-        raise ValueError(f"{method}: gap must be a number of cases, 0 or more, got {gap!r}")
+N_QUANTILES = 200
+"""Members of equal mass that stand for a distribution without members of its own."""
 
 
-def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
-    """A half-life in days; raises ValueError unless it is positive."""
-    if length is None or (isinstance(length, str) and length == "cv"):
-        return length
-    days: object = length
-    if isinstance(length, datetime.timedelta):
-        days = length / datetime.timedelta(days=1)
-    elif isinstance(length, np.timedelta64):
-        days = float(length / np.timedelta64(1, "D"))
-    if not is_positive(days):
-        raise ValueError(
-            f"{method}: half_life must be a positive timedelta or number of days, 'cv' or None, "
-            f"got {length!r}"
-        )
-    return float(days)  # type: ignore[arg-type]
+def equal_mass_levels(n: int) -> FloatArray:
+    """Levels of n quantiles that count equally."""
+    return (np.arange(n) + 0.5) / n
+
+
+def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
+    """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
+    from xrecal.arrays.distributions.forms import VALID, verdicts
+
+    return np.asarray(verdicts(forecasts) != VALID)
+
+
+def count_cases(cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
+    """``n_cases`` to learn from at each location (L,), and ``status``: whether they are too few."""
+    from xrecal.arrays.status import TOO_FEW
+
+    n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
+    return {"n_cases": n_cases, "status": TOO_FEW * (n_cases < min_samples)}

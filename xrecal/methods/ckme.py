@@ -1,10 +1,14 @@
-"""The conditional kernel mean embedding as a method."""
+"""The conditional kernel mean embedding as a method.
+
+What its settings choose among comes first, then :class:`CKME`, then what a fitted one keeps: the
+parameters of its state, and the arguments of the array layer that are made of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,27 +23,63 @@ from .base import (
     Conditioned,
     HalfLife,
     MemberPerCase,
-    Method,
     NewCases,
     Output,
     Parameter,
     check_bounds,
     check_folds,
     check_gap,
-    check_names,
     fold_groups,
     in_days,
     is_positive,
-    period_of_cases,
 )
-from .choices import CHOICES, OF_SHAPES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import FittedCKME
-
-if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.distribution import Distribution, Empirical
+
+CHOICES = {
+    "kernel": ("gaussian", "laplace"),
+    "loss": ("crps", "laplace"),
+    "folds": ("auto", "year", "block", "random"),
+    "projection": ("euclidean", "energy"),
+    "solver": ("auto", "exact", "lowrank"),
+    "support": ("observations", "errors", "auto"),
+    "compare": ("forecasts", "shapes"),
+}
+"""Values of settings that are names."""
+
+SUPPORTS = {
+    "observations": ("observations",),
+    "errors": ("mean", "regression", "standardised", "ratio"),
+    "auto": ("observations", "mean", "regression", "standardised", "ratio"),
+}
+"""Kinds of support of the array layer among which a setting chooses."""
+
+OF_SHAPES = ("standardised", "ratio")
+"""Kinds of support where forecasts are compared without their means: they bring the mean back."""
+
+STRENGTHS = (0.0, 0.25, 1.0, 4.0)
+"""Exponents of the kernel on covariates that are tried."""
+
+WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
+"""Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
+
+WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
+"""Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
+
+FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
+"""Dimensions of the state."""
+
+CENTRES = (
+    "observations",
+    "errors_around_mean",
+    "errors_around_regression",
+    "errors_in_units_of_emos_spread",
+    "ratios_to_mean",
+)
+"""Names of the supports in the state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,7 +195,7 @@ class CKME(Conditioned, MemberPerCase):
             )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
         check_bounds("CKME", self.bounds)
-        check_names("CKME", self.condition_on)
+        super().__post_init__()
 
     @property
     def supports(self) -> tuple[str, ...]:
@@ -173,7 +213,7 @@ class CKME(Conditioned, MemberPerCase):
         return self.support == "observations"
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Bandwidth and ridge, and what the settings leave to choose."""
+        """Bandwidth and ridge, and whatever else the settings leave to choose."""
         return kept_parameters(
             n_features,
             support=self.support != "observations",
@@ -193,7 +233,7 @@ class CKME(Conditioned, MemberPerCase):
 
         return landmark_slots(self.solver, self.kernel, n)
 
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Self, str | None]:
         """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
         check_folds("CKME", self.folds, axis)
         if self.half_life is not None and axis.days is None:
@@ -201,7 +241,7 @@ class CKME(Conditioned, MemberPerCase):
                 "CKME: half_life needs dates (datetime64 or cftime) along the calibration "
                 "dimension; add a coordinate, or leave half_life out"
             )
-        return self, period_of_cases(axis, self.covariates, method="CKME")
+        return super().check(axis, n_cases)
 
     def array_settings(self, supports: tuple[str, ...], min_samples: int) -> ArraySettings:
         """Settings of the array layer."""
@@ -238,6 +278,7 @@ class CKME(Conditioned, MemberPerCase):
             "groups": groups,
             "blocks": blocks,
             "step": cases.axis.step,
+            # Distances of shapes are not those of the forecasts.
             "squared": None if self.shapes else cases.squared,
         }
 
@@ -262,7 +303,7 @@ class CKME(Conditioned, MemberPerCase):
     def update_locations(
         self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
     ) -> Mapping[str, npt.NDArray[Any]]:
-        """Forecasts and observations are all that is known of a case."""
+        """No parameters: a case is its forecast and observation."""
         return {}
 
     def weighted_ensembles(
@@ -296,19 +337,6 @@ class CKME(Conditioned, MemberPerCase):
         return Empirical(members, weights)
 
 
-FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
-"""Dimensions of the state."""
-
-CENTRES = (
-    "observations",
-    "errors_around_mean",
-    "errors_around_regression",
-    "errors_in_units_of_emos_spread",
-    "ratios_to_mean",
-)
-"""Names of the supports in the state."""
-
-
 def kept_parameters(
     n_features: int,
     *,
@@ -316,46 +344,46 @@ def kept_parameters(
     half_life: bool,
     landmarks: Callable[[int], int] | None,
 ) -> Mapping[str, Parameter]:
-    """Parameters of the state; with a choice of the support, of a half-life, and of landmarks.
+    """Parameters of the state, with those of a choice of support, half-life or landmarks.
 
     ``landmarks`` gives the room for these from the number of slots.
     """
-    found = {
+    parameters = {
         "ridge": Parameter("ridge of the kernel regression"),
         "bandwidth": Parameter("bandwidth of the energy distance kernel", True),
     }
     if n_features:
-        found["strength"] = Parameter("strength of the covariates, 0 where they do not count")
-        found["precision"] = Parameter(
+        parameters["strength"] = Parameter("strength of the covariates, 0 where they do not count")
+        parameters["precision"] = Parameter(
             "weight of each feature in the distance of covariates", dims={FEATURE: n_features}
         )
     if support:
-        found["support"] = Parameter("what members are", dtype=np.int8, flags=CENTRES)
-        found["centre"] = Parameter(
+        parameters["support"] = Parameter("what members are", dtype=np.int8, flags=CENTRES)
+        parameters["centre"] = Parameter(
             "coefficients of centre and spread", dims={COEFFICIENT: 4 + 2 * n_features}
         )
-        found["lower"] = Parameter("lower bound", True)
-        found["upper"] = Parameter("upper bound", True)
+        parameters["lower"] = Parameter("lower bound", True)
+        parameters["upper"] = Parameter("upper bound", True)
     if half_life:
-        found["half_life"] = Parameter("half-life of the cases in days")
+        parameters["half_life"] = Parameter("half-life of the cases in days")
     if landmarks is not None:
-        found["landmark"] = Parameter(
+        parameters["landmark"] = Parameter(
             "cases that represent all others; -1 for none, or an exact solution",
             dtype=np.int32,
             dims={RANK: landmarks},
             of_slots=True,
         )
-    return found
+    return parameters
 
 
 def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
-    """What the array layer needs, with the values of all that the settings do not choose."""
+    """Fitted parameters as the array layer takes them, filled up where the settings choose none."""
     from xrecal.arrays.ckme.embedding import FittedCKME
 
     ridge = fitted["ridge"]
     xp = namespace(ridge)
     plain = xp.zeros((ridge.size, 4 + 2 * n_features))
-    plain[:, 2] = 1.0
+    plain[:, 2] = 1.0  # centre 0 and spread 1: errors are the observations themselves
     default: dict[str, npt.NDArray[Any]] = {
         "strength": xp.zeros(ridge.size),
         "precision": xp.zeros((ridge.size, n_features)),
@@ -369,5 +397,5 @@ def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> Fit
         "status": xp.zeros(ridge.size, dtype=np.int8),
         "landmark": xp.full((ridge.size, 1), -1, dtype=np.int32),
     }
-    known = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
-    return FittedCKME(**{**default, **known})
+    chosen = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
+    return FittedCKME(**{**default, **chosen})

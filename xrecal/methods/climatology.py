@@ -1,4 +1,4 @@
-"""Past observations as the forecast: what every forecast must beat."""
+"""Past observations as the forecast, which every other forecast must beat."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dims import CaseAxis
+from xrecal.typing import FloatArray
 
 from .base import (
     Cases,
@@ -22,6 +23,7 @@ from .base import (
     Parameter,
     Shown,
     check_names,
+    count_cases,
     is_positive,
     missing_forecasts,
     names_of,
@@ -56,6 +58,7 @@ class Climatology(Shown, MemberPerCase):
     window: float | None = None
     condition_on: str | tuple[str, ...] | None = None
 
+    shares_members: ClassVar[bool] = True
     keeps_cases: ClassVar[bool] = False
     output: ClassVar[Output] = "weighted"
 
@@ -68,14 +71,9 @@ class Climatology(Shown, MemberPerCase):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Those conditioned on, and the season for a window."""
+        """Names of the covariates that the method conditions on, and the season for a window."""
         season = () if self.window is None else (SEASON,)
         return tuple(dict.fromkeys((*names_of(self.condition_on), *season)))
-
-    @property
-    def shares_members(self) -> bool:
-        """Members are the past observations."""
-        return True
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Nothing is chosen."""
@@ -92,15 +90,12 @@ class Climatology(Shown, MemberPerCase):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Count cases; there is nothing else to fit."""
-        from xrecal.arrays.status import TOO_FEW
-
-        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
-        return {"n_cases": n_cases, "status": TOO_FEW * (n_cases < min_samples)}
+        return count_cases(cases, min_samples)
 
     def update_locations(
         self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
     ) -> Mapping[str, npt.NDArray[Any]]:
-        """Observations are all that is known of a case."""
+        """No parameters: a case is its observation."""
         return {}
 
     def predict_locations(
@@ -110,13 +105,7 @@ class Climatology(Shown, MemberPerCase):
         from xrecal.arrays.distributions.distribution import Empirical
         from xrecal.arrays.status import TOO_FEW
 
-        names = names_of(self.condition_on)
-        weights = arrays.climatology_weights(
-            cases.observations,
-            new.forecasts.loc.shape[1],
-            features=cases.covariates.features(names) if names else None,
-            new_features=new.covariates.features(names) if names else None,
-        )
+        weights = similarity_weights(cases.observations, new, cases, names_of(self.condition_on))
         if self.window is not None:
             season, new_season = (
                 c.covariates.values[..., c.covariates.names.index(SEASON)] for c in (cases, new)
@@ -125,3 +114,16 @@ class Climatology(Shown, MemberPerCase):
         weights[missing_forecasts(new.forecasts)] = np.nan
         weights[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))
+
+
+def similarity_weights(
+    values: FloatArray, new: NewCases, cases: Cases, names: tuple[str, ...]
+) -> FloatArray:
+    """Weights (L, T, n) of past values (L, n) by these covariates; equal ones without any."""
+    weights: FloatArray = arrays.climatology_weights(
+        values,
+        new.forecasts.loc.shape[1],
+        features=cases.covariates.features(names) if names else None,
+        new_features=new.covariates.features(names) if names else None,
+    )
+    return weights

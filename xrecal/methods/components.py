@@ -18,6 +18,9 @@ from .ckme import CKME
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
 
+CASES = "calibration"
+"""Dimension of parameters of each case."""
+
 COMPONENT = "component"
 """Dimension of the weights in the state."""
 
@@ -39,7 +42,7 @@ N_HELD_OUT = 100
 
 @dataclass(frozen=True)
 class Component:
-    """One of the distributions that are mixed: a method, for CKME with one of its supports."""
+    """One of the distributions that are mixed: a method, and of a CKME one of its supports."""
 
     label: str
     method: Method
@@ -47,7 +50,7 @@ class Component:
 
     @property
     def meaning(self) -> str:
-        """What its label stands for."""
+        """The method that the label stands for, and where members of a CKME come from."""
         members = "" if self.support is None else f", members from {MEMBERS[self.support]}"
         return f"{self.method!r}{members}"
 
@@ -62,14 +65,14 @@ class Component:
         return self.on_observations or self.support is not None
 
     def flags(self, status: IntArray) -> IntArray:
-        """What the status (L,) of its fit says of the pool; forecasts may be alike in shape."""
+        """Status (L,) of the pool by that of its fit: forecasts may be alike in shape alone."""
         from xrecal.arrays.status import IDENTICAL
 
         shapes = isinstance(self.method, CKME) and self.method.shapes
         return status & ~IDENTICAL if shapes else status
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """What it chooses; covariates of the pool that it does not condition on do not count."""
+        """Parameters of the method; covariates that it does not condition on do not count."""
         return self.method.parameters(n_features if self.method.covariates else 0)
 
     def own(self, parameter: Parameter) -> Parameter:
@@ -78,13 +81,9 @@ class Component:
         return replace(parameter, dims=dims)
 
 
-CASES = "calibration"
-"""Dimension of parameters of each case."""
-
-
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     """Components of a pool of methods, in the order in which they are fitted."""
-    found: list[Component] = []
+    components: list[Component] = []
     taken: list[str] = []
     for method in methods:
         supports: tuple[str | None, ...] = (None,)
@@ -97,16 +96,17 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
             taken.append(label)
             number = taken.count(label)
             label = f"{label}_{number}" if number > 1 else label
-            found.append(Component(label, method, support))
-    return tuple(found)
+            components.append(Component(label, method, support))
+    return tuple(components)
 
 
 def fit_method(
     method: Method, cases: Cases, min_samples: int
 ) -> Iterator[tuple[Mapping[str, npt.NDArray[Any]], FloatArray]]:
-    """For each component of a method: what was fitted, and held-out quantiles (L, 2, n, Q).
+    """Fitted parameters and held-out quantiles (L, 2, n, Q) of each component of a method.
 
-    They are of cases forecast without their fold, and forecast from earlier cases alone.
+    The quantiles are of cases forecast without their fold, and of cases forecast from earlier ones
+    alone.
     """
     if not isinstance(method, CKME):
         yield method.fit_locations(cases, min_samples), _held_out(method, cases)
@@ -131,6 +131,7 @@ def _held_out(method: Method, cases: Cases) -> FloatArray:
     n_locations, n = known.shape
     groups, blocks = fold_groups("auto", cases.axis, n)
     fold = assign_folds(groups, known, blocks, cases.axis.step)
+    # Blocks hide a change of the forecast system: later cases are forecast from earlier ones too.
     later = assign_folds(cases.axis.steps(n), known, LATER_PARTS)
     quantiles = np.full((n_locations, 2, n, N_HELD_OUT), np.nan)
     for f in range(fold.max() + 1):
@@ -162,10 +163,11 @@ def _forecast(
     learned = cases.only(train)
     fitted = method.fit_locations(learned, 2)
     new = cases.as_new(which)
-    found = method.predict_locations(new, learned, fitted).quantile(equal_mass_levels(N_HELD_OUT))
-    wanted = held[:, which]
-    at = np.nonzero(wanted)
-    out[at[0], which[at[1]]] = found[at]
+    quantiles = method.predict_locations(new, learned, fitted).quantile(
+        equal_mass_levels(N_HELD_OUT)
+    )
+    location, case = np.nonzero(held[:, which])
+    out[location, which[case]] = quantiles[location, case]
 
 
 def predict_component(
@@ -178,7 +180,8 @@ def predict_component(
     """Forecasts of one component; one without weight (L,) may be left NaN."""
     prefix = f"{component.label}_"
     own = {name.removeprefix(prefix): v for name, v in fitted.items() if name.startswith(prefix)}
-    own = {name: own[name] for name in component.parameters(_LARGE) if name in own}
+    # One feature or more names all parameters.
+    own = {name: own[name] for name in component.parameters(1) if name in own}
     own["status"] = fitted["status"]
     if component.support is None:
         return component.method.predict_locations(new, cases, own)
@@ -197,12 +200,8 @@ def members_of(
     share: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
-    found = predict_component(component, new, cases, fitted, share)
+    forecast = predict_component(component, new, cases, fitted, share)
     if component.on_cases:
-        return found.members, found.weights  # type: ignore[attr-defined]
-    members = found.quantile(equal_mass_levels(N_QUANTILES))
+        return forecast.members, forecast.weights  # type: ignore[attr-defined]
+    members = forecast.quantile(equal_mass_levels(N_QUANTILES))
     return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
-
-
-_LARGE = 1
-"""Any number of features names all parameters."""

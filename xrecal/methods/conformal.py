@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    Cases,
-    Conditioned,
-    Method,
-    NewCases,
-    Output,
-    Parameter,
-    check_names,
-    is_positive,
-    period_of_cases,
-)
-from .pit import added_pit, past_pit, similar_cases
+from .base import Cases, NewCases, is_positive
+from .climatology import similarity_weights
+from .pit import KeepsPIT
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
@@ -36,7 +26,7 @@ ABOVE = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
-class ConformalPrediction(Conditioned):
+class ConformalPrediction(KeepsPIT):
     """Central intervals that hold the observation with probability ``1 - alpha``.
 
     From the forecast's quantile at level ½ - Q to that at ½ + Q, with Q the quantile of
@@ -69,44 +59,14 @@ class ConformalPrediction(Conditioned):
     alpha: float = 0.1
     condition_on: str | tuple[str, ...] | None = None
 
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "weighted"
-
     def __post_init__(self) -> None:
         if not is_positive(self.alpha) or self.alpha >= 1:
             raise ValueError(f"ConformalPrediction: alpha must be in (0, 1), got {self.alpha!r}")
-        check_names("ConformalPrediction", self.condition_on)
-
-    @property
-    def shares_members(self) -> bool:
-        """Each forecast has its own interval."""
-        return False
+        super().__post_init__()
 
     def slots(self, n: int) -> tuple[IntArray, None]:
         """The two ends of the interval."""
         return np.array([-1, -1]), None
-
-    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """PIT of the cases."""
-        return {
-            "pit": Parameter(
-                "probability integral transform of each case", dims={"calibration": -1}
-            )
-        }
-
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if the season is asked for and cases have no dates."""
-        return self, period_of_cases(axis, self.covariates, method="ConformalPrediction")
-
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
-        """PIT of the cases; see :func:`xrecal.arrays.pit_values`."""
-        return past_pit(cases, min_samples)
-
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
-        """PIT of the added cases."""
-        return {"pit": added_pit(added, fitted, n_kept)}
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
@@ -117,7 +77,7 @@ class ConformalPrediction(Conditioned):
         pit = fitted["pit"]
         n_locations, n_new = new.forecasts.loc.shape[:2]
         if self.covariates:
-            weights = similar_cases(new, cases, pit, self.covariates)
+            weights = similarity_weights(pit, new, cases, self.covariates)
             levels = _weighted_levels(pit, weights, self.alpha).reshape(-1, 2)
             flat = (None if p is None else p.reshape(-1, 1, p.shape[2]) for p in new.forecasts)
             forecasts = Forecasts(*flat)  # type: ignore[arg-type]
@@ -140,7 +100,7 @@ def _weighted_levels(pit: FloatArray, weights: FloatArray, alpha: float) -> Floa
     sorted_apart = np.take_along_axis(apart, order, axis=-1)[:, np.newaxis]
     below = np.cumsum(np.take_along_axis(weights, order[:, np.newaxis], axis=-1), axis=-1)
     n = np.isfinite(apart).sum(-1)[:, np.newaxis, np.newaxis]
-    enough = below * n >= (1 - alpha) * (n + 1) - 1e-9
-    found = np.where(enough, sorted_apart, np.inf).min(-1)
-    half = np.where(np.isnan(below[..., -1]), np.nan, np.minimum(found, 0.5))
+    enough = below * n >= (1 - alpha) * (n + 1) - 1e-9  # with room for rounding
+    least = np.where(enough, sorted_apart, np.inf).min(-1)
+    half = np.where(np.isnan(below[..., -1]), np.nan, np.minimum(least, 0.5))
     return np.stack([0.5 - half, 0.5 + half], axis=-1)

@@ -10,21 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import IntArray
 
-from .base import (
-    Bounds,
-    Cases,
-    Conditioned,
-    Method,
-    NewCases,
-    Output,
-    Parameter,
-    check_bounds,
-    check_names,
-    period_of_cases,
-)
+from .base import Bounds, Cases, Conditioned, NewCases, Output, Parameter, check_bounds
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
@@ -70,27 +58,23 @@ class EMOS(Conditioned):
     condition_on: str | tuple[str, ...] | None = None
     vary_spread: bool = False
 
+    shares_members: ClassVar[bool] = False
     keeps_cases: ClassVar[bool] = False
     output: ClassVar[Output] = "normal"
 
     def __post_init__(self) -> None:
         check_bounds("EMOS", self.bounds)
-        check_names("EMOS", self.condition_on)
+        super().__post_init__()
         if not isinstance(self.vary_spread, bool):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
 
-    @property
-    def shares_members(self) -> bool:
-        """There are no members."""
-        return False
-
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """One component."""
+        """One normal distribution, of no past case."""
         return np.array([-1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Coefficients and bounds."""
-        found = {
+        parameters = {
             "intercept": Parameter("a of the location a + b mean", True),
             "slope": Parameter("b of the location a + b mean"),
             "spread_intercept": Parameter("c of the variance c² + d² variance", True),
@@ -98,20 +82,17 @@ class EMOS(Conditioned):
         }
         if n_features:
             dims = {"feature": n_features}
-            found["location_feature"] = Parameter("terms of the covariates in the location", True,
-                                                  dims=dims)  # fmt: skip
+            parameters["location_feature"] = Parameter(
+                "terms of the covariates in the location", True, dims=dims
+            )
             if self.vary_spread:
-                found["spread_feature"] = Parameter(
+                parameters["spread_feature"] = Parameter(
                     "terms of the covariates in the logarithm of the scale", dims=dims
                 )
         if self.bounds is not None:
-            found["lower"] = Parameter("lower bound", True)
-            found["upper"] = Parameter("upper bound", True)
-        return found
-
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if the season is asked for and cases have no dates."""
-        return self, period_of_cases(axis, self.covariates, method="EMOS")
+            parameters["lower"] = Parameter("lower bound", True)
+            parameters["upper"] = Parameter("upper bound", True)
+        return parameters
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
@@ -153,10 +134,9 @@ class EMOS(Conditioned):
         features = new.covariates.features(self.covariates).values
         coefficients = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)
         if features.shape[2]:
-            place = fitted["location_feature"]
-            spread = fitted["spread_feature"] if self.vary_spread else np.zeros_like(place)
-            parts = [coefficients, place, spread]
-            coefficients = np.concatenate(parts, axis=-1)
+            location = fitted["location_feature"]
+            spread = fitted["spread_feature"] if self.vary_spread else np.zeros_like(location)
+            coefficients = np.concatenate([coefficients, location, spread], axis=-1)
         loc, scale = arrays.predict_emos(coefficients, *moments(new.forecasts), features)
         dtype = new.forecasts.loc.dtype
         normal = loc[..., np.newaxis].astype(dtype), scale[..., np.newaxis].astype(dtype)

@@ -10,20 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray
 
-from .base import (
-    Cases,
-    Conditioned,
-    MemberPerCase,
-    Method,
-    NewCases,
-    Output,
-    Parameter,
-    check_names,
-    period_of_cases,
-)
+from .base import Cases, Conditioned, MemberPerCase, NewCases, Output, Parameter, count_cases
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
@@ -59,16 +48,9 @@ class IDR(Conditioned, MemberPerCase):
 
     condition_on: str | tuple[str, ...] | None = None
 
+    shares_members: ClassVar[bool] = True
     keeps_cases: ClassVar[bool] = False
     output: ClassVar[Output] = "weighted"
-
-    def __post_init__(self) -> None:
-        check_names("IDR", self.condition_on)
-
-    @property
-    def shares_members(self) -> bool:
-        """Members are the past observations."""
-        return True
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Coefficients of the index."""
@@ -80,28 +62,21 @@ class IDR(Conditioned, MemberPerCase):
             ),
         }
 
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if the season is asked for and cases have no dates."""
-        return self, period_of_cases(axis, self.covariates, method="IDR")
-
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Index of the cases; the isotonic step is made for new forecasts."""
         from xrecal.arrays.distributions.distribution import moments
-        from xrecal.arrays.status import TOO_FEW
 
         assert cases.forecasts is not None
         mean = moments(cases.forecasts)[0]
         features = cases.covariates.features(self.covariates).values
-        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
-        coefficients = np.zeros((n_cases.size, 2 + features.shape[2]))
+        counted = count_cases(cases, min_samples)
+        coefficients = np.zeros((counted["n_cases"].size, 2 + features.shape[2]))
         coefficients[:, 1] = 1.0
         if features.shape[2]:
             coefficients = arrays.fit_index(mean, cases.observations, features)
-        few = n_cases < min_samples
-        coefficients[few] = np.nan
+        coefficients[counted["n_cases"] < min_samples] = np.nan
         return {
-            "n_cases": n_cases,
-            "status": TOO_FEW * few,
+            **counted,
             "index": _index(coefficients, mean, features),
             "index_coefficient": coefficients,
         }
@@ -131,6 +106,7 @@ class IDR(Conditioned, MemberPerCase):
 
 
 def _index(coefficients: FloatArray, mean: FloatArray, features: FloatArray) -> FloatArray:
+    """Index (L, n) by which forecasts are ordered."""
     if features.shape[2] == 0:  # the mean itself, so that equal means stay equal
         return mean * coefficients[:, 1:2]
     return np.asarray(arrays.index_of(coefficients, mean, features))

@@ -1,4 +1,4 @@
-"""Recalibration of the probability integral transform, and conformal intervals from it."""
+"""Recalibration of the probability integral transform (PIT), which a fit keeps of each case."""
 
 from __future__ import annotations
 
@@ -10,20 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.dims import CaseAxis
-from xrecal.typing import FloatArray
 
-from .base import (
-    Cases,
-    Conditioned,
-    MemberPerCase,
-    Method,
-    NewCases,
-    Output,
-    Parameter,
-    check_names,
-    period_of_cases,
-)
+from .base import Cases, Conditioned, MemberPerCase, NewCases, Output, Parameter
+from .climatology import similarity_weights
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.distribution import Distribution
@@ -32,8 +21,41 @@ SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
 
 
+class KeepsPIT(Conditioned):
+    """Part of methods that learn nothing but the PIT of the calibration cases."""
+
+    shares_members: ClassVar[bool] = False
+    keeps_cases: ClassVar[bool] = False
+    output: ClassVar[Output] = "weighted"
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """PIT of the cases."""
+        meaning = "probability integral transform of each case"
+        return {"pit": Parameter(meaning, dims={"calibration": -1})}
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+        """PIT of the cases (L, n); see :func:`xrecal.arrays.pit_values`."""
+        from xrecal.arrays.status import TOO_FEW
+
+        pit = _pit(cases, 0)
+        n_cases = np.isfinite(pit).sum(-1).astype(np.int32)
+        few = n_cases < min_samples
+        pit[few] = np.nan
+        return {"n_cases": n_cases, "status": TOO_FEW * few, "pit": pit}
+
+    def update_locations(
+        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """PIT of the added cases (L, n), with random numbers of their own; NaN without a fit."""
+        from xrecal.arrays.status import TOO_FEW
+
+        pit = _pit(added, n_kept)
+        pit[(fitted["status"] & TOO_FEW) > 0] = np.nan
+        return {"pit": pit}
+
+
 @dataclass(frozen=True, repr=False)
-class PITRecalibration(Conditioned, MemberPerCase):
+class PITRecalibration(KeepsPIT, MemberPerCase):
     """Recalibrated CDF ``F_Z(F(y))``, with F_Z the law of the PIT of past observations.
 
     The forecast's quantiles at the levels that past observations had [1]_. That makes the PIT
@@ -61,39 +83,6 @@ class PITRecalibration(Conditioned, MemberPerCase):
 
     condition_on: str | tuple[str, ...] | None = None
 
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "weighted"
-
-    def __post_init__(self) -> None:
-        check_names("PITRecalibration", self.condition_on)
-
-    @property
-    def shares_members(self) -> bool:
-        """Each forecast has its own quantiles as members."""
-        return False
-
-    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """PIT of the cases."""
-        return {
-            "pit": Parameter(
-                "probability integral transform of each case", dims={"calibration": -1}
-            )
-        }
-
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if the season is asked for and cases have no dates."""
-        return self, period_of_cases(axis, self.covariates, method=type(self).__name__)
-
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
-        """PIT of the cases; see :func:`xrecal.arrays.pit_values`."""
-        return past_pit(cases, min_samples)
-
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
-        """PIT of the added cases."""
-        return {"pit": added_pit(added, fitted, n_kept)}
-
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
@@ -101,36 +90,17 @@ class PITRecalibration(Conditioned, MemberPerCase):
         from xrecal.arrays.distributions.distribution import Empirical
 
         members = arrays.recalibrated_members(new.forecasts, fitted["pit"])
-        weights = similar_cases(new, cases, fitted["pit"], self.covariates)
+        weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
         weights = np.where(np.isnan(members).all(-1, keepdims=True), np.nan, weights)
         dtype = new.forecasts.loc.dtype
         return Empirical(members.astype(dtype), weights.astype(dtype))
 
 
-def past_pit(cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
-    """PIT of the cases (L, n), randomised by case alone so that no chunking can change it."""
-    from xrecal.arrays.status import TOO_FEW
-
-    pit = _pit(cases, 0)
-    n_cases = np.isfinite(pit).sum(-1).astype(np.int32)
-    few = n_cases < min_samples
-    pit[few] = np.nan
-    return {"n_cases": n_cases, "status": TOO_FEW * few, "pit": pit}
-
-
-def added_pit(
-    added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-) -> npt.NDArray[Any]:
-    """PIT of further cases (L, n), with random numbers of their own; NaN without a fit."""
-    from xrecal.arrays.status import TOO_FEW
-
-    pit = _pit(added, n_kept)
-    pit[(fitted["status"] & TOO_FEW) > 0] = np.nan
-    return pit
-
-
 def _pit(cases: Cases, first: int) -> npt.NDArray[Any]:
-    """PIT (L, n) of cases counted from ``first`` on."""
+    """PIT (L, n) of cases counted from ``first`` on.
+
+    Random numbers depend on the case alone, so that no chunking can change them.
+    """
     assert cases.forecasts is not None
     n_locations, n = cases.observations.shape
     uniform = arrays.hash_uniform(SEED, np.zeros(1, np.int64), first + n)[:, first:]
@@ -138,16 +108,3 @@ def _pit(cases: Cases, first: int) -> npt.NDArray[Any]:
         cases.forecasts, cases.observations, np.broadcast_to(uniform, (n_locations, n))
     )
     return pit
-
-
-def similar_cases(
-    new: NewCases, cases: Cases, pit: FloatArray, names: tuple[str, ...]
-) -> FloatArray:
-    """Weights (L, T, n) of past PIT values by covariates; equal ones without."""
-    weights = arrays.climatology_weights(
-        pit,
-        new.forecasts.loc.shape[1],
-        features=cases.covariates.features(names) if names else None,
-        new_features=new.covariates.features(names) if names else None,
-    )
-    return np.asarray(weights)

@@ -153,12 +153,12 @@ class LinearPool(Shown):
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """What gets a weight of its own."""
+        """Distributions that have a weight each."""
         return components_of(self.mixed)
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Those of all methods."""
+        """Names of the covariates of all methods."""
         return tuple(dict.fromkeys(name for method in self.mixed for name in method.covariates))
 
     def blocks(self, n: int) -> dict[str, int]:
@@ -178,19 +178,19 @@ class LinearPool(Shown):
         return np.concatenate(cases), [block for block, k in blocks.items() for _ in range(k)]
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Weights, and what each component chooses, under its label."""
+        """Weights, and the parameters of each component under its label."""
         labels = tuple(component.label for component in self.components)
-        found = {
+        parameters = {
             "pool_weight": Parameter(
                 "weight of each component", dims={COMPONENT: len(labels)}, labels=labels
             )
         }
         for component in self.components:
-            found |= {
+            parameters |= {
                 f"{component.label}_{name}": component.own(parameter)
                 for name, parameter in component.parameters(n_features).items()
             }
-        return found
+        return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Settle on the covariates; without enough dates the season drops out, with a remark."""
@@ -223,12 +223,11 @@ class LinearPool(Shown):
             self._fit_block(cases.take(block), min_samples)
             for block in location_blocks(n_locations, bytes_each)
         ]
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        found["pool_weight"][(found["status"] & TOO_FEW) > 0] = np.nan
-        found["status"] |= TOO_FEW * np.isnan(found["pool_weight"]).any(
-            -1
-        )  # none could be held out
-        return found
+        state = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
+        none_held_out = np.isnan(state["pool_weight"]).any(-1)
+        state["status"] |= TOO_FEW * none_held_out
+        return state
 
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
@@ -236,7 +235,7 @@ class LinearPool(Shown):
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
-        found: dict[str, npt.NDArray[Any]] = {
+        state: dict[str, npt.NDArray[Any]] = {
             "n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32),
             "status": np.zeros(n_locations, np.int64),
         }
@@ -245,22 +244,22 @@ class LinearPool(Shown):
         for c, (component, (fitted, held_out)) in enumerate(
             zip(self.components, fits, strict=True)
         ):
-            found |= {
+            state |= {
                 f"{component.label}_{name}": np.array(fitted[name])
                 for name in component.parameters(1)
                 if name in fitted
             }
-            found["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
+            state["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
             quantiles[:, :, c] = held_out
             if component.support is not None:  # of many cases it holds out some, and so do all
                 held = ~np.isnan(held_out[..., 0])
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
-        found["pool_weight"] = arrays.pool_weights(
+        state["pool_weight"] = arrays.pool_weights(
             quantiles, cases.observations, raw_quantiles(cases)
         )
-        return found
+        return state
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
@@ -270,9 +269,9 @@ class LinearPool(Shown):
 
         n_locations, n = cases.observations.shape
         shape, dtype = (n_locations, new.forecasts.loc.shape[1]), new.forecasts.loc.dtype
-        places, start = {}, 0
+        slots, start = {}, 0
         for block, size in self.blocks(n).items():
-            places[block], start = slice(start, start + size), start + size
+            slots[block], start = slice(start, start + size), start + size
         members = np.full((*shape, start), np.nan, dtype)
         weights = np.zeros((*shape, start), dtype)
         missing = missing_forecasts(new.forecasts)
@@ -283,12 +282,12 @@ class LinearPool(Shown):
             own, mass = members_of(component, new, cases, fitted, share)
             counts = (share > 0)[:, np.newaxis]
             missing |= counts & np.isnan(mass).any(-1)
-            at = places[OBSERVATIONS if component.on_observations else component.label]
+            at = slots[OBSERVATIONS if component.on_observations else component.label]
             counted = counts[..., np.newaxis]
             weights[..., at] += np.where(counted, share[:, np.newaxis, np.newaxis] * mass, 0)
             if not component.on_observations:
                 members[..., at] = np.where(counted, own, np.nan)
-        if OBSERVATIONS in places:
-            members[..., places[OBSERVATIONS]] = cases.observations[:, np.newaxis]
+        if OBSERVATIONS in slots:
+            members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
         weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
         return Empirical(members, weights)

@@ -20,6 +20,7 @@ from .base import (
     Output,
     Parameter,
     Shown,
+    count_cases,
     equal_mass_levels,
     missing_forecasts,
 )
@@ -61,10 +62,7 @@ class Raw(Shown):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Count cases; there is nothing to fit."""
-        from xrecal.arrays.status import TOO_FEW
-
-        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
-        return {"n_cases": n_cases, "status": TOO_FEW * (n_cases < min_samples)}
+        return count_cases(cases, min_samples)
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]

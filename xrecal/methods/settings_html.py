@@ -1,4 +1,4 @@
-"""What a notebook shows of settings, in the manner of xarray."""
+"""Settings as HTML for notebooks, and the pieces that other HTML of the package is made of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
-# Colours of the notebook where it tells them, so that dark ones stay legible.
+# The notebook's own colours where it has any, so that dark ones stay legible.
 _STYLE = """
 <style>
 .xrecal { color: var(--jp-content-font-color0, inherit); line-height: 1.5; max-width: 900px; }
@@ -25,35 +25,34 @@ _STYLE = """
 
 def settings_html(settings: Any) -> str:
     """Settings of a method, those that are not the default in bold."""
-    return _framed(f"xrecal.{type(settings).__name__}", _settings(settings), repr(settings))
+    return framed(f"xrecal.{type(settings).__name__}", settings_table(settings), repr(settings))
 
 
-def _framed(title: str, body: str, plain: str) -> str:
-    """HTML with its style, and the text for notebooks that show none."""
+def framed(title: str, body: str, plain: str) -> str:
+    """HTML under a title, with its style, and the text for notebooks that show no HTML."""
     head = f'<div class="xrecal-head"><b>{escape(title)}</b></div>'
     fallback = f'<pre style="display: none">{escape(plain)}</pre>'
     return f'{_STYLE}<div class="xrecal">{head}{body}</div>{fallback}'
 
 
-def _settings(settings: Any) -> str:
+def settings_table(settings: Any) -> str:
+    """Table of names and values, those that are not the default in bold."""
     rows = []
     for field in fields(settings):
         value = getattr(settings, field.name)
         text = escape(repr(value))
         default = value == field.default
-        rows.append(
-            (
-                escape(field.name),
-                f'<span class="xrecal-default">{text}</span>' if default else f"<b>{text}</b>",
-            )
-        )
-    return _rows(rows)
+        shown = f'<span class="xrecal-default">{text}</span>' if default else f"<b>{text}</b>"
+        rows.append((escape(field.name), shown))
+    return table(rows)
 
 
-def _rows(cells: Sequence[tuple[str, str]]) -> str:
-    lines = "".join(f"<tr><td>{label}</td><td>{text}</td></tr>" for label, text in cells)
+def table(rows: Sequence[tuple[str, str]]) -> str:
+    """Table of labels and texts."""
+    lines = "".join(f"<tr><td>{label}</td><td>{text}</td></tr>" for label, text in rows)
     return f"<table><tbody>{lines}</tbody></table>"
 
 
-def _folded(title: str, body: str, unfolded: bool = False) -> str:
+def folded(title: str, body: str, unfolded: bool = False) -> str:
+    """A title under which the body opens."""
     return f"<details{' open' if unfolded else ''}><summary>{title}</summary>{body}</details>"

@@ -50,6 +50,7 @@ class VectorCKME(MemberPerCase):
     units: tuple[str | None, ...]
     own: int = 0
 
+    shares_members: ClassVar[bool] = True
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
 
@@ -68,35 +69,28 @@ class VectorCKME(MemberPerCase):
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
-        """As in the settings."""
+        """Covariates in the settings of the CKME."""
         return self.method.condition_on
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """As in the settings."""
+        """Names of the covariates in the settings of the CKME."""
         return self.method.covariates
-
-    @property
-    def shares_members(self) -> bool:
-        """Members are the past observations."""
-        return True
 
     def columns(self, n: int) -> int:
         """See :meth:`CKME.columns`."""
         return self.method.columns(n)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Those of the embedding, and the spread by which each variable is divided."""
-        found = {k: replace(p, in_units_of_variable=False) for k, p in self._kept(n_features)}
-        found[SCALE] = Parameter(
+        """Parameters of the CKME, and the spread by which each variable is divided."""
+        of_ckme = self.method.parameters(n_features).items()
+        parameters = {k: replace(p, in_units_of_variable=False) for k, p in of_ckme}
+        parameters[SCALE] = Parameter(
             "spread of the members of each variable",
             dims={"vector_component": len(self.names)},
             labels=self.names,
         )
-        return found
-
-    def _kept(self, n_features: int) -> Any:
-        return self.method.parameters(n_features).items()
+        return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """See :meth:`CKME.check`."""

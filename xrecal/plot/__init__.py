@@ -23,16 +23,14 @@ try:
 except ImportError as error:
     raise ImportError("figures need matplotlib: pip install 'xrecal[plot]'") from error
 
-from .cdf import cdf
+from .case import cdf, density
 from .coverage import coverage
-from .density import density
 from .fan import fan
 from .histograms import pit, rank_histogram
 from .leads import skill_by_lead
 from .maps import p_value_map, skill_map
 from .page import report
-from .quantile_reliability import quantile_reliability
-from .reliability import reliability
+from .reliability import quantile_reliability, reliability
 from .ridge import ridge_curve
 from .spread import spread_skill
 

@@ -1,4 +1,4 @@
-"""Where what is counted lies if forecasts are calibrated, from the number of cases alone."""
+"""Bands of calibrated forecasts: where what is counted lies, by the number of cases alone."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 
 from .reading import Floats
-from .style import BAND
+from .style import BAND, GREY, Style, veil
 
 ENDS = ((1 - BAND) / 2, (1 + BAND) / 2)
 
 N_GROUPS = 1.5
-"""Times the third root of the number of cases."""
+"""Number of groups of cases, in third roots of the number of cases."""
 
 
 def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
@@ -61,3 +62,12 @@ def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
     at, first = np.unique(at.clip(0, 1), return_index=True)
     sizes = np.concatenate([size[:1], size, size[-1:]])[first]
     return at, share_limits(sizes, at)
+
+
+def draw_band(ax: Axes, x: Floats, low: Floats, high: Floats) -> None:
+    """Shade what lies between the ends of a band, behind all else; a bar at a single point."""
+    shade: Style = {"color": GREY, "alpha": veil(ax, 0.25), "label": f"calibrated ({BAND:.0%})"}
+    if x.size == 1:
+        ax.vlines(x, low, high, lw=8, zorder=1, **shade)
+    else:
+        ax.fill_between(x, low, high, lw=0, zorder=1, **shade)

@@ -1,4 +1,4 @@
-"""One forecast, read for a figure: its members, and the past cases that they come from."""
+"""Figures of one forecast: its distribution, and the past cases that carry its weight."""
 
 from __future__ import annotations
 
@@ -13,9 +13,28 @@ from matplotlib.axes import Axes
 
 from xrecal.inputs.forms import Form, Labelled
 
-from .labels import shown_labels
-from .reading import Floats, only_form, only_variable, require_one, same_quantity
-from .style import ink
+from .labels import WIDTH_BELOW, label_of, pretty_units, shown_labels
+from .reading import (
+    Floats,
+    only_ensemble,
+    only_form,
+    only_variable,
+    require_one,
+    same_quantity,
+)
+from .style import (
+    GREY,
+    PALETTE,
+    Style,
+    dress,
+    ink,
+    legend,
+    legend_above,
+    mark_curve,
+    next_colour,
+    open_axes,
+    veil,
+)
 
 N_NAMED = 5
 """Past cases named in a figure, at most."""
@@ -24,6 +43,155 @@ TAILS = (0.0005, 0.9995)
 """Levels between which normal distributions are drawn."""
 
 N_POINTS = 400
+"""Points of the curve of a normal distribution."""
+
+APART_IN_CDF = 0.07
+"""Least distance between the names of past cases in a cumulative distribution, in probability."""
+
+APART_IN_DENSITY = 0.05
+"""Least distance between these names in a density, in parts of the range of the members."""
+
+MARGIN = 0.06
+"""Room on either side, in parts of the range of the members."""
+
+STEMS = 0.4
+"""Height of the heaviest past case, in parts of that of the density."""
+
+MAX_BINS = 60
+"""Bins of the histogram of a density, at most."""
+
+
+def cdf(
+    forecast: Labelled,
+    *,
+    ax: Axes | None = None,
+    observations: Labelled | None = None,
+    raw: Labelled | None = None,
+    label: str | None = None,
+) -> Axes:
+    """Cumulative distribution of one forecast, with the past cases that carry its weight.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms: one variable, case and location, such as
+        ``calibrated.isel(time=0)`` of ``calibrated = forecast.recal.apply(model)``.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given. A second call adds a second curve.
+    observations : DataArray or Dataset, optional
+        What verified, one number in the same units: a vertical line.
+    raw : DataArray or Dataset, optional
+        The plain ensemble of the same case: a grey curve.
+    label : str, optional
+        Of the curve in the legend.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ValueError
+        If there are several cases, locations or variables, nothing but missing values, or units
+        differ.
+
+    Notes
+    -----
+    Of a weighted ensemble whose members are past cases (coordinate ``calibration_<dim>``) each step
+    is one of them, as high as its weight; points grow with it, and up to five of the heaviest are
+    named by their date.
+
+    Examples
+    --------
+    >>> ax = xrecal.plot.cdf(forecast.isel(init=0, location=0))
+    >>> ax.get_ylabel()
+    'probability of at most this value'
+    """
+    case = read_case(forecast, name="forecast", figure="cdf")
+    ax = open_axes(ax)
+    colour = next_colour(ax)
+    if raw is not None:
+        _draw_steps(ax, read_raw(raw, case, figure="cdf"), GREY, 1.2, "raw ensemble")
+    if case.has_members:
+        members = case.members()
+        line = _draw_steps(ax, members, colour, 1.6, label)
+        if members.names is not None:
+            _name_steps(ax, members, members.names, colour)
+    else:
+        x, probability = _normal_cdf(case)
+        (line,) = ax.plot(x, probability, color=colour, lw=1.6, label=label, zorder=3)
+    mark_curve(line)
+    draw_observation(ax, observations, case)
+    dress(ax, grid="both")
+    ax.set(xlabel=label_of(case.form.loc, case.form.name or "forecast", WIDTH_BELOW))
+    ax.set(ylim=(0, 1.02), ylabel="probability of at most this value")
+    legend(ax)
+    return ax
+
+
+def density(
+    forecast: Labelled,
+    *,
+    ax: Axes | None = None,
+    observations: Labelled | None = None,
+    raw: Labelled | None = None,
+) -> Axes:
+    """Density of one forecast, with the past cases that carry its weight.
+
+    Parameters
+    ----------
+    forecast, observations
+        As for :func:`cdf`.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given.
+    raw : DataArray or Dataset, optional
+        The plain ensemble of the same case: ticks on the axis.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ValueError
+        As for :func:`cdf`.
+
+    Notes
+    -----
+    Members make a weighted histogram, with bins by the rule of Freedman and Diaconis [1]_ for the
+    effective number of members. The mass that censoring puts on a bound is a line with its
+    probability. Past cases are lines as high as their weights, on no scale of their own, and up to
+    five of the heaviest are named by their date.
+
+    References
+    ----------
+    .. [1] Freedman & Diaconis (1981), On the histogram as a density estimator: L2 theory.
+       https://doi.org/10.1007/BF01025868
+
+    Examples
+    --------
+    >>> ax = xrecal.plot.density(forecast.isel(init=0, location=0))
+    >>> ax.get_ylabel()
+    'probability density'
+    """
+    case = read_case(forecast, name="forecast", figure="density")
+    members = None if raw is None else read_raw(raw, case, figure="density")
+    ax = open_axes(ax)
+    if case.has_members:
+        _draw_members(ax, case.members())
+    else:
+        _draw_normal(ax, case)
+    ax.set_ylim(bottom=0)
+    if members is not None:
+        ticks: Style = {"ms": 9, "mew": 1.2, "clip_on": False, "zorder": 4, "ls": ""}
+        ax.plot(members.values, 0 * members.values, "|", color=GREY, label="raw ensemble", **ticks)
+    draw_observation(ax, observations, case)
+    dress(ax)
+    units = pretty_units(case.form.loc.attrs)
+    ax.set_ylabel(f"probability density (per {units})" if units else "probability density")
+    ax.set_xlabel(label_of(case.form.loc, case.form.name or "forecast", WIDTH_BELOW))
+    legend_above(ax)
+    return ax
 
 
 class Members(NamedTuple):
@@ -47,7 +215,7 @@ class OneCase:
     form: Form
     """With parts along the members alone, or without any dimension."""
     labelled: xr.DataArray | xr.Dataset
-    """The same, as it was given."""
+    """The forecast as it was given, of one case."""
 
     @property
     def has_members(self) -> bool:
@@ -75,8 +243,8 @@ class OneCase:
             for name, coordinate in part.coords.items()
             if coordinate.dims == (self.form.member_dim,)
         }
-        found = [c for name, c in coordinates.items() if name.startswith("calibration_")]
-        return found[0].to_numpy() if found else None
+        labels = [c for name, c in coordinates.items() if name.startswith("calibration_")]
+        return labels[0].to_numpy() if labels else None
 
 
 def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
@@ -110,17 +278,13 @@ def reach(case: OneCase) -> Floats:
 def read_raw(raw: Labelled, case: OneCase, *, figure: str) -> Members:
     """Members of the plain ensemble of a case."""
     given = read_case(raw, name="raw", figure=figure)
-    if given.form.kind != "ensemble":
-        raise ValueError(
-            f"raw draws members of a plain ensemble, but {given.form.name!r} is a forecast of the "
-            f"form {given.form.kind!r}"
-        )
+    only_ensemble(given.labelled)
     same_quantity(case.form.loc, given.form.loc, names=("forecast", "raw"))
     return given.members()
 
 
 def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> None:
-    """What verified, as a vertical line; nothing where it is missing."""
+    """Draw the observation as a vertical line; nothing where it is missing."""
     if observations is None:
         return
     observed = only_variable(observations, name="observations")
@@ -133,8 +297,8 @@ def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> 
 def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
     """Labels as they are shown; nothing for missing ones, which have no say in the format."""
     names = np.full(labels.size, "", dtype=object)
-    known = xr.DataArray(labels).notnull().to_numpy()
-    names[known] = shown_labels(labels[known])
+    there = xr.DataArray(labels).notnull().to_numpy()
+    names[there] = shown_labels(labels[there])
     return tuple(names)
 
 
@@ -143,11 +307,99 @@ def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> 
 
     Each name once, as the members that components of a pool make of one date share it.
     """
-    found: list[int] = []
+    heavy: list[int] = []
     for i in np.argsort(-masses, kind="stable").tolist():
-        new = names[i] and names[i] not in [names[j] for j in found]
-        if new and all(abs(at[i] - at[j]) >= apart for j in found):
-            found.append(i)
-        if len(found) == N_NAMED:
+        new = names[i] and names[i] not in [names[j] for j in heavy]
+        if new and all(abs(at[i] - at[j]) >= apart for j in heavy):
+            heavy.append(i)
+        if len(heavy) == N_NAMED:
             break
-    return found
+    return heavy
+
+
+def _draw_steps(ax: Axes, members: Members, colour: str, width: float, label: str | None) -> Any:
+    """Steps, level from the ends of the members to a little beyond them."""
+    room = MARGIN * (np.ptp(members.values) or 1.0)
+    x = np.concatenate([members.values[:1] - room, members.values, members.values[-1:] + room])
+    y = np.concatenate([[0.0], np.cumsum(members.masses), [1.0]])
+    return ax.step(x, y, where="post", color=colour, lw=width, label=label, zorder=width)[0]
+
+
+def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str) -> None:
+    """Points on the steps of past cases, and names of the heaviest."""
+    middle = np.cumsum(members.masses) - members.masses / 2
+    sizes = 40 * members.masses / members.masses.max()
+    past = members.past
+    points: Style = {"color": colour, "alpha": 0.6, "lw": 0, "zorder": 3}
+    ax.scatter(members.values[past], middle[past], s=sizes[past], **points)
+    for i in heaviest(members.masses, middle, names, APART_IN_CDF):
+        ax.annotate(
+            names[i], (members.values[i], middle[i]), (7, -3), textcoords="offset points",
+            fontsize="x-small", color=ink(ax), va="center", zorder=5,
+        )  # fmt: skip
+
+
+def _normal_cdf(case: OneCase) -> tuple[Floats, Floats]:
+    """Values, and the probability of at most these; jumps at bounds are vertical."""
+    from xrecal.products.products import cdf as probability_of
+
+    x = reach(case)
+    bounds = [part for part in (case.form.lower, case.form.upper) if part is not None]
+    ends = np.array([float(bound) for bound in bounds if np.isfinite(bound)])
+    room = MARGIN * np.ptp(x)
+    x = np.concatenate([x[:1] - room, x, ends - 1e-4 * room, ends, x[-1:] + room])
+    x = np.unique(x)
+    return x, only_variable(probability_of(case.labelled, x), name="cdf").to_numpy()
+
+
+def _draw_members(ax: Axes, members: Members) -> None:
+    """Weighted histogram, and the past cases as lines with names."""
+    heights, edges = _histogram(members)
+    ax.stairs(heights, edges, fill=True, color=PALETTE[0], alpha=veil(ax, 0.3), zorder=2)
+    ax.stairs(heights, edges, color=PALETTE[0], lw=1.2, zorder=2.2)
+    if members.names is None:
+        return
+    values, masses = members.values, members.masses
+    top = STEMS * heights.max() * masses / masses.max()
+    stems: Style = {"color": PALETTE[1], "lw": 1.1, "zorder": 3}
+    past = members.past
+    ax.vlines(values[past], 0, top[past], label="weight of past cases", **stems)
+    for i in heaviest(masses, values, members.names, APART_IN_DENSITY * (np.ptp(edges) or 1.0)):
+        ax.annotate(
+            members.names[i], (values[i], top[i]), (0, 3), textcoords="offset points",
+            fontsize="x-small", color=ink(ax), ha="center", va="bottom", rotation=90, zorder=5,
+        )  # fmt: skip
+
+
+def _histogram(members: Members) -> tuple[Floats, Floats]:
+    """Densities and edges of bins as wide as the effective number of members asks for."""
+    values, masses = members.values, members.masses
+    at = np.searchsorted(np.cumsum(masses), [0.25, 0.75]).clip(0, values.size - 1)
+    width = 2 * np.ptp(values[at]) * (masses**2).sum() ** (1 / 3)
+    span = np.ptp(values)
+    n_bins = int(np.clip(np.ceil(span / width), 1, MAX_BINS)) if width > 0 else MAX_BINS // 3
+    heights, edges = np.histogram(values, n_bins, weights=masses, density=True)
+    return heights, edges
+
+
+def _draw_normal(ax: Axes, case: OneCase) -> None:
+    """Density of a mixture of normal distributions, and the mass on each bound."""
+    from scipy.stats import norm
+
+    form, x = case.form, reach(case)
+    loc = form.loc.to_numpy().astype(np.float64)
+    assert form.scale is not None
+    scale = form.scale.to_numpy().astype(np.float64)
+    weights = np.ones_like(loc) if form.weights is None else form.weights.to_numpy()
+    parts = norm.pdf(x[:, np.newaxis], loc, scale) * weights
+    heights = parts.sum(-1) / weights.sum()
+    ax.fill_between(x, heights, color=PALETTE[0], alpha=veil(ax, 0.3), lw=0, zorder=2)
+    ax.plot(x, heights, color=PALETTE[0], lw=1.4, zorder=2.2)
+    for bound, beyond in ((form.lower, norm.cdf), (form.upper, norm.sf)):
+        if bound is not None and (mass := float(beyond(float(bound), loc, scale)[0])) >= 0.0005:
+            top = heights.max()
+            ax.vlines(float(bound), 0, top, color=PALETTE[0], lw=3, zorder=3)
+            ax.annotate(
+                f"P = {mass:.1%}", (float(bound), top), (3, 2), textcoords="offset points",
+                fontsize="x-small", color=ink(ax), va="bottom", zorder=5,
+            )  # fmt: skip

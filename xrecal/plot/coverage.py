@@ -9,26 +9,23 @@ from matplotlib.ticker import PercentFormatter
 
 from xrecal.diagnostics.intervals import UNKNOWN
 
-from .bands import share_limits
+from .bands import draw_band, share_limits
 from .labels import with_units
-from .legends import legend
 from .numbers import number_points
-from .reading import in_memory, over_places
+from .reading import in_memory, over_locations
 from .style import (
-    BAND,
-    GREY,
     SQUARE,
     Style,
     dress,
     ink,
     is_first,
+    legend,
     mark_curve,
     next_colour,
     note,
     open_axes,
     reference,
-    veil,
-)  # fmt: skip
+)
 
 LEVEL = "level"
 GRID = np.linspace(0, 1, 201)
@@ -81,12 +78,11 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     ax = open_axes(ax, SQUARE)
     if is_first(ax):
         low, high = share_limits(int(n.where(n > 0).median().round()), GRID)
-        text = f"calibrated ({BAND:.0%})"
-        ax.fill_between(GRID, low, high, color=GREY, alpha=veil(ax, 0.25), lw=0, label=text)
+        draw_band(ax, GRID, low, high)
         reference(ax, (0, 1), (0, 1))
     colour = next_colour(ax)
     levels = data[LEVEL].to_numpy()
-    share, width = (over_places(data[name], (LEVEL,)) for name in names[:2])
+    share, width = (over_locations(data[name], (LEVEL,)) for name in names[:2])
     if share.low is not None and share.high is not None:
         ax.vlines(levels, share.low, share.high, color=colour, lw=1.2, zorder=2.5)
     partial = data["coverage"].attrs.get("comment", "").startswith(UNKNOWN)

@@ -14,9 +14,15 @@ from xrecal.inputs.dims import CALIBRATION, LEAD, candidates
 from xrecal.inputs.forms import Form, Labelled
 
 from .labels import date_ticks, is_date, label_of, positions, width_beside
-from .legends import legend_above
-from .reading import drop_single, only_form, only_variable, require_one, same_quantity
-from .style import GREY, PALETTE, Style, dress, ink, open_axes, veil
+from .reading import (
+    drop_single,
+    only_ensemble,
+    only_form,
+    only_variable,
+    require_one,
+    same_quantity,
+)
+from .style import GREY, PALETTE, Style, dress, ink, legend_above, open_axes, veil
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Levels of a fan: the central 90 and 50 %, and the median."""
@@ -104,8 +110,8 @@ def _over_one_dim(form: Form) -> tuple[xr.DataArray, Hashable]:
     usual = [d for role in (CALIBRATION, LEAD) for d in candidates(values, role)]
     if not others:
         # One date or lead is a fan of one step.
-        known: tuple[Hashable, ...] = CALIBRATION.names + LEAD.names
-        named = [d for d in form.loc.dims if d in known]
+        steps: tuple[Hashable, ...] = CALIBRATION.names + LEAD.names
+        named = [d for d in form.loc.dims if d in steps]
         if not named:
             raise ValueError(
                 f"a fan lies along dates or leads, but quantiles have {list(form.loc.dims)}; give "
@@ -117,6 +123,7 @@ def _over_one_dim(form: Form) -> tuple[xr.DataArray, Hashable]:
 
 
 def _coordinate(values: xr.DataArray, dim: Hashable) -> xr.DataArray:
+    """Valid time along a dimension, if there is one, else its labels."""
     valid = values.coords.get("valid_time")
     return valid if valid is not None and valid.dims == (dim,) else values[dim]
 
@@ -183,12 +190,7 @@ def _alone(missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 def _like(given: Labelled, values: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
     """Observations or raw members (case, member) at the labels of the quantiles."""
     if name == "raw":
-        form = only_form(given, name=name)
-        if form.kind != "ensemble":
-            raise ValueError(
-                f"raw draws members of a plain ensemble, but {form.name!r} is a forecast of the "
-                f"form {form.kind!r}"
-            )
+        form = only_ensemble(given)
         array = form.loc
         keep: tuple[Hashable, ...] = (dim, form.member_dim)
     else:

@@ -11,8 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from .bands import share_limits
 from .labels import shown_relation
-from .legends import head_room, legend
-from .reading import Floats, in_memory, over_places
+from .reading import Floats, in_memory, over_locations
 from .style import (
     BAND,
     GREY,
@@ -20,7 +19,9 @@ from .style import (
     SIZE,
     Style,
     dress,
+    head_room,
     ink,
+    legend,
     note,
     open_axes,
     veil,
@@ -114,11 +115,12 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -> None:
+    """Bars of the relative frequencies at the bins, with band, range of locations and notes."""
     n_bins = at.size
     counts, n = data["n_in_bin"], data["n_cases"]
     usable = n > 0
-    total, n_places = int(n.sum()), int(usable.sum())
-    if not n_places:
+    total, n_locations = int(n.sum()), int(usable.sum())
+    if not n_locations:
         raise ValueError("no location has a case with forecast and observation; nothing to draw")
     everywhere = counts.where(usable).sum([d for d in counts.dims if d != dim]) * n_bins / total
     usual = int(np.round(n.where(usable).median()))
@@ -128,7 +130,7 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
         ax.axhline(height, color=ink(ax), alpha=0.5, lw=0.7, zorder=2.5)
     ax.bar(at, everywhere.to_numpy(), 0.92 * width, color=PALETTE[0], alpha=0.75, zorder=2)
     if n.size > 1:
-        spread = over_places((counts * n_bins / n.where(usable)), (dim,))
+        spread = over_locations((counts * n_bins / n.where(usable)), (dim,))
         if spread.low is not None and spread.high is not None:
             lines: Style = {"color": ink(ax), "lw": 1.1, "alpha": 0.8, "zorder": 3}
             ax.vlines(at, spread.low, spread.high, label=f"{BAND:.0%} of locations", **lines)
@@ -136,5 +138,5 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
     ax.set(ylabel="relative frequency")
     ax.set_ylim(0, max(ax.get_ylim()[1], 1.5))
     head_room(ax, 0.17 if n.size == 1 else 0.25)
-    note(ax, f"{n_places} locations\n{total} cases" if n.size > 1 else f"{total} cases")
+    note(ax, f"{n_locations} locations\n{total} cases" if n.size > 1 else f"{total} cases")
     legend(ax, loc="upper right")

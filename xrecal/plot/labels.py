@@ -30,8 +30,8 @@ _EXPONENT = re.compile(r"(?<=[A-Za-z])(?:\*\*|\^)?([+-]?\d+)")
 def pretty_units(attrs: Mapping[Any, Any]) -> str:
     """Units as they are printed, with raised exponents; nothing for a dimensionless variable."""
     units = shown_units(attrs)
-    for known, sign in _SIGNS.items():
-        if units and same_units(units, known):
+    for name, sign in _SIGNS.items():
+        if units and same_units(units, name):
             return sign
     return _DEGREES.get(units) or _EXPONENT.sub(r"$\\mathregular{^{\1}}$", units)
 
@@ -51,7 +51,7 @@ def wrapped(text: str, width: int = WIDTH) -> str:
 
 
 def name_of(array: xr.DataArray, fallback: Hashable = "value") -> str:
-    """What a variable is called: its long name, standard name, or name."""
+    """Long name of a variable, else its standard name, else its name."""
     name = array.attrs.get("long_name") or array.attrs.get("standard_name") or array.name
     return str(fallback if name is None else name).replace("_", " ")
 
@@ -62,14 +62,14 @@ def label_of(array: xr.DataArray, fallback: Hashable = "value", width: int = WID
 
 
 def width_beside(ax: Axes) -> int:
-    """How many letters of a label fit beside Axes, as high as they are now; not very few."""
+    """Number of letters of a label that fit beside Axes of this height; not very few."""
     height = ax.get_window_extent().height * 72 / ax.figure.dpi
     letter = 0.55 * FontProperties(size=rcParams["axes.labelsize"]).get_size_in_points()
     return int(np.clip(height / letter, WIDTH // 2, WIDTH))
 
 
 def positions(coordinate: xr.DataArray) -> tuple[npt.NDArray[Any], str]:
-    """Where the labels of a coordinate lie on an axis, and what the axis is called.
+    """Positions of the labels of a coordinate on an axis, and the label of that axis.
 
     Lengths of time become hours or days. Dates of the time speak for themselves.
 
@@ -125,6 +125,7 @@ def shown_relation(p: float) -> str:
 
 
 def _require_calendars(date: Any) -> None:
+    """Raise ImportError unless dates of other calendars can be drawn."""
     try:
         import nc_time_axis  # noqa: F401
     except ImportError as error:

@@ -13,20 +13,20 @@ from xrecal.diagnostics.summary import SIGNIFICANT
 from xrecal.inputs.dims import LEAD, candidates
 
 from .labels import date_ticks, is_date, positions
-from .legends import legend
-from .reading import in_memory, over_places
+from .reading import in_memory, over_locations
 from .style import (
     BAND,
     Style,
     aside,
     dress,
     is_first,
+    legend,
     mark_curve,
     next_colour,
     open_axes,
     reference_height,
     veil,
-)  # fmt: skip
+)
 
 METHOD = "method"
 
@@ -108,31 +108,30 @@ def skill_by_lead(
 
 
 def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
+    """Dimension of leads: the named one, or the only one that is recognised."""
     if dim is not None:
         if dim not in skill.dims:
             raise ValueError(f"skill has no dimension {dim!r}; it has {list(skill.dims)}")
         return dim
-    found = candidates(skill, LEAD)
-    if len(found) != 1:
+    leads = candidates(skill, LEAD)
+    if len(leads) != 1:
         raise ValueError(
-            f"skill has {'no' if not found else 'several'} lead dimension among "
+            f"skill has {'no' if not leads else 'several'} lead dimension among "
             f"{list(skill.dims)} ({', '.join(LEAD.names)}); name the one to draw along: dim=..."
         )
-    return found[0]
+    return leads[0]
 
 
 def _draw(ax: Axes, x: np.ndarray, data: xr.Dataset, dim: Hashable, label: str | None) -> bool:
-    """One curve; whether it is one of many locations."""
+    """Draw one curve; True if it is that of many locations."""
     colour = next_colour(ax)
-    middle, low, high = over_places(data["skill"], (dim,))
+    middle, low, high = over_locations(data["skill"], (dim,))
     several = low is not None
     significant = np.ones(middle.shape, bool)
-    if not several:
-        width = ndtri((1 + BAND) / 2) * over_places(data["skill_error"], (dim,)).middle
+    if low is None or high is None:
+        width = ndtri((1 + BAND) / 2) * over_locations(data["skill_error"], (dim,)).middle
         low, high = middle - width, middle + width
-        significant = over_places(data["p_value"], (dim,)).middle < SIGNIFICANT
-    assert low is not None
-    assert high is not None
+        significant = over_locations(data["p_value"], (dim,)).middle < SIGNIFICANT
     ax.fill_between(x, low, high, color=colour, alpha=veil(ax, 0.18), lw=0, zorder=2)
     mark_curve(ax.plot(x, middle, color=colour, lw=1.4, label=label, zorder=3)[0])
     point: Style = {"color": colour, "ms": 4, "mew": 1.1, "ls": "", "zorder": 3.5}

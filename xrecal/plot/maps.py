@@ -130,6 +130,7 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
 
 
 def _variable(data: Labelled, name: str, figure: str, maker: str) -> xr.DataArray:
+    """A DataArray, or the named variable of a Dataset."""
     if isinstance(data, xr.DataArray):
         return data
     if not isinstance(data, xr.Dataset):
@@ -162,7 +163,7 @@ def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
 def _draw(
     ax: Axes | None, field: xr.DataArray, options: dict[str, Any]
 ) -> tuple[Axes, Any, dict[str, Any]]:
-    """The coloured field; and where and how its locations are drawn."""
+    """Draw the coloured field; returns Axes, field, and how its locations are drawn."""
     x, y, geographic = _coordinates(field)
     ax = open_axes(ax, (5.6, 3.8))
     how: dict[str, Any] = {}
@@ -193,10 +194,11 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 
 
 def _matching(
-    field: xr.DataArray, known: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    field: xr.DataArray, marks: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 ) -> xr.DataArray | None:
-    standard, units, names = known
-    found = [
+    """Coordinate with one of these standard names, units or names."""
+    standard, units, names = marks
+    matching = [
         c
         for name, c in field.coords.items()
         if c.dims
@@ -206,11 +208,12 @@ def _matching(
             or str(name).lower() in names
         )
     ]
-    found.sort(key=lambda c: -c.ndim)  # of a curvilinear grid the fields, not its indices
-    return found[0] if found else None
+    matching.sort(key=lambda c: -c.ndim)  # of a curvilinear grid the fields, not its indices
+    return matching[0] if matching else None
 
 
 def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:
+    """Colour bar beside a map."""
     bar = ax.figure.colorbar(mesh, ax=ax, shrink=0.85, pad=0.02, aspect=28, **options)
     bar.set_label(text, fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL, length=3)
@@ -220,6 +223,7 @@ def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:
 def _stipple(
     ax: Axes, at: dict[str, Any], p_values: xr.DataArray, field: xr.DataArray, what: str
 ) -> None:
+    """Dots where p-values are significant after control of false discoveries, and their number."""
     adjusted = drop_single(adjusted_p_values(p_values)).compute().transpose(*field.dims)
     rejected = (adjusted < SIGNIFICANT) & field.notnull()
     x, y = (part.broadcast_like(field).transpose(*field.dims) for part in (at["x"], at["y"]))

@@ -36,6 +36,7 @@ class _Box(NamedTuple):
     high: float
 
     def meets(self, other: _Box) -> bool:
+        """Whether two numbers would overlap."""
         apart = self.left > other.right or other.left > self.right
         return not (apart or self.low > other.high or other.low > self.high)
 
@@ -60,7 +61,7 @@ def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour
 
 
 def _arrange(ax: Axes) -> None:
-    """Find a place for each number of the Axes."""
+    """Put each number of the Axes where it is free, or hide it."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     unit = 72 / figure.dpi * min(ax.bbox.width, ax.bbox.height)
@@ -82,7 +83,7 @@ def _arrange(ax: Axes) -> None:
 
 
 def _box(number: Annotation, unit: float, side: int) -> _Box:
-    """Below and to the right of its point (1), or above and to the left (-1)."""
+    """Box of a number below and to the right of its point (1), or above and to the left (-1)."""
     size = FontProperties(size=SIZE).get_size_in_points()
     x, y = unit * number.xy[0], unit * number.xy[1]
     ends = sorted((x + side * AWAY, x + side * (AWAY + LETTER * size * len(number.get_text()))))

@@ -27,8 +27,7 @@ from xrecal.inputs.thresholds import Threshold
 from .coverage import coverage
 from .histograms import pit, rank_histogram
 from .labels import name_of, pretty_units, shown_labels, wrapped
-from .quantile_reliability import quantile_reliability
-from .reliability import reliability
+from .reliability import quantile_reliability, reliability
 from .spread import spread_skill
 from .style import BAND, Style, ink
 
@@ -120,7 +119,7 @@ def report(
     evidence = read_evidence(forecast, observations, dim, member_dim)
     given: dict[str, Any] = {"member_dim": member_dim}
     drawn: dict[str, Any] = {"seed": seed, **given}
-    found = {
+    datasets = {
         "summary": diagnostics.summary(
             forecast, observations, dim, test=test, n_resamples=n_resamples,
             block_length=block_length, augmented=augmented, **drawn,
@@ -131,36 +130,39 @@ def report(
         "quantiles": diagnostics.quantile_reliability(forecast, observations, dim=..., **given),
     }  # fmt: skip
     if evidence.form.kind == "ensemble":
-        found["ranks"] = diagnostics.rank_histogram(forecast, observations, dim, **drawn)
+        datasets["ranks"] = diagnostics.rank_histogram(forecast, observations, dim, **drawn)
     if threshold is not None:
-        found["events"] = diagnostics.reliability(
+        datasets["events"] = diagnostics.reliability(
             forecast, observations, threshold, dim=..., **given
         )
-    figure = _draw(_computed(found), _title(evidence), _subtitle(evidence))
+    figure = _draw(_computed(datasets), _title(evidence), _subtitle(evidence))
     if path is not None:
         metadata = {"CreationDate": None} if Path(path).suffix.lower() == ".pdf" else None
         figure.savefig(path, dpi=DPI, metadata=metadata)  # so that equal pages are equal files
     return figure
 
 
-def _computed(found: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
     """All evidence in one run of Dask, which reads the forecasts once."""
     from dask.base import compute
 
     lazy = [
         (name, variable)
-        for name, data in found.items()
+        for name, data in datasets.items()
         for variable in data.data_vars
         if data[variable].chunks is not None
     ]
     # As arrays: Dask may lose a task of a Dataset, one of whose variables is made of another.
-    arrays = compute(*(found[name][variable].data for name, variable in lazy))
+    arrays = compute(*(datasets[name][variable].data for name, variable in lazy))
     for (name, variable), array in zip(lazy, arrays, strict=True):
-        found[name] = found[name].assign({variable: found[name][variable].copy(data=array)})
-    return {name: data.compute() for name, data in found.items()}
+        datasets[name] = datasets[name].assign(
+            {variable: datasets[name][variable].copy(data=array)}
+        )
+    return {name: data.compute() for name, data in datasets.items()}
 
 
 def _title(evidence: Evidence) -> str:
+    """The variable, with units."""
     loc = evidence.form.loc
     name = "forecast" if evidence.form.name is None else evidence.form.name
     units = pretty_units(loc.attrs)
@@ -168,6 +170,7 @@ def _title(evidence: Evidence) -> str:
 
 
 def _subtitle(evidence: Evidence) -> str:
+    """Form of the forecast, cases with their first and last label, and number of locations."""
     form = evidence.form
     cases = " and ".join(map(str, evidence.dims))
     kind = {
@@ -179,29 +182,30 @@ def _subtitle(evidence: Evidence) -> str:
     if index is not None and index.size:
         first, last = shown_labels(index.to_numpy()[[0, -1]])
         text += f", {first} to {last}"
-    places = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
-    places = {d: places[d] for d in form.dims if d not in evidence.dims}
-    if math.prod(places.values()) > 1:
-        text += "; locations: " + " × ".join(f"{n} {d}" for d, n in places.items())
+    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
+    locations = {d: sizes[d] for d in form.dims if d not in evidence.dims}
+    if math.prod(locations.values()) > 1:
+        text += "; locations: " + " × ".join(f"{n} {d}" for d, n in locations.items())
     return text
 
 
-def _draw(found: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
-    panels: list[Panel] = [("Probability integral transform", pit, found["pit"])]
-    if "ranks" in found:
-        panels.append(("Ranks", rank_histogram, found["ranks"]))
+def _draw(datasets: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
+    """The page: a panel for each Dataset but the summary, which is the table."""
+    panels: list[Panel] = [("Probability integral transform", pit, datasets["pit"])]
+    if "ranks" in datasets:
+        panels.append(("Ranks", rank_histogram, datasets["ranks"]))
     panels += [
-        ("Central intervals", coverage, found["coverage"]),
-        ("Spread and error", spread_skill, found["spread"]),
-        ("Quantiles", quantile_reliability, found["quantiles"]),
+        ("Central intervals", coverage, datasets["coverage"]),
+        ("Spread and error", spread_skill, datasets["spread"]),
+        ("Quantiles", quantile_reliability, datasets["quantiles"]),
     ]
-    if "events" in found:
-        panels.append(("Probabilities", reliability, found["events"]))
+    if "events" in datasets:
+        panels.append(("Probabilities", reliability, datasets["events"]))
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1, rect=(0.01, 0.05, 0.98, 0.86))
     figure = Figure(figsize=SIZE, layout=layout)
     n_columns = math.ceil(len(panels) / 2)
     alone = len(panels) % 2 == 0  # else the table takes the place that is left
-    summary = found["summary"]
+    summary = datasets["summary"]
     assert isinstance(summary, Summary)
     width = TABLE_SHARE * n_columns if summary["n_cases"].size > 1 else TABLE_WIDTH
     grid = figure.add_gridspec(2, n_columns + alone, width_ratios=[1] * n_columns + [width] * alone)
@@ -242,7 +246,7 @@ def _draw_table(ax: Axes, summary: Summary, n_rows: int) -> None:
 
 
 def _with_units_once(row: Sequence[str], units: str) -> list[str]:
-    """A row whose label has the units of its values."""
+    """The row, with units at its label in place of its values."""
     if not units or not any(cell.endswith(f" {units}") for cell in row[1:]):
         return list(row)
     return [f"{row[0]} ({units})", *(cell.removesuffix(f" {units}") for cell in row[1:])]

@@ -1,4 +1,4 @@
-"""What figures are drawn of: variables in memory, one location or the range of many."""
+"""Reading of what a figure draws: variables in memory, one location or the range of many."""
 
 from __future__ import annotations
 
@@ -68,13 +68,24 @@ def only_form(forecast: Labelled, *, name: str) -> Form:
     return next(iter(forms.values()))
 
 
+def only_ensemble(raw: Labelled) -> Form:
+    """The plain ensemble that is drawn as the raw forecast."""
+    form = only_form(raw, name="raw")
+    if form.kind != "ensemble":
+        raise ValueError(
+            f"raw draws members of a plain ensemble, but {form.name!r} is a forecast of the form "
+            f"{form.kind!r}"
+        )
+    return form
+
+
 def same_quantity(a: xr.DataArray, b: xr.DataArray, *, names: tuple[str, str]) -> None:
     """Raise ValueError for two arrays in different units."""
     check_units(names[0], a.attrs.get("units"), names[1], b.attrs.get("units"))
 
 
 def drop_single(array: xr.DataArray, keep: Sequence[Hashable] = ()) -> xr.DataArray:
-    """Without dimensions of length one."""
+    """The array without dimensions of length one, other than ``keep``."""
     return array.squeeze([d for d, n in array.sizes.items() if n == 1 and d not in keep])
 
 
@@ -106,7 +117,7 @@ def first_along(dim: Hashable) -> str:
     return f"{dim}=[0]" if dim in LEAD.names else f"{dim}=0"
 
 
-def over_places(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
+def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
     """Median (or mean) and central range over all dimensions but ``along``, whose order is kept.
 
     Locations where a value is missing do not count for it.
@@ -120,7 +131,8 @@ def over_places(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = 
 
 
 def range_of(values: Floats, *, mean: bool = False) -> Range:
-    """As :func:`over_places`, over the first axis."""
+    """Median (or mean) and central range over the first axis, as of :func:`over_locations`."""
+    # NumPy warns of columns without any value, which are filled here and emptied again below.
     known = ~np.isnan(values).all(0)
     filled = np.where(known, values, 0.0)
     middle = np.nanmean(filled, 0) if mean else np.nanmedian(filled, 0)

@@ -1,34 +1,33 @@
-"""Reliability diagrams of probabilities: what happens, given the probability that was issued."""
+"""Reliability diagrams: what happens given the issued probability, or the issued quantile."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from .bands import reliability_limits
-from .labels import pretty_units
-from .legends import legend
-from .reading import Floats, Range, corners, in_memory, range_of
+from .bands import draw_band, reliability_limits
+from .labels import pretty_units, with_units
+from .reading import Floats, Range, corners, in_memory, range_of, require_one
 from .style import (
-    BAND,
-    GREY,
     SQUARE,
     Style,
     dress,
     ink,
     is_first,
+    legend,
     mark_curve,
     next_colour,
     note,
     open_axes,
     reference,
     veil,
-)  # fmt: skip
+)
 
-THRESHOLD = "threshold"
+THRESHOLD, LEVEL = "threshold", "quantile"
 
 GRID = np.linspace(0, 1, 101)
 """Probabilities at which the curves of many locations are compared."""
@@ -36,7 +35,12 @@ GRID = np.linspace(0, 1, 101)
 FEW_VALUES = 30
 """Different probabilities up to which each is a point."""
 
+SHADES = (0.08, 0.82)
+"""Part of the colours of viridis that is legible on white and on black."""
+
 N_BARS = 20
+"""Bars of the distribution of issued probabilities."""
+
 INSET = "xrecal-issued"
 
 
@@ -99,20 +103,21 @@ def reliability(
     if not any(curves.values()):
         raise ValueError("no case has a probability and an observation; nothing to draw")
     single = len(curves) == 1 and len(next(iter(curves.values()))) == 1
-    for name, places in curves.items():
+    for name, locations in curves.items():
         colour = next_colour(ax)
         if single and first:
-            _draw_band(ax, places[0][0])
-        line = _draw_curve(ax, places, colour, name or label)
+            at, (low, high) = reliability_limits(locations[0][0])
+            draw_band(ax, at, low, high)
+        line = _draw_curve(ax, locations, colour, name or label)
         mark_curve(line)
-        _draw_issued(ax, np.concatenate([issued for issued, _ in places]), colour)
+        _draw_issued(ax, np.concatenate([issued for issued, _ in locations]), colour)
     if first:
         reference(ax, (0, 1), (0, 1))
     dress(ax, grid="both")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal", ylabel="observed frequency")
     ax.set_xlabel("issued probability" + _event(data))
     legend(ax, loc="upper left")
-    constant = [text for name, places in curves.items() if (text := _constant(name, places))]
+    constant = [text for name, locations in curves.items() if (text := _constant(name, locations))]
     if first and constant:
         note(ax, "\n".join(constant), y=0.6)
     if single and first and label is None:
@@ -131,19 +136,20 @@ def _by_threshold(data: xr.Dataset) -> dict[str, xr.Dataset]:
     }
 
 
-def _constant(name: str, places: list[tuple[Floats, Floats]]) -> str:
-    """What to say where most locations have one probability in all cases, which draws no curve."""
-    fixed = [issued[0] for issued, _ in places if issued[0] == issued[-1]]
-    if len(fixed) <= len(places) / 2:
+def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
+    """Note that most locations have one probability in all cases, which draws no curve."""
+    fixed = [issued[0] for issued, _ in locations if issued[0] == issued[-1]]
+    if len(fixed) <= len(locations) / 2:
         return ""
     text = f"{name}: " if name else ""
     text += "forecast probability never differs"
     if len(set(fixed)) == 1:
         text += f" from {fixed[0]:g}"
-    return text + (f"\nat {len(fixed)} of {len(places)} locations" if len(places) > 1 else "")
+    return text + (f"\nat {len(fixed)} of {len(locations)} locations" if len(locations) > 1 else "")
 
 
 def _event(data: xr.Dataset) -> str:
+    """The event of the only threshold, as the label of an axis goes on."""
     if THRESHOLD not in data.coords or data[THRESHOLD].size > 1:
         return ""
     value = data[THRESHOLD]
@@ -152,51 +158,41 @@ def _event(data: xr.Dataset) -> str:
 
 def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
     """Issued and conditional probabilities of each location with cases, ascending."""
-    places = data["n_cases"].dims
+    dims = data["n_cases"].dims
     stacked = []
     for name in ("probability", "conditional_probability"):
-        array = data[name].transpose(*places, ...)
-        n_places = int(np.prod([array.sizes[d] for d in places], dtype=int))
-        stacked.append(array.to_numpy().astype(np.float64).reshape(n_places, -1))
-    found = []
+        array = data[name].transpose(*dims, ...)
+        n_locations = int(np.prod([array.sizes[d] for d in dims], dtype=int))
+        stacked.append(array.to_numpy().astype(np.float64).reshape(n_locations, -1))
+    locations = []
     for issued, conditional in zip(*stacked, strict=True):
         known = ~np.isnan(conditional)
         if known.any():
             order = np.argsort(issued[known], kind="stable")
-            found.append((issued[known][order], conditional[known][order]))
-    return found
-
-
-def _draw_band(ax: Axes, issued: Floats) -> None:
-    at, (low, high) = reliability_limits(issued)
-    shade: Style = {"color": GREY, "alpha": veil(ax, 0.25), "label": f"calibrated ({BAND:.0%})"}
-    if at.size == 1:
-        ax.vlines(at, low, high, lw=8, zorder=1, **shade)
-    else:
-        ax.fill_between(at, low, high, lw=0, zorder=1, **shade)
+            locations.append((issued[known][order], conditional[known][order]))
+    return locations
 
 
 def _draw_curve(
-    ax: Axes, places: list[tuple[Floats, Floats]], colour: str, label: str | None
+    ax: Axes, locations: list[tuple[Floats, Floats]], colour: str, label: str | None
 ) -> Any:
     style: Style = {"color": colour, "lw": 1.6, "label": label, "zorder": 3}
-    if len(places) == 1:
-        issued, at = np.unique(places[0][0], return_index=True)
-        conditional = places[0][1][at]
+    if len(locations) == 1:
+        issued, at = np.unique(locations[0][0], return_index=True)
+        conditional = locations[0][1][at]
         if issued.size <= FEW_VALUES:
             return ax.plot(issued, conditional, marker="o", ms=3.5, **style)[0]
         return ax.plot(*corners(issued, conditional), **style)[0]
-    middle, low, high = _on_grid(places)
-    assert low is not None
-    assert high is not None
-    ax.fill_between(GRID, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
+    middle, low, high = _on_grid(locations)
+    if low is not None and high is not None:
+        ax.fill_between(GRID, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
     return ax.plot(GRID, middle, **style)[0]
 
 
-def _on_grid(places: list[tuple[Floats, Floats]]) -> Range:
+def _on_grid(locations: list[tuple[Floats, Floats]]) -> Range:
     """Range of the curves of many locations, where half of them or more have one."""
     curves = []
-    for issued, conditional in places:
+    for issued, conditional in locations:
         x, at = np.unique(issued, return_index=True)
         curves.append(np.interp(GRID, x, conditional[at], left=np.nan, right=np.nan))
     values = np.array(curves)
@@ -231,3 +227,80 @@ def _note_score(ax: Axes, data: xr.Dataset) -> None:
         for sign, part, name in zip("=−+", parts, names[1:], strict=True)
     ]
     note(ax, "\n".join(lines), y=0.885)
+
+
+def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> Axes:
+    """Reliability diagram of quantiles: the quantile of observations, given the issued one.
+
+    Parameters
+    ----------
+    reliability : Dataset
+        From :func:`xrecal.diagnostics.quantile_reliability`, of one location: several levels or
+        one.
+    ax : Axes, optional
+        Drawn on and returned; a new figure if not given.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is another Dataset, there is no case, or there are several locations, whose values
+        have no axis in common: select one, or let the diagnostic pool their cases by ``dim=...``.
+
+    Notes
+    -----
+    Curves are the isotonic quantile regression of the Dataset [1]_. The legend tells the share of
+    observations at or below each quantile, which on average is its level.
+
+    References
+    ----------
+    .. [1] Gneiting & Resin (2023), Regression diagnostics meets forecast evaluation: conditional
+       calibration, reliability diagrams, and coefficient of determination.
+       https://doi.org/10.1214/23-EJS2180
+
+    Examples
+    --------
+    >>> parts = hindcast.recal.quantile_reliability(observations, 0.9, ["init", "location"])
+    >>> ax = xrecal.plot.quantile_reliability(parts)
+    >>> len(ax.get_ylabel()) > 0
+    True
+    """
+    figure = "quantile_reliability"
+    names = ["forecast_quantile", "conditional_quantile", "below", "n_cases"]
+    data = in_memory(reliability, names, figure=figure, maker=f"diagnostics.{figure}")
+    require_one(
+        data["n_cases"], (), figure=figure,
+        remedy=", or pool their cases: forecast.recal.quantile_reliability(observations, q, "
+        "dim=...)",
+    )  # fmt: skip
+    data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
+    n_levels = data.sizes[LEVEL]
+    issued, conditional = (
+        data[name].transpose(LEVEL, ...).to_numpy().astype(np.float64).reshape(n_levels, -1)
+        for name in names[:2]
+    )
+    known = ~np.isnan(conditional)
+    if not known.any():
+        raise ValueError("no case has a quantile and an observation; nothing to draw")
+    ax = open_axes(ax, SQUARE)
+    first = is_first(ax)
+    levels = data[LEVEL].to_numpy()
+    shares = data["below"].transpose(LEVEL, ...).to_numpy().reshape(-1)
+    colours = mpl.colormaps["viridis"](np.linspace(*SHADES, n_levels))
+    for colour, i in zip(colours, np.argsort(levels).tolist(), strict=True):
+        x, at = np.unique(issued[i][known[i]], return_index=True)
+        label = f"{levels[i]:.4g}: {shares[i]:.0%} below"
+        ax.plot(*corners(x, conditional[i][known[i]][at]), color=colour, lw=1.5, label=label)
+    both = issued[known], conditional[known]
+    ends = min(a.min() for a in both), max(a.max() for a in both)
+    if first:
+        reference(ax, ends, ends)
+    dress(ax, grid="both")
+    attrs = data["forecast_quantile"].attrs
+    ax.set(aspect="equal", xlabel=with_units("issued quantile", attrs))
+    ax.set_ylabel(with_units("quantile of the observation given the issued one", attrs))
+    legend(ax)
+    return ax

@@ -7,14 +7,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from .labels import label_of
-from .legends import legend
-from .reading import in_memory, over_places
+from .reading import in_memory, over_locations
 from .style import (
     BAND,
     PALETTE,
     Style,
     aside,
     dress,
+    legend,
     mark_curve,
     next_colour,
     open_axes,
@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""How far above the smallest losses are shown, in parts of it: there the choice is made."""
+"""Largest loss shown above the smallest, in parts of it: the choice is made among small ones."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
@@ -73,7 +73,7 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     if several:
         loss = 100 * (loss / loss.min(RIDGE) - 1)
         text = "held-out loss above the smallest (%)"
-    middle, low, high = over_places(loss, (RIDGE,))
+    middle, low, high = over_locations(loss, (RIDGE,))
     if low is not None and high is not None:
         ax.fill_between(ridges, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
     line: Style = {"color": colour, "ms": 4, "lw": 1.4, "label": label, "zorder": 3}

@@ -5,24 +5,21 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.axes import Axes
 
-from .bands import error_limits
+from .bands import draw_band, error_limits
 from .labels import pretty_units, with_units
-from .legends import legend
-from .reading import in_memory, over_places
+from .reading import in_memory, over_locations
 from .style import (
-    BAND,
-    GREY,
     SQUARE,
     Style,
     dress,
     is_first,
+    legend,
     mark_curve,
     next_colour,
     note,
     open_axes,
     reference,
-    veil,
-)  # fmt: skip
+)
 
 BIN = "spread_bin"
 
@@ -72,18 +69,14 @@ def spread_skill(
     ax = open_axes(ax, SQUARE)
     first, colour = is_first(ax), next_colour(ax)
     several = data["bias"].size > 1
-    x, y = (over_places(array, (BIN,)).middle for array in (spread, error))
+    x, y = (over_locations(array, (BIN,)).middle for array in (spread, error))
     if several:
         dots: Style = {"color": colour, "ms": 2.2, "mew": 0, "alpha": 0.35, "zorder": 2}
         alike = error.transpose(*spread.dims)
         ax.plot(spread.to_numpy().ravel(), alike.to_numpy().ravel(), "o", **dots)
     elif first:
         low, high = x * error_limits(data["n_in_bin"].squeeze().to_numpy())
-        shade: Style = {"color": GREY, "alpha": veil(ax, 0.25), "label": f"calibrated ({BAND:.0%})"}
-        if x.size == 1:
-            ax.vlines(x, low, high, lw=8, zorder=1, **shade)
-        else:
-            ax.fill_between(x, low, high, lw=0, zorder=1, **shade)
+        draw_band(ax, x, low, high)
     line: Style = {"color": colour, "ms": 5, "lw": 1.2, "label": label, "zorder": 3}
     mark_curve(ax.plot(x, y, "o-", **line)[0])
     top = 1.08 * float(max(spread.max(), error.max()))
@@ -101,6 +94,7 @@ def spread_skill(
 
 
 def _note_numbers(ax: Axes, data: xr.Dataset, several: bool) -> None:
+    """Note the ratio of spread and error, and the bias."""
     units = pretty_units(data["bias"].attrs)
     bias, ratio = float(data["bias"].median()), float(data["ratio"].median())
     of = f"medians of {int(data['bias'].notnull().sum())} locations:\n" if several else ""

@@ -1,4 +1,4 @@
-"""How figures look: colours, and what is set on each Axes, never globally."""
+"""How figures look: colours, frames, notes and legends, set on each Axes and never globally."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.font_manager import FontProperties
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#B8639A", "#8C7A00", "#3A9BD0")
 """Apart for colour-blind readers too, and legible on white and on black (after Okabe & Ito)."""
@@ -28,6 +29,15 @@ SQUARE = (4.2, 4.2)
 
 Style: TypeAlias = dict[str, Any]
 """Keyword arguments of matplotlib."""
+
+LETTER, LINE = 0.6, 1.6
+"""Mean width of a letter and height of a row of a legend, in sizes of the font."""
+
+AROUND = 5
+"""Letters as wide as the handle of an entry of a legend and the gaps around it."""
+
+MOST = 0.5
+"""Room for a legend above, at most, in parts of the height of the Axes."""
 
 _CURVE, _REFERENCE = "xrecal-curve-", "xrecal-reference"
 
@@ -79,8 +89,8 @@ def dress(ax: Axes, *, grid: Literal["y", "both"] | None = "y") -> None:
 
 def note(ax: Axes, text: str, x: float = 0.03, y: float = 0.97) -> None:
     """Small text in a corner, in parts of the Axes."""
-    place: Style = {"ha": "left" if x < 0.5 else "right", "va": "top" if y > 0.5 else "bottom"}
-    ax.text(x, y, text, transform=ax.transAxes, fontsize="x-small", color=ink(ax), **place)
+    corner: Style = {"ha": "left" if x < 0.5 else "right", "va": "top" if y > 0.5 else "bottom"}
+    ax.text(x, y, text, transform=ax.transAxes, fontsize="x-small", color=ink(ax), **corner)
 
 
 def aside(ax: Axes, text: str) -> None:
@@ -125,3 +135,51 @@ def curves_of(ax: Axes) -> list[npt.NDArray[np.float64]]:
 
 def _n_curves(ax: Axes) -> int:
     return sum(str(artist.get_gid()).startswith(_CURVE) for artist in ax.get_children())
+
+
+def legend(ax: Axes, *, loc: str = "best") -> None:
+    """Legend of what has a label, without an edge, on a veil over what it covers."""
+    _legend(ax, loc, 1)
+
+
+def legend_above(ax: Axes) -> None:
+    """Legend above all that is drawn, in as few rows as fit the width of the Axes."""
+    labels = ax.get_legend_handles_labels()[1]
+    size = FontProperties(size=SMALL).get_size_in_points() / 72
+    inches = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted())
+    most = max(1, len(labels))
+    fits = (n for n in range(1, most) if _letters(labels, n) * LETTER * size <= inches.width)
+    n_rows = next(fits, most)
+    share = min(MOST, LINE * n_rows * size / inches.height)
+    head_room(ax, share / (1 - share))
+    _legend(ax, "upper left", -(-most // n_rows))
+
+
+def head_room(ax: Axes, share: float) -> None:
+    """Room above all that is drawn, in parts of its height."""
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + share * (high - low))
+
+
+def _letters(labels: Sequence[str], n_rows: int) -> int:
+    """Width of a legend, which is filled column by column, in letters."""
+    columns = (labels[i : i + n_rows] for i in range(0, len(labels), n_rows))
+    return sum(max(map(len, column)) + AROUND for column in columns)
+
+
+def _legend(ax: Axes, loc: str, n_columns: int) -> None:
+    if not ax.get_legend_handles_labels()[1]:
+        return
+    options: Style = {
+        "loc": loc,
+        "ncols": n_columns,
+        "edgecolor": "none",
+        "framealpha": 0.75,
+        "fontsize": SMALL,
+        "handlelength": 1.4,
+        "handletextpad": 0.5,
+        "columnspacing": 1.2,
+        "labelspacing": 0.35,
+        "borderaxespad": 0.3,
+    }
+    ax.legend(**options).set_in_layout(False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xrecal.cli.hints import POOLING, for_command_line
+from xrecal.cli.session import POOLING, for_command_line
 
 from .files import refused
 

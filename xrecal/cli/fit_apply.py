@@ -1,4 +1,4 @@
-"""What the commands do, on arguments that are read already."""
+"""Commands that write a result: a fitted model, or recalibrated forecasts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import xarray as xr
 
@@ -26,14 +26,14 @@ from xrecal.storage.storage import block_sizes, in_blocks
 from xrecal.storage.stored import VERSION, to_dataset
 
 from .blocks import Request, Run, blocks_of, write_in_blocks
-from .inputs import Blocks, Selection, Source, forecast_variables, paired, source
+from .inputs import Blocks, Pair, Selection, Source, forecast_variables, source
 from .plan import require_memory, shown
 from .session import Result, Session
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where to write, and what to do about what is there."""
+    """Path to write to, and how to treat what stands there already."""
 
     path: str
     resume: bool
@@ -47,42 +47,62 @@ class Output:
         return Run(local_path(self.path, name="the output"), {"xrecal": VERSION, **request})
 
 
+class Product(NamedTuple):
+    """Part of recalibrated forecasts to write: quantiles at levels, or equally likely members."""
+
+    levels: Sequence[float] | None
+    n_members: int | None
+
+    @property
+    def size(self) -> int:
+        """Number of values for each forecast."""
+        return self.n_members or len(self.levels or ())
+
+    def of(self, model: Recalibrator, forecasts: xr.Dataset) -> xr.Dataset:
+        """The product of forecasts, as lazy as they are."""
+        if self.n_members is None:
+            values = model.quantile(forecasts, list(self.levels or ()))
+        else:
+            values = model.members(forecasts, self.n_members)
+        assert isinstance(values, xr.Dataset)
+        return values
+
+
 def fit_files(
     session: Session,
-    hindcast: Source,
-    observations: Source,
+    pair: Pair,
     output: Output,
-    chosen: Selection,
     method: Method,
     options: Mapping[str, Any],
 ) -> Result:
     """Fit a method and write the model; ``options`` are further arguments of ``fit``."""
-    (given, observed), _, blocks = paired(hindcast, observations, chosen)
+    hindcast, observed, blocks = pair.open()
+    chosen = pair.chosen
     request = {
         "command": "fit",
-        "hindcast": hindcast.fingerprint(),
-        "observations": observations.fingerprint(),
+        "hindcast": pair.forecasts.fingerprint(),
+        "observations": pair.observations.fingerprint(),
         "method": encode(method, "the method"),
         **vars(chosen),
         **{name: encode(value, name) for name, value in options.items()},
         "chunks": {str(d): n for d, n in blocks.items()},
     }
     asked: dict[str, Any] = {"dim": chosen.dim, "member_dim": chosen.member_dim, **options}
-    model = fit(given, observed, method, **asked)
+    model = fit(hindcast, observed, method, **asked)
     state = in_blocks(to_plain(to_dataset(model)), model)
-    with _said_already():
-        planned = plan(given, observed, method, **asked, probe=False)
-    result = _done(session, output.run(request), output, state, planned)
+    with _without_warnings():
+        planned = plan(hindcast, observed, method, **asked, probe=False)
+    result = _write_or_plan(session, output.run(request), output, state, planned)
     if output.dry_run:
         return result
     written = open_recalibrator(output.path)
-    told = {str(name): _told(fitted) for name, fitted in written.variables.items()}
+    counts = {str(name): _counts(fitted) for name, fitted in written.variables.items()}
     lines = [
         f"  {name}: {one['n_matched']} of {one['n_forecasts']} cases matched; "
         + ", ".join(f"{what}: {n}" for what, n in one["status"].items())
-        for name, one in told.items()
+        for name, one in counts.items()
     ]
-    return Result({**result.data, "variables": told}, "\n".join([result.text, *lines]))
+    return Result({**result.data, "variables": counts}, "\n".join([result.text, *lines]))
 
 
 def apply_files(
@@ -91,10 +111,9 @@ def apply_files(
     forecast: Source,
     output: Output,
     chosen: Selection,
-    levels: Sequence[float] | None,
-    n_members: int | None,
+    product: Product,
 ) -> Result:
-    """Recalibrate forecasts, to quantiles at levels or to equally likely members."""
+    """Recalibrate forecasts and write a product of them."""
     blocks = _blocks_of_model(open_recalibrator(path, chunks={}), chosen.chunks)
     model = open_recalibrator(path, chunks=blocks)
     given = _forecasts_for(model, forecast.open(blocks), chosen.variable)
@@ -103,18 +122,14 @@ def apply_files(
         "model": source(path, "model").fingerprint(),
         "forecast": forecast.fingerprint(),
         "variable": chosen.variable,
-        "quantiles": levels,
-        "members": n_members,
+        "quantiles": product.levels,
+        "members": product.n_members,
         "chunks": {str(d): n for d, n in blocks.items()},
     }
-    if n_members is None:
-        found = model.quantile(given, list(levels or ()))
-    else:
-        found = model.members(given, n_members)
-    assert isinstance(found, xr.Dataset)
-    with _said_already():
-        planned = model.plan(given, values=n_members or len(levels or ()), probe=False)
-    return _done(session, output.run(request), output, _for_files(found), planned)
+    values = product.of(model, given)
+    with _without_warnings():
+        planned = model.plan(given, values=product.size, probe=False)
+    return _write_or_plan(session, output.run(request), output, _for_files(values), planned)
 
 
 def _blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
@@ -150,35 +165,37 @@ def _for_files(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.assign_coords(text).drop_encoding()
 
 
-def _done(session: Session, run: Run, output: Output, result: xr.Dataset, planned: Plan) -> Result:
-    """Write a result, or tell what that would take."""
+def _write_or_plan(
+    session: Session, run: Run, output: Output, result: xr.Dataset, planned: Plan
+) -> Result:
+    """Write a result, or only say what that would take."""
     complete = run.is_complete(overwrite=output.overwrite, resume=output.resume)
     if output.dry_run:
         return shown(planned, run, result)
     if not complete:
         require_memory(planned, force=output.force)
     run.make_way(overwrite=output.overwrite)
-    found = {"status": "complete", "output": str(run.target)}
+    data = {"status": "complete", "output": str(run.target)}
     if complete:
         n = len(blocks_of(result))
         return Result(
-            {**found, "blocks": n, "blocks_skipped": n}, f"{run.target} is complete already"
+            {**data, "blocks": n, "blocks_skipped": n}, f"{run.target} is complete already"
         )
     n, skipped = write_in_blocks(result, run, session.compute)
     text = f"wrote {run.target}: {n} block{'s' * (n != 1)}"
     text += f", {skipped} of an earlier run" if skipped else ""
-    return Result({**found, "blocks": n, "blocks_skipped": skipped}, text)
+    return Result({**data, "blocks": n, "blocks_skipped": skipped}, text)
 
 
 @contextmanager
-def _said_already() -> Iterator[None]:
-    """Without the warnings of pairing, which the work itself has given."""
+def _without_warnings() -> Iterator[None]:
+    """Hide the warnings of pairing, which the work itself has given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def _told(fitted: FittedVariable) -> dict[str, Any]:
+def _counts(fitted: FittedVariable) -> dict[str, Any]:
     """Counts of cases, and of locations by the status of their fit."""
     status = fitted.state["status"].to_numpy()
     counts = {"ok": int((status == 0).sum())}
