@@ -12,7 +12,7 @@ from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, told_dims
 from xrecal.inputs.labels import require_equal_labels
 from xrecal.inputs.metadata import check_units, history_only, shown_units
 
-from .evidence import by_time, counted, named_dims, where_enough
+from .evidence import NO_UNIT, by_time, counted, described, named_dims, where_enough
 
 
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:
@@ -72,27 +72,23 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         for array in (scores, reference)
     ]
     dtype = np.result_type(scores.dtype, np.float32)
-    found = over_cases(
+    known = ordered[0].notnull() & ordered[1].notnull()
+    results = over_cases(
         skill_score, *ordered, dims=dims, out=[()] * 3, dtypes=[dtype] * 3, what="the skill"
     )
     if len(dims) > 1:
         time = next((d for d in dims if d in CALIBRATION.names), dims[0])
-        known = ordered[0].notnull() & ordered[1].notnull()
         series = [by_time(array.where(known), dims, time) for array in ordered]
         apart = over_cases(
             skill_score, *series, dims=[time], out=[()] * 3, dtypes=[dtype] * 3, what="the skill"
         )
-        found = (found[0], *apart[1:])
+        results = (results[0], *apart[1:])
     texts = {
         "skill": "skill: 1 - score / score of the reference",
         "skill_error": "standard error of the skill, with autocorrelation",
         "p_value": "two-sided p-value of equal scores, Diebold-Mariano with autocorrelation",
     }
-    variables = {
-        name: array.assign_attrs(long_name=text, units="1")
-        for (name, text), array in zip(texts.items(), found, strict=True)
-    }
-    known = ordered[0].notnull() & ordered[1].notnull()
+    variables = described(results, texts, NO_UNIT)
     name = scores.attrs.get("long_name", scores.name)
     units = shown_units(scores.attrs)
     attrs = {"score": f"{name} in {units}" if units else str(name)}
@@ -101,13 +97,13 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
 
 
 def _usual_dim(scores: xr.DataArray) -> Hashable:
-    found = find_dim(scores, CALIBRATION, name="scores")
-    if found is None:
+    case = find_dim(scores, CALIBRATION, name="scores")
+    if case is None:
         raise ValueError(
             "scores have none of the known calibration dimensions "
             f"({', '.join(CALIBRATION.names)}) among {list(scores.dims)}; name it: dim=..."
         )
-    return found
+    return case
 
 
 def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:

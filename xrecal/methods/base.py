@@ -21,6 +21,7 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.rows import is_whole
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
@@ -265,18 +266,8 @@ def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
 
 def is_positive(value: object) -> bool:
     """Whether a setting is a positive, finite number."""
-    number = isinstance(value, (int, float, np.number)) and not _is_no_number(value)
+    number = isinstance(value, (float, np.floating)) or is_whole(value)
     return number and 0 < value < np.inf  # type: ignore[operator]
-
-
-def is_whole(value: object) -> bool:
-    """Whether a setting is a whole number."""
-    return isinstance(value, (int, np.integer)) and not _is_no_number(value)
-
-
-def _is_no_number(value: object) -> bool:
-    """Truth values and lengths of time count as integers in Python and NumPy."""
-    return isinstance(value, (bool, np.timedelta64))
 
 
 def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:

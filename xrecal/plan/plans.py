@@ -53,9 +53,8 @@ class TaskPlan:
         """The suggested chunks, cut further where a task may use less memory than was known."""
         taken = {d: n if self.chunks[d] == -1 else self.chunks[d] for d, n in self.sizes.items()}
         most = min(math.prod(taken.values()), limit // max(self.bytes_of_smallest, 1))
-        found = split(max(most, 1), taken)
-        fewer = {d: -1 if k == self.sizes[d] else k for d, k in found.items()}
-        return {**self.chunks, **fewer}
+        smaller = split(max(most, 1), taken)
+        return {**self.chunks, **{d: -1 if k == self.sizes[d] else k for d, k in smaller.items()}}
 
     @property
     def task_bytes(self) -> int:
@@ -219,12 +218,12 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
 
 def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
     """Sizes of chunks with at most so many labels together, whole along the last dimensions."""
-    found: dict[Hashable, int] = {}
+    chunks: dict[Hashable, int] = {}
     for d, n in reversed(list(sizes.items())):
         pieces = -(-n // max(min(most, n), 1))
-        found[d] = -(-n // max(pieces, 1))
-        most = max(most // max(found[d], 1), 1)
-    return {d: found[d] for d in sizes}
+        chunks[d] = -(-n // max(pieces, 1))
+        most = max(most // max(chunks[d], 1), 1)
+    return {d: chunks[d] for d in sizes}
 
 
 def _size(n_bytes: int) -> str:
