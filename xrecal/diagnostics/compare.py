@@ -16,7 +16,6 @@ from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.unseen import By
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import CALIBRATION, find_dim
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.pairing import pair_cases
 from xrecal.inputs.pool import PoolOver
@@ -26,6 +25,7 @@ from xrecal.products.cross_validate import Span
 
 from .compare_evidence import as_issued, cross_validated, on_unseen
 from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
+from .evidence import case_dim
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
 """Methods that are compared if none are named."""
@@ -129,7 +129,8 @@ def compare(
         for label, method in _label(methods).items()
     }
     _check_covariates(covariates, labelled)
-    case = _case_dim(form, dim)
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    case = case_dim(whole, dim, name="hindcast")
     pooled = read_pool(pool, form, case)
     positions = () if pooled is None else pooled.dims
     _require_whole(form, observed, (case, *positions))
@@ -169,18 +170,6 @@ def compare(
     splits = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
     attrs |= {} if splits is None else {"cross_validation": splits}
     return compare_scores(known_of, case, attrs)
-
-
-def _case_dim(form: Form, dim: Hashable | None) -> Hashable:
-    """Dimension of the cases of a hindcast."""
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-    case = find_dim(whole, CALIBRATION, dim, name="hindcast")
-    if case is None:
-        raise ValueError(
-            f"hindcast has none of the known calibration dimensions "
-            f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
-        )
-    return case
 
 
 def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:

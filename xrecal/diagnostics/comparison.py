@@ -1,7 +1,7 @@
 """Several methods on the same cases: their scores put together, as a Dataset and as a table.
 
-``compare_scores`` makes a ``Comparison`` of what is known of each method; ``Table`` is also that of
-a :class:`xrecal.diagnostics.summary.Summary`.
+``compare_scores`` makes a ``Comparison`` of the scores of each method. A ``Comparison`` and a
+:class:`xrecal.diagnostics.summary.Summary` print as a ``Table``.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Comparison(xr.Dataset):
 
 
 class Known(NamedTuple):
-    """What is known of a method, in memory: scores, transforms, calibration, time."""
+    """Scores, transforms, calibration and time of one method, in memory."""
 
     scores: xr.DataArray
     """CRPS of each case"""
@@ -250,7 +250,7 @@ def _overall(scores: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict
 
 
 class Table(NamedTuple):
-    """Head, if there is one, rows and a line below."""
+    """A table of text: head, if there is one, rows and a line below."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -19,7 +19,7 @@ from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.chunks.blockwise import work_on
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.circular import refuse_circular
-from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, listed, told_dims
+from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
@@ -126,7 +126,7 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """The dimension of cases along which observations are matched by label; None: the usual one."""
+    """The dimension along which observations are matched by label; None for the usual one."""
     whole = form.broadcast().loc
     usual = candidates(whole, CALIBRATION)
     labelled = [d for d in usual if d in named] if usual else list(named)
@@ -136,7 +136,7 @@ def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
 
 
 def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hashable, ...]:
-    """Dimensions of the cases that the user names; none if that is left to their names.
+    """Dimensions of the cases that the user names; an empty tuple if they are to be recognised.
 
     Raises
     ------
@@ -157,6 +157,18 @@ def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hasha
             f"{unknown[0]!r} of cases or locations, only {list(dims)}"
         )
     return tuple(named)
+
+
+def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable:
+    """The dimension of the cases: as named, or recognised; ValueError if there is none."""
+    recognised = find_dim(array, CALIBRATION, dim, name=name)
+    if recognised is None:
+        raise ValueError(
+            f"{name} {'have' if name.endswith('s') else 'has'} none of the known calibration "
+            f"dimensions ({', '.join(CALIBRATION.names)}) among {list(array.dims)}; name it: "
+            "dim=..."
+        )
+    return recognised
 
 
 def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
@@ -200,7 +212,7 @@ def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataA
 def where_enough(
     variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
-    """Results where there are cases enough for any, with their counts beside them."""
+    """Results, NaN where there are too few cases for any, with their counts beside them."""
     enough = counts["n_cases"] >= FEWEST
     return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
 

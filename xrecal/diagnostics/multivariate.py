@@ -214,7 +214,7 @@ def _of_fields(
     if form.weights is not None:
         args, core = [*args, form.weights], [*core, (form.member_dim,)]
     (scores,) = run_blockwise(
-        _FieldTask(score, len(field)),
+        partial(_field_scores, score=score, n_axes=len(field)),
         *args,
         core=core,
         out=[()],
@@ -256,23 +256,13 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
     )
 
 
-class _FieldTask:
-    """Fields of a chunk in, their scores out."""
-
-    def __init__(self, score: Score, n_axes: int) -> None:
-        self.score, self.n_axes = score, n_axes
-
-    def __call__(
-        self, observations: FloatArray, members: FloatArray, *weights: FloatArray
-    ) -> FloatArray:
-        """Scores of fields that are given with one axis for each of their dimensions."""
-        y, x = map(self._flat, (observations, members))
-        return self.score(y, x, *weights).astype(members.dtype, copy=False)
-
-    def _flat(self, array: FloatArray) -> FloatArray:
-        """An array whose last axis counts the places of a field."""
-        lead, field = array.shape[: -self.n_axes], array.shape[-self.n_axes :]
-        return array.reshape(*lead, math.prod(field))
+def _field_scores(
+    observations: FloatArray, members: FloatArray, *weights: FloatArray, score: Score, n_axes: int
+) -> FloatArray:
+    """Scores of the fields of a chunk, which have one axis for each of their dimensions, last."""
+    places = math.prod(observations.shape[-n_axes:])
+    y, x = (a.reshape(*a.shape[:-n_axes], places) for a in (observations, members))
+    return score(y, x, *weights).astype(members.dtype, copy=False)
 
 
 def as_vectors(

@@ -42,7 +42,7 @@ _TESTS = {
 
 
 class _Settings(NamedTuple):
-    """Of the estimate and its test, as :func:`xrecal.arrays.skce_locations` takes them."""
+    """Settings of the estimate and its test, as :func:`xrecal.arrays.skce_locations` has them."""
 
     test: Test | None = None
     """None for the estimate alone."""
@@ -192,7 +192,7 @@ def skce_test(
 
 
 def skce_test_of(evidence: Evidence, *, seed: int) -> xr.Dataset:
-    """The test as it is by default, of forecasts that are paired with observations."""
+    """The default test of forecasts that are paired with observations already."""
     return _run(evidence, _Settings("bootstrap", seed=seed))
 
 
@@ -210,6 +210,7 @@ def _check_block_length(test: str, block_length: int) -> None:
 
 
 def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
+    """The error of each location, with its test if there is one."""
     if settings.augmented:
         require_plain(evidence.form, "augmented=True")
     evidence, note = by_quantiles(evidence)

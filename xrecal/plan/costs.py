@@ -1,4 +1,4 @@
-"""What work costs: memory that there is and that a task needs, and the time of one location."""
+"""Costs of work: memory that there is and that a task needs, and the time of one location."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ FIRST = 100
 LONG_ENOUGH = 1.0
 """Seconds of a trial after which no larger one follows."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
+"""Forecasts that are timed together, and locations where the clock is too coarse for one."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _matrices(method: Method, n_cases: int) -> int:
 
 @dataclass(frozen=True)
 class Setup:
-    """What decides the time of a location."""
+    """Method, form and sizes that decide how long a location takes."""
 
     method: Method
     kind: Kind

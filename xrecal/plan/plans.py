@@ -1,4 +1,4 @@
-"""Plans: what work will take, before any of it is done."""
+"""Plans: tasks, memory and time of work, as a table; and their refusal where memory is short."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TaskPlan:
 
     @property
     def seconds(self) -> float | None:
-        """Of one core, for all locations."""
+        """Seconds of one core for all locations; None without a probe."""
         each = self.seconds_per_location
         return None if each is None else each * self.locations
 
@@ -79,7 +79,7 @@ class Plan:
     resources : Resources
         Memory in bytes that one task may use, and tasks that run at a time.
     notes : tuple of str
-        What is worth knowing.
+        Remarks on inputs and models that make the work slower than it could be.
 
     Examples
     --------
@@ -175,7 +175,10 @@ def refusal(
     typed: Callable[[TaskPlan, Chunks], str] | None = None,
     force: str = "force=True",
 ) -> str | None:
-    """What a plan lacks and what to type, None where all tasks fit the limit as far as is known."""
+    """Message on the memory that is lacking, with what to type instead.
+
+    None where all tasks fit the limit, or the plan's own, as far as is known.
+    """
     limit = plan.resources.memory if limit is None else limit
     if limit is None or plan.task_bytes <= limit:
         return None
@@ -268,7 +271,7 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
 
 
 def _total(plan: Plan) -> list[str]:
-    """What all variables take with the resources there are."""
+    """Lines of the table on all variables together: time and memory."""
     memory, at_once = plan.resources.memory, plan.resources.at_once
     lines = []
     if plan.seconds is not None:
