@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal.plan.resources import Resources
+from xrecal.plan import planning
+from xrecal.plan.costs import Resources
 
 from .files import HINDCAST, NEW, TRUTH, refused, run, run_apart, succeed
 
@@ -15,9 +16,7 @@ Q = ["--quantiles", "0.1,0.5"]
 @pytest.fixture
 def little(monkeypatch):
     """Sets the bytes that a task may use."""
-    return lambda n: monkeypatch.setattr(
-        "xrecal.plan.planning.find_resources", lambda: Resources(n, 2)
-    )
+    return lambda n: monkeypatch.setattr(planning, "find_resources", lambda: Resources(n, 2))
 
 
 @pytest.fixture

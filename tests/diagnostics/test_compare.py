@@ -399,7 +399,7 @@ def test_pooled_positions_are_not_cut_into_pieces(monkeypatch):
 
 
 def test_what_cannot_be_pooled_is_refused_before_any_score(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("xrecal.compare"), "as_issued", None)
+    monkeypatch.setattr(importlib.import_module("xrecal.diagnostics.compare"), "as_issued", None)
     with pytest.raises(ValueError, match="no location dimension 'depth'"):
         validate([xrecal.EMOS()], pool="depth")
     with pytest.raises(ValueError, match=r"window 3 along 'lat' is larger than its 2 positions"):

@@ -7,7 +7,8 @@ import xarray as xr
 import xrecal
 from tests.marks import forbid_compute
 from tests.strategies import FORMS, METHODS, ensemble_and_truth, new_cases
-from xrecal.plan.plan_work import BEST_BYTES
+from xrecal.plan import planning
+from xrecal.plan.planning import BEST_BYTES
 
 HINDCAST, TRUTH = ensemble_and_truth(n_lat=3, n_lon=4)
 NEW, VERIFIED = new_cases(n_lat=3, n_lon=4)
@@ -161,7 +162,7 @@ def test_suggested_chunks_are_small_and_numerous_and_work(at_once):
 
 
 def test_suggested_chunks_are_short(monkeypatch):
-    monkeypatch.setattr("xrecal.plan.plan_work.BEST_SECONDS", 1e-9)
+    monkeypatch.setattr(planning, "BEST_SECONDS", 1e-9)
     part = one(xrecal.plan(HINDCAST, TRUTH, METHODS["climatology"]))
     assert (part.chunks["lat"], part.chunks["lon"]) == (1, 1)
 

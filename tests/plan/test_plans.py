@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import xrecal
-from xrecal.plan.plans import Plan, TaskPlan, size, split
-from xrecal.plan.resources import Resources
+from xrecal.plan.costs import Resources
+from xrecal.plan.plans import Plan, TaskPlan, split
 
 MIB = 2**20
 
@@ -113,7 +113,3 @@ def test_reads_as_a_dataset():
 )
 def test_pieces_are_even_and_whole_along_the_last_dimension(most, expected):
     assert split(most, {"a": 7, "b": 10}) == expected
-
-
-def test_sizes_for_people():
-    assert [size(n) for n in (0, 1023, 1536, 5 * 2**40)] == ["0 B", "1023 B", "1.5 kiB", "5 TiB"]

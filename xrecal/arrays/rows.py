@@ -63,6 +63,14 @@ def whole_number(name: str, number: Any, least: int, most: int | None = None) ->
     return found
 
 
+def is_whole(value: object) -> bool:
+    """Whether an argument is a whole number.
+
+    Truth values and lengths of time count as integers in Python and NumPy, but not here.
+    """
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
 def mean_of_known(
     values: FloatArray, known: npt.NDArray[np.bool_], fewest: int = FEWEST
 ) -> FloatArray:

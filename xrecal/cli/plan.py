@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from xrecal.plan.plans import Chunks, MemoryPlanError, Plan, TaskPlan, find_shortage
+from xrecal.plan.plans import Chunks, MemoryPlanError, Plan, TaskPlan, refusal
 
 from .blocks import Run, blocks_of
 from .session import Result
@@ -55,14 +55,9 @@ def shown(plan: Plan, run: Run, result: xr.Dataset) -> Result:
 
 def require_memory(plan: Plan, *, force: bool) -> None:
     """As :func:`xrecal.check_plan`, in the words of the command line."""
-    short = None if force else find_shortage(plan)
-    if short is None:
-        return
-    if short.chunks is None:
-        use = "use workers with more memory or fewer threads, fewer cases"
-    else:
-        use = f"use {_typed(short.part, short.chunks)}"
-    raise MemoryPlanError(f"{short.needs}; {use}, or --force to try nevertheless")
+    message = None if force else refusal(plan, typed=_typed, force="--force")
+    if message is not None:
+        raise MemoryPlanError(message)
 
 
 def _typed(part: TaskPlan, chunks: Chunks) -> str:

@@ -22,8 +22,8 @@ from xrecal.methods.call_errors import explained
 
 from .decompose import decompose
 from .intervals import coverage
-from .maps import adjusted_p_values
 from .multivariate import energy_score, variogram_score
+from .p_values import adjusted_p_values
 from .pit import pit, pit_histogram, pit_test
 from .probability_scores import brier_score, quantile_score, ranked_probability_score
 from .ranks import rank_histogram

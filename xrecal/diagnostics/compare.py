@@ -16,7 +16,6 @@ from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.unseen import By
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import CALIBRATION, find_dim
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.pairing import pair_cases
 from xrecal.inputs.pool import PoolOver
@@ -26,6 +25,7 @@ from xrecal.products.cross_validate import Span
 
 from .compare_evidence import as_issued, cross_validated, on_unseen
 from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
+from .evidence import case_dim
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
 """Methods that are compared if none are named."""
@@ -129,7 +129,8 @@ def compare(
         for label, method in _label(methods).items()
     }
     _check_covariates(covariates, labelled)
-    case = _case_dim(form, dim)
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    case = case_dim(whole, dim, name="hindcast")
     pooled = read_pool(pool, form, case)
     positions = () if pooled is None else pooled.dims
     _require_whole(form, observed, (case, *positions))
@@ -159,28 +160,16 @@ def compare(
             past, unseen = (hindcast, observed), (forecast, verified)
             return on_unseen(past, unseen, method, case, options, given)
 
-    found = {}
+    known_of = {}
     for label, method in labelled.items():  # first, as fits refuse too few cases before any work
         given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
-        found[label] = score(method, given)
-    known_of = {RAW: issued(), **found}
+        known_of[label] = score(method, given)
+    known_of = {RAW: issued(), **known_of}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
-    told = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
-    attrs |= {} if told is None else {"cross_validation": told}
+    splits = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
+    attrs |= {} if splits is None else {"cross_validation": splits}
     return compare_scores(known_of, case, attrs)
-
-
-def _case_dim(form: Form, dim: Hashable | None) -> Hashable:
-    """Dimension of the cases of a hindcast."""
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-    found = find_dim(whole, CALIBRATION, dim, name="hindcast")
-    if found is None:
-        raise ValueError(
-            f"hindcast has none of the known calibration dimensions "
-            f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
-        )
-    return found
 
 
 def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:
@@ -233,8 +222,8 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: dict[str, Any]) 
 
 def _check_covariates(covariates: Given, methods: Mapping[str, Method]) -> None:
     """Raise ValueError for covariates that no method conditions on."""
-    known = {name for method in methods.values() for name in method.covariates}
-    unknown = [name for name in (covariates or {}) if name not in known]
+    conditions = {name for method in methods.values() for name in method.covariates}
+    unknown = [name for name in (covariates or {}) if name not in conditions]
     if unknown:
         raise ValueError(
             f"no method conditions on the covariates {unknown}; name them in condition_on or "
@@ -290,10 +279,10 @@ def _what_differs(method: Method, methods: Sequence[Method]) -> str:
     alike = [other for other in methods if type(other) is type(method)]
     if len(alike) == 1 or not is_dataclass(method):
         return name
-    told = [
+    settings = [
         f"{field.name}={getattr(method, field.name)!r}"
         for field in fields(method)
         if getattr(method, field.name) != field.default
         and any(getattr(other, field.name) != getattr(method, field.name) for other in alike)
     ]
-    return f"{name}({', '.join(told)})" if told else name
+    return f"{name}({', '.join(settings)})" if settings else name

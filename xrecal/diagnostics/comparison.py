@@ -1,4 +1,8 @@
-"""Scores of several methods on the same cases: what they say together, as a Dataset and a table."""
+"""Several methods on the same cases: their scores put together, as a Dataset and as a table.
+
+``compare_scores`` makes a ``Comparison`` of the scores of each method. A ``Comparison`` and a
+:class:`xrecal.diagnostics.summary.Summary` print as a ``Table``.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,10 @@ import xarray as xr
 
 from xrecal.inputs.metadata import shown_units
 
+from .p_values import rejections, shown_p
+
 RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
-SIGNIFICANT = 0.05
-"""Share of false rejections among those of a table of several locations."""
-
 _P = "two-sided p-value of equal CRPS, Diebold-Mariano with autocorrelation"
 
 
@@ -38,10 +41,10 @@ class Comparison(xr.Dataset):
     ) -> Any:
         """As :meth:`xarray.Dataset.sel`, with ``method`` the label of a method of recalibration."""
         if method is not None:
-            known = self.indexes["method"]
-            unknown = [label for label in np.atleast_1d(method) if label not in known]
+            labels = self.indexes["method"]
+            unknown = [label for label in np.atleast_1d(method) if label not in labels]
             if unknown:
-                raise KeyError(f"no method {unknown[0]!r}; there are {list(known)}")
+                raise KeyError(f"no method {unknown[0]!r}; there are {list(labels)}")
             indexers = {**(indexers or {}), "method": method}
         return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
 
@@ -58,9 +61,9 @@ class Comparison(xr.Dataset):
         return self._table().html()
 
     def _is_whole(self) -> bool:
-        """Whether it holds what the table needs, which a selection may have taken away."""
-        known = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
-        return known and set(REFERENCES) <= set(self.indexes["method"])
+        """Whether all variables of the table are there, some of which a selection takes away."""
+        has_scores = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
+        return has_scores and set(REFERENCES) <= set(self.indexes["method"])
 
     def _table(self) -> Table:
         """Head, rows and foot."""
@@ -93,8 +96,8 @@ class Comparison(xr.Dataset):
             add("seconds", [f"{value:.3g}" for value in seconds.to_numpy()])
         units = shown_units(self["crps"].attrs)
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
-        told = self.attrs.get("cross_validation")
-        foot += f", cross-validated {told}" if told else ""
+        splits = self.attrs.get("cross_validation")
+        foot += f", cross-validated {splits}" if splits else ""
         return Table(head, list(zip(*columns, strict=True)), foot)
 
     def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
@@ -102,16 +105,12 @@ class Comparison(xr.Dataset):
         values = self[f"{name}_p_value"].transpose("method", ...).to_numpy()
         if not others:
             return f"{name.upper()} p", [shown_p(value) for value in values]
-        from xrecal.arrays import adjusted_p_values
-
-        cells = []
-        for row in values.reshape(len(values), -1).astype(np.float64):
-            rejected = int((adjusted_p_values(row) < SIGNIFICANT).sum())
-            cells.append(f"{rejected}/{int((~np.isnan(row)).sum())}")
-        return f"{name.upper()} rejects", cells
+        rows = values.reshape(len(values), -1).astype(np.float64)
+        counts = [rejections(row) for row in rows]
+        return f"{name.upper()} rejects", [f"{rejected}/{n}" for rejected, n in counts]
 
     def _over_locations(self, name: str, others: list[Hashable]) -> np.ndarray | None:
-        """What a variable says about all locations together; None if that is not known."""
+        """A variable for all locations together; None if that is not known."""
         if not others:
             return self[name].to_numpy() if name in self else None
         whole = int(self["n_cases"].sum()) == self.attrs.get("n_scores")
@@ -120,7 +119,7 @@ class Comparison(xr.Dataset):
 
 
 class Known(NamedTuple):
-    """What is known of a method, in memory: scores, transforms, calibration, time."""
+    """Scores, transforms, calibration and time of one method, in memory."""
 
     scores: xr.DataArray
     """CRPS of each case"""
@@ -148,7 +147,7 @@ def compare_scores(
     """
     from xrecal.arrays import standard_error
 
-    first, told = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
+    first, score_attrs = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
     by_method = _by_method({label: one.scores for label, one in known_of.items()})
     by_method = by_method.assign_coords(
         {name: c for name, c in first.coords.items() if name not in by_method.coords}
@@ -156,14 +155,14 @@ def compare_scores(
     if dim in by_method.indexes:
         by_method = by_method.sortby(dim)
     common = by_method.notnull().all("method")
-    known = by_method.where(common).transpose("method", ..., dim).astype(np.float64)
-    crps = known.mean([dim])
+    scores = by_method.where(common).transpose("method", ..., dim).astype(np.float64)
+    crps = scores.mean([dim])
     kept = ("long_name", "estimator", "units")
-    units = {k: v for k, v in told.items() if k == "units"}
-    error = crps.copy(data=standard_error(known.to_numpy()))
-    found: dict[str, xr.DataArray] = {
+    units = {k: v for k, v in score_attrs.items() if k == "units"}
+    error = crps.copy(data=standard_error(scores.to_numpy()))
+    variables: dict[str, xr.DataArray] = {
         "crps": crps.astype(by_method.dtype).assign_attrs(
-            {k: v for k, v in told.items() if k in kept}
+            {k: v for k, v in score_attrs.items() if k in kept}
         ),
         "crps_error": error.astype(by_method.dtype).assign_attrs(
             long_name="standard error of the CRPS, with autocorrelation", **units
@@ -171,21 +170,21 @@ def compare_scores(
     }
     for reference in REFERENCES:
         ratio = (crps / crps.sel({"method": reference}, drop=True)).astype(by_method.dtype)
-        found[f"skill_{reference}"] = (1 - ratio).assign_attrs(
+        variables[f"skill_{reference}"] = (1 - ratio).assign_attrs(
             long_name=f"skill against {reference}", units="1"
         )
-        found[f"p_{reference}"] = _p_values(known, reference)
+        variables[f"p_{reference}"] = _p_values(scores, reference)
     pits = _by_method({label: one.pit for label, one in known_of.items()})
-    found |= _calibration(pits.where(common), known_of, dim)
-    found["n_cases"] = common.sum([dim]).assign_attrs(long_name="number of cases scored")
+    variables |= _calibration(pits.where(common), known_of, dim)
+    variables["n_cases"] = common.sum([dim]).assign_attrs(long_name="number of cases scored")
     for what in ("fit_seconds", "apply_seconds"):
-        found[what] = xr.DataArray(
+        variables[what] = xr.DataArray(
             [getattr(one, what) for one in known_of.values()],
             dims="method",
             attrs={"long_name": f"wall clock of {what.removesuffix('_seconds')}", "units": "s"},
         )
-    found |= _overall(known, dim, units)
-    return Comparison(found, attrs={**attrs, "n_scores": int(common.sum())})
+    variables |= _overall(scores, dim, units)
+    return Comparison(variables, attrs={**attrs, "n_scores": int(common.sum())})
 
 
 def _by_method(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
@@ -202,7 +201,7 @@ def _calibration(
 
     values = pits.transpose("method", ..., dim)
     p = values.isel({dim: 0}, drop=True).copy(data=uniform_test(values.to_numpy())[1])
-    found = {
+    variables = {
         "pit_p_value": p.astype(pits.dtype).assign_attrs(
             long_name="p-value of a uniform PIT, exact Kolmogorov-Smirnov test", units="1"
         )
@@ -210,24 +209,24 @@ def _calibration(
     for name, renamed in (("skce", "skce"), ("p_value", "skce_p_value")):
         parts = {label: one.calibration[name] for label, one in known_of.items()}
         attrs = parts[CLIMATOLOGY].attrs
-        found[renamed] = _by_method(parts).assign_attrs(attrs)
-    return found
+        variables[renamed] = _by_method(parts).assign_attrs(attrs)
+    return variables
 
 
-def _p_values(known: xr.DataArray, reference: str) -> xr.DataArray:
-    """Of equal scores (method, ..., case)."""
+def _p_values(scores: xr.DataArray, reference: str) -> xr.DataArray:
+    """P-values of the scores (method, ..., case) being equal to those of a reference."""
     from xrecal.arrays import diebold_mariano
 
-    differences = known - known.sel({"method": reference}, drop=True)
+    differences = scores - scores.sel({"method": reference}, drop=True)
     p = diebold_mariano(differences.to_numpy())[1]
     return (
-        known.isel({known.dims[-1]: 0}, drop=True)
+        scores.isel({scores.dims[-1]: 0}, drop=True)
         .copy(data=p)
         .assign_attrs(long_name=f"{_P}, against {reference}", units="1")
     )
 
 
-def _overall(known: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict[str, xr.DataArray]:
+def _overall(scores: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict[str, xr.DataArray]:
     """Error and significance of all locations together, from means over them in each case.
 
     Locations of a field depend on each other, so they are no repetitions: the mean over them is
@@ -235,23 +234,23 @@ def _overall(known: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict[
     """
     from xrecal.arrays import standard_error
 
-    locations = [d for d in known.dims if d not in ("method", dim)]
+    locations = [d for d in scores.dims if d not in ("method", dim)]
     if not locations:
         return {}
-    series = known.mean(locations)
+    series = scores.mean(locations)
     error = xr.DataArray(standard_error(series.to_numpy()), dims="method")
-    found = {
+    variables = {
         "overall_crps_error": error.assign_attrs(
             long_name="standard error of the mean CRPS over all locations", **units
         )
     }
     for reference in REFERENCES:
-        found[f"overall_p_{reference}"] = _p_values(series, reference)
-    return found
+        variables[f"overall_p_{reference}"] = _p_values(series, reference)
+    return variables
 
 
 class Table(NamedTuple):
-    """Head, if there is one, rows and a line below."""
+    """A table of text: head, if there is one, rows and a line below."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -282,8 +281,3 @@ class Table(NamedTuple):
         head = f"<thead>{line(self.head, 'th')}</thead>" if self.head else ""
         body = "".join(line(row, "td") for row in self.rows)
         return f"<table>{head}<tbody>{body}</tbody></table><p>{escape(self.foot)}</p>"
-
-
-def shown_p(p: float) -> str:
-    """A p-value with two digits."""
-    return "<0.001" if p < 0.001 else f"{p:.2g}"

@@ -1,8 +1,13 @@
-"""Forecasts and observations as evidence takes them: one variable, its cases, values over cases."""
+"""What every diagnostic begins and ends with: evidence read, results counted and described.
+
+``read_evidence`` pairs the forecasts of one variable with what verified; ``Evidence`` reduces each
+forecast to numbers, and takes these over the cases; ``counted``, ``described`` and ``as_dataset``
+make the Dataset of the result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,14 +17,18 @@ import xarray as xr
 
 from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.circular import refuse_circular
-from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, listed, told_dims
+from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.ensembles import reduce_form
 from xrecal.products.reductions import Reduction, quantiles_of
+
+NO_UNIT = {"units": "1"}
+"""Attribute of numbers without a unit."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,26 @@ class Evidence:
         """A number, or those along ``new``, of each forecast."""
         return reduce_form(self.form, reduction, new, extras)
 
+    def over_cases(
+        self,
+        function: Callable[..., Any],
+        *values: xr.DataArray,
+        out: Sequence[Sequence[Hashable]],
+        what: str,
+        sizes: Mapping[Hashable, int] | None = None,
+        dtypes: Sequence[Any] | None = None,
+    ) -> tuple[xr.DataArray, ...]:
+        """Results of an array function of values over cases; ``what`` it does, for messages."""
+        return over_cases(
+            function,
+            *values,
+            dims=self.dims,
+            out=out,
+            sizes=sizes,
+            dtypes=dtypes,
+            what=task_name(what, self),
+        )
+
 
 def read_evidence(
     forecast: Labelled,
@@ -97,17 +126,17 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """The dimension of cases along which observations are matched by label; None: the usual one."""
+    """The dimension along which observations are matched by label; None for the usual one."""
     whole = form.broadcast().loc
     usual = candidates(whole, CALIBRATION)
-    found = [d for d in usual if d in named] if usual else list(named)
-    if len(found) > 1:  # observations are at the leads already, or at valid times
-        found = [d for d in found if d not in candidates(whole, LEAD)]
-    return found[0] if len(found) == 1 else None
+    labelled = [d for d in usual if d in named] if usual else list(named)
+    if len(labelled) > 1:  # observations are at the leads already, or at valid times
+        labelled = [d for d in labelled if d not in candidates(whole, LEAD)]
+    return labelled[0] if len(labelled) == 1 else None
 
 
-def named_dims(dim: Dims, known: Sequence[Hashable], *, name: str) -> tuple[Hashable, ...]:
-    """Dimensions of the cases that the user names; none if that is left to their names.
+def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hashable, ...]:
+    """Dimensions of the cases that the user names; an empty tuple if they are to be recognised.
 
     Raises
     ------
@@ -117,21 +146,33 @@ def named_dims(dim: Dims, known: Sequence[Hashable], *, name: str) -> tuple[Hash
     if dim is None:
         return ()
     if dim is ...:
-        return tuple(known)
+        return tuple(dims)
     named = listed(dim)
     if not named or len(set(named)) < len(named):
         raise ValueError(f"dim={dim!r} must name dimensions of the cases, each once")
-    unknown = [d for d in named if d not in known]
+    unknown = [d for d in named if d not in dims]
     if unknown:
         raise ValueError(
             f"dim={dim!r}, but {name} {'have' if name.endswith('s') else 'has'} no dimension "
-            f"{unknown[0]!r} of cases or locations, only {list(known)}"
+            f"{unknown[0]!r} of cases or locations, only {list(dims)}"
         )
     return tuple(named)
 
 
+def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable:
+    """The dimension of the cases: as named, or recognised; ValueError if there is none."""
+    recognised = find_dim(array, CALIBRATION, dim, name=name)
+    if recognised is None:
+        raise ValueError(
+            f"{name} {'have' if name.endswith('s') else 'has'} none of the known calibration "
+            f"dimensions ({', '.join(CALIBRATION.names)}) among {list(array.dims)}; name it: "
+            "dim=..."
+        )
+    return recognised
+
+
 def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
-    """Censored forecasts, which have no distances, as quantiles; and what is to be told of that."""
+    """Censored forecasts, which have no distances, as quantiles; and words that say so."""
     form = evidence.form
     if form.kind != "censored":
         return evidence, ""
@@ -144,7 +185,7 @@ def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
 
 
 def require_plain(form: Form, asked: str) -> None:
-    """Raise ValueError unless forecasts are plain ensembles, which alone have what is asked."""
+    """Raise ValueError, which names what was asked, unless forecasts are plain ensembles."""
     if form.kind != "ensemble":
         raise ValueError(
             f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
@@ -171,7 +212,7 @@ def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataA
 def where_enough(
     variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
-    """Results where there are cases enough for any, with their counts beside them."""
+    """Results, NaN where there are too few cases for any, with their counts beside them."""
     enough = counts["n_cases"] >= FEWEST
     return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
 
@@ -185,6 +226,18 @@ def with_meanings(status: xr.DataArray) -> xr.DataArray:
     )
 
 
+def described(
+    arrays: Sequence[xr.DataArray],
+    texts: Mapping[str, str],
+    units: Mapping[str, Any],
+) -> dict[str, xr.DataArray]:
+    """Results by name, each with its text as long name, and their unit."""
+    return {
+        name: array.assign_attrs(long_name=text, **units)
+        for (name, text), array in zip(texts.items(), arrays, strict=True)
+    }
+
+
 def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
     """Results for several levels along a new dimension, of one chunk in Dask."""
     whole = xr.concat(list(parts), dim)
@@ -194,7 +247,7 @@ def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
 def as_dataset(
     evidence: Evidence, variables: Mapping[str, xr.DataArray], what: str, **attrs: Any
 ) -> xr.Dataset:
-    """Results with a line of history, and what was told about them.
+    """Results as a Dataset with further attributes and a line of history that says ``what``.
 
     Dimensions are in the order of the forecast, new ones last.
     """
@@ -205,5 +258,5 @@ def as_dataset(
 
 
 def task_name(what: str, evidence: Evidence) -> str:
-    """What a task does, for messages."""
+    """Name of the task that does ``what``, for messages."""
     return work_on(what, evidence.form.name)

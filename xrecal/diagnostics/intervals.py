@@ -8,19 +8,32 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims, is_between
 from xrecal.inputs.forms import Form, Labelled, levels_of, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.products.products import check_seed
 from xrecal.products.reductions import quantiles_of
 
-from .evidence import Evidence, as_dataset, counted, read_evidence, stacked, task_name
+from .evidence import (
+    NO_UNIT,
+    Evidence,
+    as_dataset,
+    counted,
+    described,
+    read_evidence,
+    stacked,
+)
 from .pit import pit_of_cases
 
 LEVEL = "level"
 UNKNOWN = "not known from these quantiles"
 """Of intervals that end beyond the levels of a forecast that is given as quantiles."""
+_TEXTS = {
+    "coverage": "share of observations inside the central interval",
+    "width": "mean width of the central interval",
+    "interval_score": "mean interval score",
+    "dependence": "bias-corrected squared distance correlation of interval and PIT",
+}
 
 
 def coverage(
@@ -96,36 +109,25 @@ def coverage(
     pit = pit_of_cases(evidence, seed)
     low, high = interval_ends(evidence, levels)
     parts = [
-        over_cases(
+        evidence.over_cases(
             partial(_cover, level=one),
             evidence.observations,
             low.isel({LEVEL: i}),
             high.isel({LEVEL: i}),
             pit,
-            dims=evidence.dims,
             out=[()] * 4,
-            what=task_name("the coverage", evidence),
+            what="the coverage",
         )
         for i, one in enumerate(levels)
     ]
-    found = [stacked(part, LEVEL) for part in zip(*parts, strict=True)]
-    named = {
-        "coverage": ("share of observations inside the central interval", {"units": "1"}),
-        "width": ("mean width of the central interval", evidence.units),
-        "interval_score": ("mean interval score", evidence.units),
-        "dependence": (
-            "bias-corrected squared distance correlation of interval and PIT",
-            {"units": "1"},
-        ),
-    }
-    variables = {
-        name: array.assign_attrs(long_name=text, **units)
-        for (name, (text, units)), array in zip(named.items(), found, strict=True)
-    }
+    results = [stacked(part, LEVEL) for part in zip(*parts, strict=True)]
+    variables = described(results, _TEXTS, evidence.units)
+    for name in ("coverage", "dependence"):
+        variables[name].attrs |= NO_UNIT
     unknown = levels[~is_known(evidence.form, levels)]
     if unknown.size:
-        told = f"{UNKNOWN}: {', '.join(f'{one:g}' for one in unknown)}"
-        variables = {name: array.assign_attrs(comment=told) for name, array in variables.items()}
+        comment = f"{UNKNOWN}: {', '.join(f'{one:g}' for one in unknown)}"
+        variables = {name: array.assign_attrs(comment=comment) for name, array in variables.items()}
     variables |= counted(pit.notnull(), evidence.dims)
     result = as_dataset(evidence, variables, "coverage of central intervals")
     attrs = {"long_name": "probability of the interval", "units": "1"}

@@ -1,4 +1,8 @@
-"""Scores of whole fields: whether members are right at many places together."""
+"""Scores of fields and vectors: whether members are right at many places together.
+
+A field stands along dimensions such as latitude and longitude; a vector along ``VARIABLE``, where
+:func:`as_vectors` has put several variables side by side.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,15 @@ from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.products.score_variables import score_variables
 from xrecal.typing import FloatArray
+
+VARIABLE = "vector_component"
+"""Dimension of the variables of a vector."""
+
+Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
+"""Divisor of each variable of a vector."""
+
+Score: TypeAlias = Callable[..., FloatArray]
+"""Observations (..., d), members (..., m, d) and perhaps weights (..., m) to scores (...)."""
 
 _MISSING = "places without observation or members left out, and members that miss others"
 
@@ -94,8 +107,16 @@ def energy_score(
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         return _of_fields(form, observed, _energy, over, "energy score")
 
-    told = {"name": "energy_score", "long_name": "energy score"}
-    return score_variables(forecast, observations, one, dim, member_dim, _MISSING, **told)  # type: ignore[arg-type]
+    return score_variables(
+        forecast,
+        observations,
+        one,
+        dim,
+        member_dim,
+        _MISSING,
+        name="energy_score",
+        long_name="energy score",
+    )
 
 
 def variogram_score(
@@ -175,10 +196,6 @@ def _variogram(
     return variogram_score(y, x, w, order=order)
 
 
-Score: TypeAlias = Callable[..., FloatArray]
-"""Observations (..., d), members (..., m, d) and perhaps weights (..., m) to scores (...)."""
-
-
 def _of_fields(
     form: Form, observed: xr.DataArray, score: Score, over: Dims, what: str
 ) -> xr.DataArray:
@@ -188,16 +205,16 @@ def _of_fields(
     field = _field_dims(form, over)
     _require_joint(form, field, what)
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
-    known = pairs.observations.expand_dims(
+    observed = pairs.observations.expand_dims(
         {d: sizes[d] for d in field if d not in pairs.observations.dims}
     )
     require_one_chunk(form.loc, (form.member_dim, *field), name="forecast")
-    require_one_chunk(known, field, name="observations")
-    args, core = [known, form.loc], [tuple(field), (form.member_dim, *field)]
+    require_one_chunk(observed, field, name="observations")
+    args, core = [observed, form.loc], [tuple(field), (form.member_dim, *field)]
     if form.weights is not None:
         args, core = [*args, form.weights], [*core, (form.member_dim,)]
-    (found,) = run_blockwise(
-        _FieldTask(score, len(field)),
+    (scores,) = run_blockwise(
+        partial(_field_scores, score=score, n_axes=len(field)),
         *args,
         core=core,
         out=[()],
@@ -205,7 +222,7 @@ def _of_fields(
         sizes={},
         what=work_on(f"the {what}", form.name),
     )
-    return found.transpose(*[d for d in form.dims if d not in field])
+    return scores.transpose(*[d for d in form.dims if d not in field])
 
 
 def _field_dims(form: Form, over: Dims) -> Sequence[Hashable]:
@@ -231,38 +248,21 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
     missing = [d for d in field if d not in form.loc.dims]
     if form.kind in ("ensemble", "weighted") and not per_place and not missing:
         return
-    found = f"weights along {list(form.weights.dims)}" if per_place else f"the form {form.kind!r}"  # type: ignore[union-attr]
+    actual = f"weights along {list(form.weights.dims)}" if per_place else f"the form {form.kind!r}"  # type: ignore[union-attr]
     raise ValueError(
         f"the {what} needs members that are fields over {list(field)}, but {form.name!r} has "
-        f"{found}, which says nothing of places together; make such members: "
+        f"{actual}, which says nothing of places together; make such members: "
         "model.members(forecast, n, coherence='schaake')"
     )
 
 
-class _FieldTask:
-    """Fields of a chunk in, their scores out."""
-
-    def __init__(self, score: Score, n_axes: int) -> None:
-        self.score, self.n_axes = score, n_axes
-
-    def __call__(
-        self, observations: FloatArray, members: FloatArray, *weights: FloatArray
-    ) -> FloatArray:
-        """Scores of fields that are given with one axis for each of their dimensions."""
-        y, x = map(self._flat, (observations, members))
-        return self.score(y, x, *weights).astype(members.dtype, copy=False)
-
-    def _flat(self, array: FloatArray) -> FloatArray:
-        """An array whose last axis counts the places of a field."""
-        lead, field = array.shape[: -self.n_axes], array.shape[-self.n_axes :]
-        return array.reshape(*lead, math.prod(field))
-
-
-VARIABLE = "vector_component"
-"""Dimension of the variables."""
-
-Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
-"""What each variable is divided by."""
+def _field_scores(
+    observations: FloatArray, members: FloatArray, *weights: FloatArray, score: Score, n_axes: int
+) -> FloatArray:
+    """Scores of the fields of a chunk, which have one axis for each of their dimensions, last."""
+    places = math.prod(observations.shape[-n_axes:])
+    y, x = (a.reshape(*a.shape[:-n_axes], places) for a in (observations, members))
+    return score(y, x, *weights).astype(members.dtype, copy=False)
 
 
 def as_vectors(
@@ -287,18 +287,18 @@ def as_vectors(
     for name, form in forms.items():
         refuse_circular(form.period, name, "scores of vectors take values on a line")
     _require_same_weights(forms)
-    of = dict.fromkeys(names, 1.0) if scale is None else _scales(scale, names)
+    divisors = dict.fromkeys(names, 1.0) if scale is None else _scales(scale, names)
     units = {name: form.loc.attrs.get("units") for name, form in forms.items()}
     if scale is None and len(set(units.values())) > 1:
         raise ValueError(
             f"the variables have the units {units}, whose distances cannot be added up; give what "
             "each is divided by, such as scale=observations.std('time')"
         )
-    members = _stacked([_divided(form.loc, of[name]) for name, form in forms.items()], names)
-    observed = _stacked([_divided(paired[name][1], of[name]) for name in names], names)
-    told = {"units": units[names[0]]} if scale is None and units[names[0]] is not None else {}
-    members = members.assign_attrs(told).rename("vectors")
-    observed = observed.assign_attrs(told)
+    members = _stacked([_divided(form.loc, divisors[name]) for name, form in forms.items()], names)
+    observed = _stacked([_divided(paired[name][1], divisors[name]) for name in names], names)
+    attrs = {"units": units[names[0]]} if scale is None and units[names[0]] is not None else {}
+    members = members.assign_attrs(attrs).rename("vectors")
+    observed = observed.assign_attrs(attrs)
     if whole.weights is None:
         return members, observed
     return weighted(members, whole.weights), observed
@@ -349,9 +349,9 @@ def _same(a: xr.DataArray | None, b: xr.DataArray | None) -> bool:
 def _stacked(arrays: Sequence[xr.DataArray], names: Sequence[Hashable]) -> xr.DataArray:
     labels = xr.Variable(VARIABLE, [str(name) for name in names])
     others = {name: c for name, c in arrays[0].coords.items() if name not in arrays[0].indexes}
-    # Without these, as xarray would compare them, which computes lazy ones.
+    # Other coordinates come back below: xarray would compare them, which computes lazy ones.
     plain = [a.drop_attrs().drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays]
-    found = xr.concat(plain, dim=VARIABLE, coords="minimal", compat="override", join="override")
-    if found.chunks is not None:
-        found = found.chunk({VARIABLE: -1})
-    return found.assign_coords({**others, VARIABLE: labels})
+    vectors = xr.concat(plain, dim=VARIABLE, coords="minimal", compat="override", join="override")
+    if vectors.chunks is not None:
+        vectors = vectors.chunk({VARIABLE: -1})
+    return vectors.assign_coords({**others, VARIABLE: labels})

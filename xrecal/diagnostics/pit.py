@@ -8,19 +8,30 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.over_cases import over_cases
+from xrecal.arrays.rows import is_whole
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, levels_of, require_free
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
-from xrecal.methods.base import is_whole
 from xrecal.products.products import check_seed, numbers_of
 from xrecal.products.reductions import Reduction, pit_of, quantile_pit_of
 
-from .evidence import Evidence, as_dataset, counted, read_evidence, require_plain, task_name
+from .evidence import (
+    NO_UNIT,
+    Evidence,
+    as_dataset,
+    counted,
+    described,
+    read_evidence,
+    require_plain,
+)
 
 ATTRS = {"long_name": "probability integral transform of the observations", "units": "1"}
 BIN = "pit_bin"
+_TEST_TEXTS = {
+    "statistic": "Kolmogorov-Smirnov distance of the PIT from uniform",
+    "p_value": "p-value of a uniform PIT, exact Kolmogorov-Smirnov test",
+}
 
 
 def pit(
@@ -80,17 +91,17 @@ def pit(
     (('init', 'location'), True, True)
     """
     check_seed(seed)
-    found = {}
+    transforms = {}
     for name, (form, observed) in pair_variables(
         forecast, observations, member_dim, name="forecast"
     ).items():
         pairs = pair_cases(form, observed, name="forecast", require_dim=False)
         values = pit_of_cases(Evidence(pairs, (pairs.dim,)), seed, augmented)
-        found[name] = values.assign_attrs(ATTRS)
-    told = history_only(forecast.attrs, f"probability integral transform, seed {seed}")
+        transforms[name] = values.assign_attrs(ATTRS)
+    history = history_only(forecast.attrs, f"probability integral transform, seed {seed}")
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
-        return next(iter(found.values())).rename("pit").assign_attrs(told)
-    return xr.Dataset(found, attrs=told)
+        return next(iter(transforms.values())).rename("pit").assign_attrs(history)
+    return xr.Dataset(transforms, attrs=history)
 
 
 def pit_histogram(
@@ -141,14 +152,13 @@ def pit_histogram(
     values = pit_of_cases(evidence, seed, augmented)
     from xrecal.arrays import pit_counts
 
-    (count,) = over_cases(
+    (count,) = evidence.over_cases(
         partial(pit_counts, bins=int(bins)),
         values,
-        dims=evidence.dims,
         out=[(BIN,)],
         sizes={BIN: int(bins)},
         dtypes=[np.float64],
-        what=task_name("the PIT histogram", evidence),
+        what="the PIT histogram",
     )
     counts = counted(values.notnull(), evidence.dims)
     n = counts["n_cases"]
@@ -209,27 +219,17 @@ def pit_test(
     values = pit_of_cases(evidence, seed, augmented)
     from xrecal.arrays import uniform_test
 
-    statistic, p_value = over_cases(
-        uniform_test,
-        values,
-        dims=evidence.dims,
-        out=[(), ()],
-        what=task_name("the PIT test", evidence),
-    )
-    variables = {
-        "statistic": statistic.assign_attrs(
-            long_name="Kolmogorov-Smirnov distance of the PIT from uniform", units="1"
-        ),
-        "p_value": p_value.assign_attrs(
-            long_name="p-value of a uniform PIT, exact Kolmogorov-Smirnov test", units="1"
-        ),
-        **counted(values.notnull(), evidence.dims),
-    }
+    results = evidence.over_cases(uniform_test, values, out=[(), ()], what="the PIT test")
+    variables = described(results, _TEST_TEXTS, NO_UNIT)
+    variables |= counted(values.notnull(), evidence.dims)
     return as_dataset(evidence, variables, "test of a uniform PIT")
 
 
 def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.DataArray:
-    """Transform of each case; random numbers by its position and that of its location."""
+    """Transform of each case.
+
+    Its random number depends on its position and that of its location, not on chunks.
+    """
     if augmented:
         require_plain(evidence.form, "augmented=True")
     numbers = numbers_of(evidence.form, evidence.pairs.dim)

@@ -8,14 +8,13 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.products.products import check_seed, numbers_of
 from xrecal.products.reductions import rank_of
 
-from .evidence import as_dataset, counted, read_evidence, task_name
+from .evidence import NO_UNIT, as_dataset, counted, described, read_evidence
 
 RANK = "rank"
 _TEXTS = {
@@ -98,18 +97,16 @@ def rank_histogram(
     extras = [evidence.observations, *numbers_of(form, evidence.pairs.dim)]
     ranks = evidence.reduce(partial(rank_of, seed=seed), extras)
     n_ranks = form.loc.sizes[form.member_dim] + 1
-    found = over_cases(
+    counts, *tests = evidence.over_cases(
         partial(_counts_and_tests, n_ranks=n_ranks),
         ranks,
-        dims=evidence.dims,
         out=[(RANK,), *[()] * 6],
         sizes={RANK: n_ranks},
         dtypes=[np.float64, *[ranks.dtype] * 6],
-        what=task_name("the rank histogram", evidence),
+        what="the rank histogram",
     )
-    variables = {"n_in_bin": found[0].assign_attrs(long_name="number of cases")}
-    for (name, text), array in zip(_TEXTS.items(), found[1:], strict=True):
-        variables[name] = array.assign_attrs(long_name=text, units="1")
+    variables = {"n_in_bin": counts.assign_attrs(long_name="number of cases")}
+    variables |= described(tests, _TEXTS, NO_UNIT)
     variables |= counted(ranks.notnull(), evidence.dims)
     result = as_dataset(evidence, variables, "rank histogram")
     number = {"long_name": "number of members below the observation", "units": "1"}

@@ -1,28 +1,66 @@
-"""Reliability: what happens, given what was forecast."""
+"""Reliability of probabilities of events, such as more than 10 mm of rain, and of quantiles."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
+from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.pairing import Observations
-from xrecal.inputs.thresholds import Threshold
+from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.products.products import EXCEEDANCE
 from xrecal.products.reductions import quantiles_of
 
-from .events import Events, read_events
-from .evidence import Evidence, as_dataset, counted, read_evidence, stacked, task_name
+from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence, stacked
+
+T = TypeVar("T", xr.DataArray, xr.Dataset)
 
 _PARTS = {
-    "miscalibration": "what recalibration would gain",
-    "discrimination": "what the recalibrated forecast gains over climatology",
-    "uncertainty": "score of the climatology of these cases",
+    "miscalibration": "miscalibration: what recalibration would gain",
+    "discrimination": "discrimination: what the recalibrated forecast gains over climatology",
+    "uncertainty": "uncertainty: score of the climatology of these cases",
 }
+
+
+@dataclass(frozen=True)
+class Events:
+    """Exceedances of thresholds by the cases of a forecast."""
+
+    thresholds: Thresholds
+    probability: xr.DataArray
+    """Issued; over the dimension of the thresholds too."""
+    happened: xr.DataArray
+    """1 where the observation exceeds the threshold, 0 where not, NaN where not known."""
+
+    def label(self, result: T) -> T:
+        """Coordinates of the thresholds, without the dimension if there is one threshold."""
+        if not self.thresholds.several:
+            result = result.isel({self.thresholds.dim: 0})
+        return result.assign_coords(self.thresholds.coords)
+
+
+def read_events(evidence: Evidence, threshold: Threshold) -> Events:
+    """Probabilities of more than a threshold, and whether that happened.
+
+    Thresholds are compared in the floating type of the forecast.
+    """
+    form = evidence.form
+    wanted = read_thresholds(threshold, form, form.loc.dtype, evidence.pairs.dim)
+    new = {wanted.dim: wanted.values.sizes[wanted.dim]}
+    probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
+    observed = evidence.observations
+    above = (observed > wanted.values).astype(form.loc.dtype)
+    known = observed.notnull() & wanted.values.notnull()
+    attrs = probability_attributes(form.loc.attrs, EXCEEDANCE.event)
+    attrs.pop("history", None)  # as_dataset gives all results one
+    return Events(wanted, probability.assign_attrs(attrs), above.where(known))
 
 
 def reliability(
@@ -80,24 +118,22 @@ def reliability(
     """
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     events = read_events(evidence, threshold)
-    dims = evidence.dims
-    found = over_cases(
+    conditional, *parts, score = evidence.over_cases(
         _probability_parts,
         events.probability,
         events.happened,
-        dims=dims,
-        out=[dims, (), (), (), ()],
-        what=task_name("the reliability", evidence),
+        out=[evidence.dims, (), (), (), ()],
+        what="the reliability",
     )
-    conditional = found[0].assign_attrs(
-        long_name="probability of the event given the forecast, by isotonic regression", units="1"
-    )
+    text = "probability of the event given the forecast, by isotonic regression"
     variables = {
         "probability": events.probability,
-        "conditional_probability": conditional,
-        **_decomposed(found[1:], "brier_score", "mean Brier score", {"units": "1"}),
+        "conditional_probability": conditional.assign_attrs(long_name=text, units="1"),
+        "brier_score": score.assign_attrs(long_name="mean Brier score", units="1"),
+        **described(parts, _PARTS, NO_UNIT),
+        **counted(events.probability.notnull() & events.happened.notnull(), evidence.dims),
     }
-    return _labelled(evidence, events, variables, "reliability of probabilities")
+    return events.label(as_dataset(evidence, variables, "reliability of probabilities"))
 
 
 def quantile_reliability(
@@ -155,23 +191,20 @@ def quantile_reliability(
     issued = evidence.reduce(
         partial(quantiles_of, levels=levels), new={"quantile": levels.size}
     ).assign_coords(quantile=level_coordinate(levels))
-    dims = evidence.dims
-    parts = []
+    by_level = []
     for i, level in enumerate(levels):  # each has a regression of its own
-        one = issued.isel(quantile=i)
-        parts.append(
-            over_cases(
+        by_level.append(
+            evidence.over_cases(
                 partial(_quantile_parts, level=level),
-                one,
+                issued.isel(quantile=i),
                 evidence.observations,
-                dims=dims,
-                out=[dims, (), (), (), (), ()],
-                what=task_name("the quantile reliability", evidence),
+                out=[evidence.dims, (), (), (), (), ()],
+                what="the quantile reliability",
             )
         )
-    conditional, *numbers = (
+    conditional, *parts, score, below = (
         stacked(part, "quantile").assign_coords(quantile=level_coordinate(levels))
-        for part in zip(*parts, strict=True)
+        for part in zip(*by_level, strict=True)
     )
     text = {"long_name": "quantile of the observation", **evidence.units}
     variables = {
@@ -179,15 +212,18 @@ def quantile_reliability(
         "conditional_quantile": conditional.assign_attrs(
             {**text, "long_name": "quantile given the issued one, by isotonic regression"}
         ),
-        "below": numbers[4].assign_attrs(
+        "below": below.assign_attrs(
             long_name="share of observations at or below the issued quantile", units="1"
         ),
-        **_decomposed(
-            numbers[:4], "quantile_score", "mean quantile (pinball) score", evidence.units
+        "quantile_score": score.assign_attrs(
+            long_name="mean quantile (pinball) score", **evidence.units
         ),
+        **described(parts, _PARTS, evidence.units),
     }
     known = issued.isel(quantile=0, drop=True).notnull() & (abs(evidence.observations) < np.inf)
-    result = as_dataset(evidence, variables | counted(known, dims), "reliability of quantiles")
+    result = as_dataset(
+        evidence, variables | counted(known, evidence.dims), "reliability of quantiles"
+    )
     return result.isel(quantile=0) if np.ndim(q) == 0 else result
 
 
@@ -209,22 +245,3 @@ def _quantile_parts(
         below = (known & (observations <= issued)).sum(-1) / np.where(n > 1, n, np.nan)
     conditional, parts = parts_of(issued, observations, level)
     return (conditional, *parts, below)
-
-
-def _decomposed(
-    parts: Sequence[xr.DataArray], name: str, text: str, units: dict[str, str]
-) -> dict[str, xr.DataArray]:
-    """Miscalibration, discrimination, uncertainty and the score they make up."""
-    *three, score = parts
-    found = {name: score.assign_attrs(long_name=text, **units)}
-    for (part, meaning), array in zip(_PARTS.items(), three, strict=True):
-        found[part] = array.assign_attrs(long_name=f"{part}: {meaning}", **units)
-    return found
-
-
-def _labelled(
-    evidence: Evidence, events: Events, variables: dict[str, xr.DataArray], what: str
-) -> xr.Dataset:
-    known = events.probability.notnull() & events.happened.notnull()
-    result = as_dataset(evidence, variables | counted(known, evidence.dims), what)
-    return events.label(result)

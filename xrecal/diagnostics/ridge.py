@@ -107,10 +107,10 @@ def ridge_curve(
         ),
     }
     line = history_only(hindcast.attrs, f"held-out loss by ridge over {prepared.pairs.dim!r}")
-    found = xr.Dataset(variables, attrs={"method": repr(method), **line})
+    curve = xr.Dataset(variables, attrs={"method": repr(method), **line})
     attrs = {"long_name": "ridge of the kernel regression", "units": "1"}
-    found = found.assign_coords({RIDGE: (RIDGE, _ridges(), attrs)})
-    return found.transpose(*[d for d in form.dims if d in found.dims], ...)
+    curve = curve.assign_coords({RIDGE: (RIDGE, _ridges(), attrs)})
+    return curve.transpose(*[d for d in form.dims if d in curve.dims], ...)
 
 
 def _ridges() -> npt.NDArray[np.float64]:
@@ -124,8 +124,8 @@ def _loss_attrs(
 ) -> dict[str, Any]:
     if method.loss == "laplace":
         return {"long_name": "mean held-out Laplace-kernel loss", "units": "1"}
-    known = {k: v for attrs in (observed, forecast) for k, v in attrs.items() if k == "units"}
-    return {"long_name": "mean held-out CRPS", **known}
+    units = {k: v for attrs in (observed, forecast) for k, v in attrs.items() if k == "units"}
+    return {"long_name": "mean held-out CRPS", **units}
 
 
 class _RidgeTask:
@@ -151,15 +151,15 @@ class _RidgeTask:
         parts = dict(zip(self.parts, args[: len(self.parts)], strict=True))
         lead, cases, invalid = cases_of(parts, args[len(self.parts) :], self.periods, self.axis)
         assert cases.forecasts is not None
-        found = ridge_losses(
+        curve = ridge_losses(
             cases.forecasts,
             cases.observations,
             self.method.array_settings(self.method.supports, self.min_samples),
             **self.method.array_arguments(cases),
         )
         return (
-            found.loss.reshape(*lead, -1).astype(dtype),
-            found.ridge.reshape(lead).astype(dtype),
-            found.n_cases.reshape(lead).astype(np.int32),
-            (found.status | INVALID * invalid).reshape(lead).astype(np.int16),
+            curve.loss.reshape(*lead, -1).astype(dtype),
+            curve.ridge.reshape(lead).astype(dtype),
+            curve.n_cases.reshape(lead).astype(np.int32),
+            (curve.status | INVALID * invalid).reshape(lead).astype(np.int16),
         )

@@ -98,7 +98,9 @@ def crps(
     if fair:
         estimator = "fair: of an infinite ensemble, from exchangeable members"
     else:
-        ends = [f"{k} {_told(v)}" for k, v in (("above", lower), ("below", upper)) if v is not None]
+        ends = [
+            f"{k} {_in_words(v)}" for k, v in (("above", lower), ("below", upper)) if v is not None
+        ]
         estimator = _ISSUED + (f"; values {' and '.join(ends)} count" if ends else "")
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
@@ -163,32 +165,32 @@ def quantile_weighted_crps(
             )
         return _reduced(form, observed, partial(quantile_crps_of, emphasis=emphasis))
 
-    told = f"weight on levels: {emphasis}"
     return score_variables(
         forecast,
         observations,
         one,
         dim,
         member_dim,
-        told,
+        f"weight on levels: {emphasis}",
         name="quantile_weighted_crps",
         long_name="quantile-weighted continuous ranked probability score",
     )
 
 
-def _told(bound: object) -> str:
+def _in_words(bound: object) -> str:
+    """A threshold of the CRPS, for its attribute."""
     return "a threshold by place" if isinstance(bound, xr.DataArray) else str(bound)
 
 
 def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
     """A threshold for each case, without a dimension of its own."""
-    found: Thresholds = read_thresholds(none if bound is None else bound, form, form.loc.dtype)
-    if found.several:
+    thresholds: Thresholds = read_thresholds(none if bound is None else bound, form, form.loc.dtype)
+    if thresholds.several:
         raise ValueError(
-            f"lower and upper are one threshold each, but there are several along {found.dim!r}; "
-            "select one"
+            "lower and upper are one threshold each, but there are several along "
+            f"{thresholds.dim!r}; select one"
         )
-    return found.values.isel({found.dim: 0}, drop=True)
+    return thresholds.values.isel({thresholds.dim: 0}, drop=True)
 
 
 def _reduced(

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Form, Labelled, task_parts
 from xrecal.inputs.pairing import Observations
-from xrecal.methods.base import is_whole
 from xrecal.products.products import check_seed, numbers_of
 
 from .evidence import (
     Evidence,
     as_dataset,
     by_quantiles,
-    counted,
     read_evidence,
     require_plain,
     task_name,
     with_meanings,
 )
+
+Test: TypeAlias = Literal["bootstrap", "wild", "montecarlo", "block"]
 
 N_RESAMPLES = 1000
 
@@ -37,6 +38,27 @@ _TESTS = {
     "montecarlo": "observations drawn from the forecasts",
     "block": "normal approximation of block estimates",
 }
+"""Tests as they are described beside their p-values."""
+
+
+class _Settings(NamedTuple):
+    """Settings of the estimate and its test, as :func:`xrecal.arrays.skce_locations` has them."""
+
+    test: Test | None = None
+    """None for the estimate alone."""
+    n_resamples: int = N_RESAMPLES
+    block_length: int | None = None
+    augmented: bool = False
+    seed: int = 0
+
+    @property
+    def description(self) -> str:
+        """The test in words."""
+        assert self.test is not None
+        words = _TESTS[self.test]
+        if self.test in ("wild", "block") and self.block_length is not None:
+            words += f", {self.block_length} cases a block"
+        return words if self.test == "block" else f"{words}, {self.n_resamples} resamples"
 
 
 def skce(
@@ -66,8 +88,8 @@ def skce(
     >>> skce["skce"].round(4).values
     array([0.0001, 0.0008, 0.0006, 0.    ])
     """
-    evidence = _read(forecast, observations, dim, member_dim, augmented)
-    return _run(evidence, augmented, None, {"n_resamples": 1, "seed": 0, "block_length": None})
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    return _run(evidence, _Settings(augmented=augmented))
 
 
 def skce_test(
@@ -165,15 +187,13 @@ def skce_test(
     if block_length is not None:
         _check_block_length(test, block_length)
     check_seed(seed)
-    evidence = _read(forecast, observations, dim, member_dim, augmented)
-    options = {"n_resamples": n_resamples, "seed": seed, "block_length": block_length}
-    return _run(evidence, augmented, test, options)
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    return _run(evidence, _Settings(test, n_resamples, block_length, augmented, seed))
 
 
 def skce_test_of(evidence: Evidence, *, seed: int) -> xr.Dataset:
-    """The test as it is by default, of forecasts that are paired with observations."""
-    options = {"n_resamples": N_RESAMPLES, "seed": seed, "block_length": None}
-    return _run(evidence, False, "bootstrap", options)
+    """The default test of forecasts that are paired with observations already."""
+    return _run(evidence, _Settings("bootstrap", seed=seed))
 
 
 def _check_block_length(test: str, block_length: int) -> None:
@@ -189,97 +209,74 @@ def _check_block_length(test: str, block_length: int) -> None:
         )
 
 
-def _read(
-    forecast: Labelled,
-    observations: Observations,
-    dim: Dims,
-    member_dim: Hashable | None,
-    augmented: bool,
-) -> Evidence:
-    evidence = read_evidence(forecast, observations, dim, member_dim)
-    if augmented:
+def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
+    """The error of each location, with its test if there is one."""
+    if settings.augmented:
         require_plain(evidence.form, "augmented=True")
-    return evidence
-
-
-def _run(
-    evidence: Evidence, augmented: bool, test: Test | None, options: Mapping[str, Any]
-) -> xr.Dataset:
     evidence, note = by_quantiles(evidence)
     form, dims = evidence.form, evidence.dims
-    shared = form.kind == "weighted" and not set(dims) & set(form.loc.dims)
-    loops = [d for d in form.dims if d not in dims]
-    cases = {d: f"case_{i}" for i, d in enumerate(dims)}
-    parts = case_parts(form, loops, cases, shared)
-    observed = evidence.observations
     for part in form.parts.values():
         require_one_chunk(part, [*dims, form.member_dim], name="forecast")
-    require_one_chunk(observed, dims, name="observations")
-    observed = over_cases_last(observed, form, loops, cases)
-    places = place_numbers(form, dims)
+    require_one_chunk(evidence.observations, dims, name="observations")
+    loops = [d for d in form.dims if d not in dims]
+    cases = {d: f"case_{i}" for i, d in enumerate(dims)}
     axes = tuple(cases.values())
-    core = [(NEW_MEMBER,) if shared and name == "loc" else (*axes, NEW_MEMBER) for name in parts]
-    core += [axes, *[()] * len(places)]
-    lengths = [(len(set(c) - {NEW_MEMBER}), int(NEW_MEMBER in c)) for c in core]
+    parts, core = _parts_and_core(form, loops, cases)
+    observed = _cases_last(evidence.observations, form, loops, cases)
+    numbers = _location_numbers(form, dims)
+    core += [axes, *[()] * len(numbers)]
     results = run_blockwise(
-        SkceTask(tuple(parts), lengths, augmented, test, options),
+        _SkceTask(tuple(parts), [(c[-1:] == (NEW_MEMBER,), len(c)) for c in core], settings),
         *parts.values(),
         observed,
-        *places,
+        *numbers,
         core=core,
-        out=[(), (), ()],
-        dtypes=[form.loc.dtype, form.loc.dtype, np.int16],
+        out=[()] * 4,
+        dtypes=[form.loc.dtype, form.loc.dtype, np.int16, np.int64],
         sizes={},
         what=task_name("the calibration test", evidence),
     )
-    value, p_value, status = (r.transpose(*[d for d in loops if d in r.dims]) for r in results)
+    value, p_value, status, n_cases = (
+        result.transpose(*[d for d in loops if d in result.dims]) for result in results
+    )
+    pooled = ", observations pooled into their ensembles" if settings.augmented else ""
     variables = {
         "skce": value.assign_attrs(
             long_name="squared kernel calibration error",
             estimator="unbiased, energy distance kernel on forecasts, Laplace on observations"
-            + (", observations pooled into their ensembles" if augmented else "")
-            + note,
+            f"{pooled}{note}",
             units="1",
         )
     }
-    if test is not None:
-        told = _TESTS[test]
-        if test in ("wild", "block") and options["block_length"] is not None:
-            told += f", {options['block_length']} cases a block"
-        if test != "block":
-            told += f", {options['n_resamples']} resamples"
+    if settings.test is not None:
         variables["p_value"] = p_value.assign_attrs(
-            long_name=f"p-value of auto-calibration, {told}", units="1"
+            long_name=f"p-value of auto-calibration, {settings.description}", units="1"
         )
-    known = evidence.reduce(_is_known).astype(bool) & (abs(evidence.observations) < np.inf)
-    variables["n_cases"] = counted(known, dims)["n_cases"]
+    variables["n_cases"] = n_cases.assign_attrs(long_name="number of cases")
     variables["status"] = with_meanings(status)
     return as_dataset(evidence, variables, "squared kernel calibration error")
 
 
-def _is_known(distribution: Any) -> tuple[npt.NDArray[Any], ...]:
-    """1 where there is a forecast."""
-    return (np.isfinite(distribution.mean()) * 1.0,)
+def _parts_and_core(
+    form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
+) -> tuple[dict[str, xr.DataArray], list[tuple[Hashable, ...]]]:
+    """Parts with cases and members last, and these dimensions of each.
 
-
-Test: TypeAlias = Literal["bootstrap", "wild", "montecarlo", "block"]
-
-
-def case_parts(
-    form: Form, loops: list[Hashable], cases: Mapping[Hashable, str], shared: bool
-) -> dict[str, xr.DataArray]:
-    """Parts with cases and members last; shared members without cases."""
-    if not shared:
-        return task_parts(form, loops, {**cases, form.member_dim: NEW_MEMBER})
+    Members of a weighted forecast that all cases share come without cases.
+    """
+    core = (*cases.values(), NEW_MEMBER)
+    renamed = {**cases, form.member_dim: NEW_MEMBER}
+    if form.kind != "weighted" or set(cases) & set(form.loc.dims):
+        parts = task_parts(form, loops, renamed)
+        return parts, [core] * len(parts)
     alone = Form(form.name, form.kind, form.member_dim, form.loc)
     loc = task_parts(alone, loops, {form.member_dim: NEW_MEMBER})["loc"]
-    weights = form.parts["weights"]
-    own = Form(form.name, form.kind, form.member_dim, weights)
-    core = {**cases, form.member_dim: NEW_MEMBER}
-    return {"loc": loc, "weights": task_parts(own, loops, core)["loc"]}
+    own = Form(form.name, form.kind, form.member_dim, form.parts["weights"])
+    weights = task_parts(own, loops, renamed)["loc"]
+    return {"loc": loc, "weights": weights}, [(NEW_MEMBER,), core]
 
 
-def place_numbers(form: Form, dims: tuple[Hashable, ...]) -> list[xr.DataArray]:
+def _location_numbers(form: Form, dims: tuple[Hashable, ...]) -> list[xr.DataArray]:
     """Arrays that sum up to the number of the location."""
     parts = {
         name: part.isel({d: 0 for d in dims if d in part.dims}, drop=True)
@@ -288,7 +285,7 @@ def place_numbers(form: Form, dims: tuple[Hashable, ...]) -> list[xr.DataArray]:
     return numbers_of(form.with_parts(parts), None)[1:]
 
 
-def over_cases_last(
+def _cases_last(
     observations: xr.DataArray, form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
 ) -> xr.DataArray:
     """Observations with all dimensions of the cases, last and renamed."""
@@ -299,54 +296,47 @@ def over_cases_last(
     return whole.transpose(*[d for d in loops if d in whole.dims], *cases).rename(cases)
 
 
-class SkceTask:
-    """Parts of forecasts, observations and numbers of locations in; error, p-value, status out.
+class _SkceTask:
+    """Parts of forecasts, observations, and arrays whose sum numbers the locations of a chunk in.
 
-    ``core`` has for each argument the number of its last axes that are cases, and members.
+    ``core`` says of each argument whether its last axis is that of the members, and how many of
+    its last axes are not locations.
     """
 
     def __init__(
-        self,
-        parts: tuple[str, ...],
-        core: list[tuple[int, int]],
-        augmented: bool,
-        test: Test | None,
-        options: Mapping[str, Any],
+        self, parts: tuple[str, ...], core: list[tuple[bool, int]], settings: _Settings
     ) -> None:
-        self.parts, self.core = parts, core
-        self.augmented, self.test, self.options = augmented, test, dict(options)
+        self.parts, self.core, self.settings = parts, core, settings
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Run the task on one chunk."""
+        """Errors, p-values, statuses and numbers of cases (...) of a chunk of locations."""
         from xrecal.arrays import skce_locations
-        from xrecal.arrays.distributions.forms import Forecasts
+        from xrecal.arrays.calibration.skce import one_row_each
+        from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
 
         lead = np.broadcast_shapes(
-            *(a.shape[: a.ndim - sum(n)] for a, n in zip(args, self.core, strict=True))
+            *(a.shape[: a.ndim - n] for a, (_, n) in zip(args, self.core, strict=True))
         )
         *parts, observed = (
-            _rows(a, lead, *n) for a, n in zip(args, self.core, strict=True) if sum(n)
+            _rows(a, lead, *core) for a, core in zip(args, self.core, strict=True) if core[1]
         )
-        numbers = np.zeros(lead, np.int64)
-        for place in args[len(parts) + 1 :]:
-            numbers = numbers + place
-        found = skce_locations(
-            Forecasts(**dict(zip(self.parts, parts, strict=True))),
-            observed,
-            test=self.test,
-            location_numbers=numbers.reshape(-1),
-            augmented=self.augmented,
-            **self.options,
+        numbers = np.broadcast_to(sum(args[len(parts) + 1 :]), lead).reshape(-1)
+        forecasts = Forecasts(**dict(zip(self.parts, parts, strict=True)))
+        estimates = skce_locations(
+            forecasts, observed, location_numbers=numbers, **self.settings._asdict()
         )
-        types = args[0].dtype, args[0].dtype, np.int16
-        return tuple(a.reshape(lead).astype(t) for a, t in zip(found, types, strict=True))
+        n_cases = ((verdicts(one_row_each(forecasts)) == VALID) & np.isfinite(observed)).sum(-1)
+        types = args[0].dtype, args[0].dtype, np.int16, np.int64
+        results = zip((*estimates, n_cases), types, strict=True)
+        return tuple(array.reshape(lead).astype(dtype) for array, dtype in results)
 
 
 def _rows(
-    array: npt.NDArray[Any], lead: tuple[int, ...], n_case_axes: int, n_member_axes: int
+    array: npt.NDArray[Any], lead: tuple[int, ...], has_members: bool, n_core: int
 ) -> npt.NDArray[Any]:
     """Locations as one axis, cases as one axis, and members, of those that the array has."""
-    core = array.shape[array.ndim - n_case_axes - n_member_axes :]
+    core = array.shape[array.ndim - n_core :]
+    n_case_axes = n_core - has_members
     cases = (math.prod(core[:n_case_axes]),) if n_case_axes else ()
     whole = np.broadcast_to(array, (*lead, *core))
     return whole.reshape(math.prod(lead), *cases, *core[n_case_axes:])

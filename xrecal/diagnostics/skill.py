@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, told_dims
+from xrecal.inputs.dims import CALIBRATION, Dims, told_dims
 from xrecal.inputs.labels import require_equal_labels
 from xrecal.inputs.metadata import check_units, history_only, shown_units
 
-from .evidence import by_time, counted, named_dims, where_enough
+from .evidence import NO_UNIT, by_time, case_dim, counted, described, named_dims, where_enough
+
+_TEXTS = {
+    "skill": "skill: 1 - score / score of the reference",
+    "skill_error": "standard error of the skill, with autocorrelation",
+    "p_value": "two-sided p-value of equal scores, Diebold-Mariano with autocorrelation",
+}
 
 
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:
@@ -57,7 +64,7 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
                 f"{name} must be a DataArray, a score of each case, got {type(array).__name__}"
             )
     check_units("scores", scores.attrs.get("units"), "reference", reference.attrs.get("units"))
-    dims = named_dims(dim, scores.dims, name="scores") or (_usual_dim(scores),)
+    dims = named_dims(dim, scores.dims, name="scores") or (case_dim(scores, name="scores"),)
     for d in scores.dims:
         if d in reference.dims:
             require_equal_labels(scores, reference, d, names=("scores", "reference"))
@@ -72,42 +79,19 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         for array in (scores, reference)
     ]
     dtype = np.result_type(scores.dtype, np.float32)
-    found = over_cases(
-        skill_score, *ordered, dims=dims, out=[()] * 3, dtypes=[dtype] * 3, what="the skill"
-    )
+    known = ordered[0].notnull() & ordered[1].notnull()
+    skills = partial(over_cases, skill_score, out=[()] * 3, dtypes=[dtype] * 3, what="the skill")
+    results = skills(*ordered, dims=dims)
     if len(dims) > 1:
         time = next((d for d in dims if d in CALIBRATION.names), dims[0])
-        known = ordered[0].notnull() & ordered[1].notnull()
         series = [by_time(array.where(known), dims, time) for array in ordered]
-        apart = over_cases(
-            skill_score, *series, dims=[time], out=[()] * 3, dtypes=[dtype] * 3, what="the skill"
-        )
-        found = (found[0], *apart[1:])
-    texts = {
-        "skill": "skill: 1 - score / score of the reference",
-        "skill_error": "standard error of the skill, with autocorrelation",
-        "p_value": "two-sided p-value of equal scores, Diebold-Mariano with autocorrelation",
-    }
-    variables = {
-        name: array.assign_attrs(long_name=text, units="1")
-        for (name, text), array in zip(texts.items(), found, strict=True)
-    }
-    known = ordered[0].notnull() & ordered[1].notnull()
+        results = (results[0], *skills(*series, dims=[time])[1:])
+    variables = described(results, _TEXTS, NO_UNIT)
     name = scores.attrs.get("long_name", scores.name)
     units = shown_units(scores.attrs)
     attrs = {"score": f"{name} in {units}" if units else str(name)}
     attrs |= history_only(scores.attrs, f"skill over {told_dims(dims)}")
     return xr.Dataset(where_enough(variables, counted(known, dims)), attrs=attrs)
-
-
-def _usual_dim(scores: xr.DataArray) -> Hashable:
-    found = find_dim(scores, CALIBRATION, name="scores")
-    if found is None:
-        raise ValueError(
-            "scores have none of the known calibration dimensions "
-            f"({', '.join(CALIBRATION.names)}) among {list(scores.dims)}; name it: dim=..."
-        )
-    return found
 
 
 def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:

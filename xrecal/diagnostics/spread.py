@@ -8,16 +8,26 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.rows import is_whole
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.pairing import Observations
-from xrecal.methods.base import is_whole
 from xrecal.products.reductions import mean_of, std_of
 
-from .evidence import as_dataset, by_time, counted, read_evidence, task_name
+from .evidence import NO_UNIT, as_dataset, by_time, counted, described, read_evidence
 
 BIN = "spread_bin"
+_TEXTS = {
+    "bias": "mean of forecast minus observation",
+    "bias_error": "standard error of the bias, with autocorrelation",
+    "rmse": "root mean square error of the forecast mean",
+    "spread": "root of the mean variance of the forecast",
+    "ratio": "ratio of spread and error",
+    "spread_of_bin": "root of the mean variance of the cases in the bin",
+    "rmse_of_bin": "root mean square error of the cases in the bin",
+    "n_in_bin": "number of cases in the bin",
+}
 
 
 def spread_skill(
@@ -86,37 +96,23 @@ def spread_skill(
     if form.kind == "ensemble":
         n_members = [form.loc.notnull().sum([form.member_dim], keep_attrs=False)]
         known = known & (n_members[0] >= 2)
-    found = over_cases(
+    results = evidence.over_cases(
         partial(_numbers, bins=int(bins)),
         mean,
         std**2,
         evidence.observations,
         *n_members,
-        dims=evidence.dims,
         out=[*[()] * 5, *[(BIN,)] * 3],
         sizes={BIN: int(bins)},
         dtypes=[*[mean.dtype] * 7, np.float64],
-        what=task_name("spread and skill", evidence),
+        what="spread and skill",
     )
     if len(evidence.dims) > 1:
         error = by_time(mean - evidence.observations, evidence.dims, evidence.time)
-        found = (found[0], *over_cases(_error, error, dims=[evidence.time]), *found[2:])
-    texts = {
-        "bias": "mean of forecast minus observation",
-        "bias_error": "standard error of the bias, with autocorrelation",
-        "rmse": "root mean square error of the forecast mean",
-        "spread": "root of the mean variance of the forecast",
-        "ratio": "ratio of spread and error",
-        "spread_of_bin": "root of the mean variance of the cases in the bin",
-        "rmse_of_bin": "root mean square error of the cases in the bin",
-        "n_in_bin": "number of cases in the bin",
-    }
-    variables = {
-        name: array.assign_attrs(
-            {"long_name": text, **({"units": "1"} if name == "ratio" else evidence.units)}
-        )
-        for (name, text), array in zip(texts.items(), found, strict=True)
-    }
+        (error,) = over_cases(_error, error, dims=[evidence.time])
+        results = (results[0], error, *results[2:])
+    variables = described(results, _TEXTS, evidence.units)
+    variables["ratio"].attrs |= NO_UNIT
     variables["n_in_bin"].attrs.pop("units", None)
     variables |= counted(known, evidence.dims)
     result = as_dataset(evidence, variables, "spread and skill")

@@ -14,9 +14,10 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 
-from .comparison import Table, shown_p
+from .comparison import Table
 from .evidence import as_dataset, read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
+from .p_values import SIGNIFICANT, rejections, shown_p
 from .pit import pit_test
 from .scores import crps
 from .skce import Test, skce_test
@@ -27,7 +28,6 @@ VARIABLES = (
     *("crps", "bias", "spread_error_ratio", "coverage", "pit_p_value"),
     *("skce", "skce_p_value", "n_cases", "status"),
 )
-SIGNIFICANT = 0.05
 LAZY = "<xrecal summary, not computed: .compute() shows the table>"
 
 
@@ -66,17 +66,17 @@ class Summary(xr.Dataset):
             self._row("bias", self["bias"], units),
             self._row("spread / error", self["spread_error_ratio"]),
         ]
-        partial = self["coverage"].attrs.get("comment", "").startswith(UNKNOWN)
+        has_unknown = self["coverage"].attrs.get("comment", "").startswith(UNKNOWN)
         for level in self[LEVEL].to_numpy():
             share = self["coverage"].sel({LEVEL: level})
             row = self._row(f"coverage of {level:.0%}", share, percent=True)
-            unknown = partial and bool(share.isnull().all())
+            unknown = has_unknown and bool(share.isnull().all())
             rows.append([row[0], "not known", *[""] * (len(row) - 2)] if unknown else row)
         rows.append(self._row("SKCE", self["skce"]))
         rows += [self._p_row("PIT p", "pit_p_value"), self._p_row("SKCE p", "skce_p_value")]
         n = self["n_cases"].to_numpy()
         cases = f"{n.min()}" if n.size == 0 or n.min() == n.max() else f"{n.min()} to {n.max()}"
-        beyond = "; not known: beyond the levels of these quantiles" if partial else ""
+        beyond = "; not known: beyond the levels of these quantiles" if has_unknown else ""
         if n.size == 1:
             return Table((), [row[:2] for row in rows], f"{cases} cases{beyond}")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
@@ -86,22 +86,23 @@ class Summary(xr.Dataset):
     def _row(
         self, label: str, values: xr.DataArray, units: str = "", percent: bool = False
     ) -> list[str]:
-        found = values.to_numpy()
-        known = found[~np.isnan(found)]
-        three = (np.median(known), known.min(), known.max()) if known.size else (np.nan,) * 3
+        three = _median_and_ends(values.to_numpy())
         shown = [f"{x:.1%}" if percent else f"{x:.4g} {units}".rstrip() for x in three]
         return [label, *shown, ""]
 
     def _p_row(self, label: str, name: str) -> list[str]:
-        from xrecal.arrays import adjusted_p_values
+        p_values = self[name].to_numpy().astype(np.float64)
+        rejected, n = rejections(p_values)
+        shown = map(shown_p, _median_and_ends(p_values))
+        return [label, *shown, f"{rejected} of {n}" if n else ""]
 
-        found = self[name].to_numpy().astype(np.float64)
-        known = found[~np.isnan(found)]
-        if not known.size:
-            return [label, "nan", "nan", "nan", ""]
-        rejected = int((adjusted_p_values(known) < SIGNIFICANT).sum())
-        three = (np.median(known), known.min(), known.max())
-        return [label, *map(shown_p, three), f"{rejected} of {known.size}"]
+
+def _median_and_ends(values: np.ndarray) -> tuple[float, float, float]:
+    """Median, lowest and highest of the values that are not NaN; NaN if there are none."""
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return np.nan, np.nan, np.nan
+    return np.median(values), values.min(), values.max()
 
 
 def summary(
@@ -189,5 +190,5 @@ def summary(
         "n_cases": calibrated["n_cases"],
         "status": calibrated["status"],
     }
-    found = as_dataset(evidence, variables, "summary of the evidence")
-    return Summary(found.data_vars, found.coords, found.attrs)
+    dataset = as_dataset(evidence, variables, "summary of the evidence")
+    return Summary(dataset.data_vars, dataset.coords, dataset.attrs)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
+from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD, refuse_circular
@@ -19,7 +20,6 @@ from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import CKME, Method, VectorCKME
-from xrecal.methods.base import is_whole
 from xrecal.methods.call_errors import require_settings
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.rows import is_whole
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dims import CaseAxis
 from xrecal.typing import FloatArray, IntArray
@@ -303,18 +304,8 @@ class MemberPerCase:
 
 def is_positive(value: object) -> bool:
     """Whether a setting is a positive, finite number."""
-    number = isinstance(value, (int, float, np.number)) and not _is_no_number(value)
+    number = isinstance(value, (float, np.floating)) or is_whole(value)
     return number and 0 < value < np.inf  # type: ignore[operator]
-
-
-def is_whole(value: object) -> bool:
-    """Whether a setting is a whole number."""
-    return isinstance(value, (int, np.integer)) and not _is_no_number(value)
-
-
-def _is_no_number(value: object) -> bool:
-    """Whether it is a truth value or a length of time, which Python or NumPy count as integers."""
-    return isinstance(value, (bool, np.timedelta64))
 
 
 def check_names(method: str, condition_on: object) -> None:

@@ -1,1 +1,1 @@
-"""What a fit or forecast will take, told before any work: tasks, memory, time."""
+"""Plans: tasks, memory and time of a fit or a product, before any work."""

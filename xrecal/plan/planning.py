@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import xarray as xr
 
@@ -21,13 +21,29 @@ from xrecal.methods import Method
 from xrecal.products.predict import run_on_forecasts
 from xrecal.products.reductions import mean_of
 
-from .plan_work import Work, task_plan
-from .plans import Plan
-from .probe import Setup, probe_of
-from .resources import apply_workspace, find_resources, fit_workspace
+from .costs import (
+    Probe,
+    Resources,
+    Setup,
+    apply_workspace,
+    find_resources,
+    fit_workspace,
+    probe_of,
+)
+from .plans import Plan, TaskPlan, split
 
 if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
+
+BEST_BYTES = 128 * 2**20
+"""Input and output of a task that chunks are suggested for, at most."""
+BEST_SECONDS = 300.0
+"""Duration of such a task, at most, so that little is lost with a worker."""
+ROUNDS = 4
+"""Tasks for each that can run at a time, at least, so that none waits long for the last one."""
+
+IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more"
+REFITTED = "the model is not in memory; unless persisted, each product fits it again"
 
 
 def plan(
@@ -84,17 +100,14 @@ def plan(
     else:
         paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
     resources = find_resources()
-    parts, notes = [], []
+    parts, notes = [], set()
     for name, (form, observed) in paired.items():
-        lazy = any(part.chunks is not None for part in (*form.parts.values(), observed))
-        bare = form.with_parts({k: _without_values(v) for k, v in form.parts.items()})
-        prepared = prepare(
-            bare, _without_values(observed), method, dim, covariates, min_samples, pool
-        )
-        parts.append(task_plan(_plan_fit(name, prepared, min_samples, probe), resources))
-        if not lazy:
-            notes.append("NumPy arrays are one task on one thread; the suggested chunks make more")
-    return Plan(tuple(parts), resources, tuple(dict.fromkeys(notes)))
+        bare, verified = _without_values(form), _array_without_values(observed)
+        prepared = prepare(bare, verified, method, dim, covariates, min_samples, pool)
+        parts.append(_task_plan(_work_of_fit(name, prepared, min_samples), resources, probe))
+        if all(array.chunks is None for array in (*form.parts.values(), observed)):
+            notes.add(IN_MEMORY)
+    return Plan(tuple(parts), resources, tuple(notes))
 
 
 def plan_forecast(
@@ -103,99 +116,123 @@ def plan_forecast(
     """What a product of a model takes; see :meth:`xrecal.Recalibrator.plan`."""
     resources = find_resources()
     matched = match_variables(model, forecast, read_values=False)
-    works = [
-        _plan_product(name, form, fitted, values, covariates, probe)
-        for name, (form, fitted) in matched.items()
-    ]
-    parts = [  # a single lead is no dimension to cut along
-        task_plan(replace(work, fits=tuple(d for d in work.fits if d in forecast.dims)), resources)
-        for work in works
-    ]
-    notes = []
-    if not model.is_computed:
-        notes.append("the model is not in memory; unless persisted, each product fits it again")
-    if all(part.chunks is None for f, _ in matched.values() for part in f.parts.values()):
-        notes.append("NumPy arrays are one task on one thread; the suggested chunks make more")
+    parts = []
+    for name, (form, fitted) in matched.items():
+        work = _work_of_product(name, form, fitted, values, covariates)
+        # A single lead is no dimension to cut along.
+        work = replace(work, fits=tuple(d for d in work.fits if d in forecast.dims))
+        parts.append(_task_plan(work, resources, probe))
+    notes = [] if model.is_computed else [REFITTED]
+    if all(part.chunks is None for form, _ in matched.values() for part in form.parts.values()):
+        notes.append(IN_MEMORY)
     return Plan(tuple(parts), resources, tuple(notes))
 
 
-def _plan_fit(name: Hashable | None, prepared: Prepared, min_samples: int, timed: bool) -> Work:
-    pairs, method = prepared.pairs, prepared.method
+@dataclass(frozen=True)
+class _Work:
+    """Work on one variable, before it is known in how many tasks."""
+
+    variable: Hashable | None
+    kind: Literal["fit", "apply"]
+    location: Setup
+    forecasts: int
+    tasks: xr.DataArray
+    """Lazy, with the chunks of the result."""
+    fits: tuple[Hashable, ...]
+    """Dimensions with a fit of their own."""
+    whole: tuple[Hashable, ...]
+    """Dimensions that no task can do without."""
+    given: Sequence[xr.DataArray]
+    made: Sequence[tuple[xr.DataArray, int]]
+    """Results, and how many values they have for each of theirs."""
+    workspace: Callable[[int], int]
+    """Bytes for a number of locations."""
+    seconds: Callable[[Probe], float]
+    """Of a location."""
+
+    @property
+    def cut(self) -> dict[Hashable, int]:
+        """Dimensions that tasks may be cut along, and their sizes."""
+        return {d: self.tasks.sizes[d] for d in self.fits if d not in self.whole}
+
+    def locations(self, block: Mapping[Hashable, int]) -> int:
+        """Number of locations of a task."""
+        return math.prod(block.get(d, self.tasks.sizes[d]) for d in self.fits)
+
+    def bytes_of(self, block: Mapping[Hashable, int]) -> tuple[int, int, int]:
+        """Input, output and workspace of a task with so many labels along some dimensions."""
+        taken = sum(_bytes(array, block) for array in self.given)
+        made = sum(_bytes(array, block) * each for array, each in self.made)
+        return taken, made, self.workspace(self.locations(block))
+
+
+def _bytes(array: xr.DataArray, block: Mapping[Hashable, int]) -> int:
+    """Bytes of a part of an array, whole along the dimensions that are not named."""
+    return array.dtype.itemsize * math.prod(block.get(d, n) for d, n in array.sizes.items())
+
+
+def _work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> _Work:
+    """The fit of a variable."""
+    pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
     assert pairs.dim is not None
     state = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
-    n_cases, members = state.sizes[CASE], _size(pairs.form, pairs.form.member_dim)
-    periods = {key: period_of(value) for key, value in prepared.covariates.items()}
-    found = None
-    if timed:
-        found = probe_of(
-            Setup(
-                method=method,
-                kind=pairs.form.kind,
-                n_cases=n_cases,
-                n_members=members,
-                axis=prepared.axis,
-                periods=tuple(periods.items()),
-                min_samples=min_samples,
-                dtype=pairs.form.loc.dtype,
-            )
-        )
-    return Work(
+    location = Setup(
+        method=method,
+        kind=form.kind,
+        n_cases=state.sizes[CASE],
+        n_members=_length(form, form.member_dim),
+        axis=prepared.axis,
+        periods={name: period_of(value) for name, value in prepared.covariates.items()},
+        min_samples=min_samples,
+        dtype=form.loc.dtype,
+    )
+    return _Work(
         variable=name,
         kind="fit",
-        cases=n_cases,
-        members=members,
+        location=location,
         forecasts=0,
         tasks=state["status"],
         fits=state["status"].dims,
-        whole=(pairs.dim, pairs.form.member_dim, *(pairs.pool.dims if pairs.pool else ())),
-        given=[*pairs.form.parts.values(), pairs.observations, *prepared.covariates.values()],
+        whole=(pairs.dim, form.member_dim, *(pairs.pool.dims if pairs.pool else ())),
+        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
         made=[(variable, 1) for variable in state.data_vars.values()],
-        workspace=lambda n: fit_workspace(method, n_cases, members, n),
-        seconds=None if found is None else found.fit,
-        cases_tried=0 if found is None else found.n_tried,
+        workspace=lambda n: fit_workspace(method, location.n_cases, location.n_members, n),
+        seconds=lambda probe: probe.fit,
     )
 
 
-def _plan_product(
+def _work_of_product(
     name: Hashable | None,
     form: Form,
     fitted: FittedVariable,
     values: int | None,
     covariates: Given,
-    timed: bool,
-) -> Work:
+) -> _Work:
+    """A product of a variable with so many values a forecast; see :func:`plan_forecast`."""
     method, state = fitted.method, fitted.state
-    bare = form.with_parts({k: _without_values(v) for k, v in form.parts.items()})
-    known = replace(fitted, state=state.map(_without_values, keep_attrs=True))
-    (tasks,) = run_on_forecasts(bare, known, mean_of, [()], covariates=covariates)
+    lazy = replace(fitted, state=state.map(_array_without_values, keep_attrs=True))
+    (tasks,) = run_on_forecasts(_without_values(form), lazy, mean_of, [()], covariates=covariates)
+    location = Setup(
+        method=method,
+        kind=fitted.kind,
+        n_cases=state.sizes[CASE],
+        n_members=_length(form, form.member_dim),
+        axis=fitted.axis,
+        periods=fitted.periods,
+        min_samples=fitted.min_samples,
+        dtype=form.loc.dtype,
+    )
+    n_cases, compared = location.n_cases, location.n_members * max(len(form.vector), 1)
     shared = [d for d in shared_dims(fitted) if d in form.dims]
-    n_forecasts = math.prod(_size(form, d) for d in shared)
-    n_cases, members = state.sizes[CASE], _size(form, form.member_dim)
-    compared = members * max(len(form.vector), 1)
+    n_forecasts = math.prod(_length(form, d) for d in shared)
+    n_pieces = math.prod(len(tasks.chunksizes[d]) for d in shared)
+    longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
     if values is None:  # weights of all members, and these where they differ between forecasts
         values = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
-    seconds, tried = None, 0
-    if timed:
-        found = probe_of(
-            Setup(
-                method=method,
-                kind=fitted.kind,
-                n_cases=n_cases,
-                n_members=members,
-                axis=fitted.axis,
-                periods=tuple(fitted.periods.items()),
-                min_samples=fitted.min_samples,
-                dtype=form.loc.dtype,
-            )
-        )
-        cuts, tried = math.prod(len(tasks.chunksizes[d]) for d in shared), found.n_tried
-        seconds = cuts * found.rebuild + max(n_forecasts - cuts, 0) * found.each
-    longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
-    return Work(
+    return _Work(
         variable=name,
         kind="apply",
-        cases=n_cases,
-        members=members,
+        location=location,
         forecasts=n_forecasts,
         tasks=tasks,
         fits=fitted.locations,
@@ -203,16 +240,69 @@ def _plan_product(
         given=[*form.compared.values(), *state.data_vars.values()],
         made=[(tasks, values)],
         workspace=lambda n: apply_workspace(method, n_cases, longest, compared, n),
-        seconds=seconds,
-        cases_tried=tried,
+        seconds=lambda probe: (
+            n_pieces * probe.rebuild + max(n_forecasts - n_pieces, 0) * probe.each
+        ),
     )
 
 
-def _size(form: Form, dim: Hashable) -> int:
+def _task_plan(work: _Work, resources: Resources, timed: bool) -> TaskPlan:
+    """The work in tasks as its chunks are, and better ones."""
+    chunks, location = work.tasks.chunksizes, work.location
+    block = {d: max(sizes, default=0) for d, sizes in chunks.items()}
+    taken, made, workspace = work.bytes_of(block)
+    probe = probe_of(location) if timed else None
+    seconds = None if probe is None else work.seconds(probe)
+    return TaskPlan(
+        variable=work.variable,
+        work=work.kind,
+        cases=location.n_cases,
+        members=location.n_members,
+        forecasts=work.forecasts,
+        locations=work.locations({}),
+        tasks=math.prod(len(sizes) for sizes in chunks.values()),
+        locations_per_task=work.locations(block),
+        input_bytes=taken,
+        output_bytes=made,
+        workspace_bytes=workspace,
+        seconds_per_location=seconds,
+        cases_tried=0 if probe is None else probe.n_tried,
+        chunks=_suggested_chunks(work, block, resources, seconds),
+        sizes=work.cut,
+        bytes_of_smallest=sum(work.bytes_of({**block, **dict.fromkeys(work.cut, 1)})),
+    )
+
+
+def _suggested_chunks(
+    work: _Work, block: Mapping[Hashable, int], resources: Resources, seconds: float | None
+) -> dict[Hashable, int]:
+    """Chunks of the largest tasks that are small and short enough, and numerous enough."""
+    cut = work.cut
+    one = {**block, **dict.fromkeys(cut, 1)}
+    n, fits_each = math.prod(cut.values()), work.locations(one)
+    taken, made, _ = work.bytes_of(one)
+    most = min(n, BEST_BYTES // max(taken + made, 1), n // (ROUNDS * resources.at_once))
+    if seconds:
+        most = min(most, int(BEST_SECONDS / (seconds * max(fits_each, 1))))
+    most = max(most, 1)
+    memory = math.inf if resources.memory is None else resources.memory
+    chunks = split(most, cut)
+    while most > 1 and sum(work.bytes_of({**block, **chunks})) > memory:
+        most //= 2
+        chunks = split(most, cut)
+    return dict.fromkeys(work.whole, -1) | {d: -1 if k == cut[d] else k for d, k in chunks.items()}
+
+
+def _length(form: Form, dim: Hashable) -> int:
     return max(part.sizes.get(dim, 1) for part in form.parts.values())
 
 
-def _without_values(array: xr.DataArray) -> xr.DataArray:
+def _without_values(form: Form) -> Form:
+    """The forecast with lazy arrays in place of its own."""
+    return form.with_parts({k: _array_without_values(v) for k, v in form.parts.items()})
+
+
+def _array_without_values(array: xr.DataArray) -> xr.DataArray:
     """A lazy array of the same labels, type and chunks, one chunk for NumPy."""
     import dask.array
 
@@ -222,7 +312,7 @@ def _without_values(array: xr.DataArray) -> xr.DataArray:
 
 def _one_for_each(form: Form) -> xr.DataArray:
     """Observations without values, one for each forecast, in their units."""
-    whole = form.with_parts({k: _without_values(v) for k, v in form.parts.items()}).broadcast().loc
+    whole = _without_values(form).broadcast().loc
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     observed = whole.isel({form.member_dim: 0}, drop=True)
     return observed.drop_attrs().assign_attrs(units)

@@ -1,15 +1,16 @@
-"""Plans: what work will take, before any of it is done."""
+"""Plans: tasks, memory and time of work, as a table; and their refusal where memory is short."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
 
 import xarray as xr
+from dask.utils import format_bytes
 
-from .resources import Resources
+from .costs import Resources
 
 Chunks: TypeAlias = Mapping[Hashable, int]
 """Sizes of chunks, -1 for a whole dimension."""
@@ -52,9 +53,8 @@ class TaskPlan:
         """The suggested chunks, cut further where a task may use less memory than was known."""
         taken = {d: n if self.chunks[d] == -1 else self.chunks[d] for d, n in self.sizes.items()}
         most = min(math.prod(taken.values()), limit // max(self.bytes_of_smallest, 1))
-        found = split(max(most, 1), taken)
-        fewer = {d: -1 if k == self.sizes[d] else k for d, k in found.items()}
-        return {**self.chunks, **fewer}
+        smaller = split(max(most, 1), taken)
+        return {**self.chunks, **{d: -1 if k == self.sizes[d] else k for d, k in smaller.items()}}
 
     @property
     def task_bytes(self) -> int:
@@ -63,7 +63,7 @@ class TaskPlan:
 
     @property
     def seconds(self) -> float | None:
-        """Of one core, for all locations."""
+        """Seconds of one core for all locations; None without a probe."""
         each = self.seconds_per_location
         return None if each is None else each * self.locations
 
@@ -79,7 +79,7 @@ class Plan:
     resources : Resources
         Memory in bytes that one task may use, and tasks that run at a time.
     notes : tuple of str
-        What is worth knowing.
+        Remarks on inputs and models that make the work slower than it could be.
 
     Examples
     --------
@@ -137,22 +137,17 @@ class Plan:
         >>> xrecal.plan(hindcast, probe=False).to_dataset()["cases"].values
         array([50])
         """
-        rows = [asdict(part) for part in self.variables]
-        labels = [str(row.pop("variable")) for row in rows]
-        for row in rows:
-            del row["sizes"]
-        for row, part in zip(rows, self.variables, strict=True):
-            row |= {"chunks": str(dict(part.chunks)), "task_bytes": part.task_bytes}
-            row["seconds_per_location"] = (
-                float("nan") if part.seconds_per_location is None else part.seconds_per_location
-            )
-        data = {name: ("variable", [row[name] for row in rows]) for name in rows[0]}
-        found = xr.Dataset(data, coords={"variable": labels})
-        for name in found:
-            if str(name).endswith("bytes") or name == "bytes_of_smallest":
-                found[name].attrs["units"] = "byte"
-        found["seconds_per_location"].attrs["units"] = "s"
-        return found
+        data: dict[str, tuple[str, list[Any], dict[str, str]]] = {}
+        for name in (*(field.name for field in fields(TaskPlan)), "task_bytes"):
+            values = [getattr(part, name) for part in self.variables]
+            if name == "chunks":
+                values = [str(dict(chunks)) for chunks in values]
+            elif name == "seconds_per_location":
+                values = [math.nan if seconds is None else seconds for seconds in values]
+            data[name] = "variable", values, {"units": "byte"} if "bytes" in name else {}
+        del data["variable"], data["sizes"]
+        data["seconds_per_location"][2]["units"] = "s"
+        return xr.Dataset(data, {"variable": [str(part.variable) for part in self.variables]})
 
     def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
         """The plan as text; ``typed`` says how chunks are typed where not in Python.
@@ -164,7 +159,8 @@ class Plan:
         """
         lines = [f"<xrecal plan: {self.variables[0].work}>"]
         for part in self.variables:
-            lines += _lines(part, (typed or _in_python)(part, part.chunks))
+            chunks = typed(part, part.chunks) if typed else f".chunk({dict(part.chunks)})"
+            lines += _lines(part, chunks)
         return "\n".join([*lines, *_total(self), *(f"  note           {n}" for n in self.notes)])
 
     def __str__(self) -> str:
@@ -173,27 +169,27 @@ class Plan:
     __repr__ = __str__
 
 
-class Shortage(NamedTuple):
-    """More memory is needed than there is."""
+def refusal(
+    plan: Plan,
+    limit: int | None = None,
+    typed: Callable[[TaskPlan, Chunks], str] | None = None,
+    force: str = "force=True",
+) -> str | None:
+    """Message on the memory that is lacking, with what to type instead.
 
-    needs: str
-    """How much, and how much there is."""
-    part: TaskPlan
-    chunks: dict[Hashable, int] | None
-    """Those of tasks that would fit; None if no chunks do."""
-
-
-def find_shortage(plan: Plan, limit: int | None = None) -> Shortage | None:
-    """What a plan lacks, None where all tasks fit the limit as far as is known."""
+    None where all tasks fit the limit, or the plan's own, as far as is known.
+    """
     limit = plan.resources.memory if limit is None else limit
     if limit is None or plan.task_bytes <= limit:
         return None
     part = plan.largest
-    needs = f"each task needs {size(part.task_bytes)}, but may use {size(limit)}"
+    needs = f"each task needs {_size(part.task_bytes)}, but may use {_size(limit)}"
     if part.bytes_of_smallest > limit:
-        least = f"{needs}, and one location alone needs {size(part.bytes_of_smallest)}"
-        return Shortage(least, part, None)
-    return Shortage(needs, part, part.chunks_within(limit))
+        needs += f", and one location alone needs {_size(part.bytes_of_smallest)}"
+        use = "workers with more memory or fewer threads, fewer cases"
+    else:
+        use = (typed or _in_python)(part, part.chunks_within(limit))
+    return f"{needs}; use {use}, or {force} to try nevertheless"
 
 
 def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> None:
@@ -218,36 +214,24 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
     --------
     >>> xrecal.check_plan(xrecal.plan(hindcast, probe=False))
     """
-    short = None if force else find_shortage(plan, limit)
-    if short is None:
-        return
-    if short.chunks is None:
-        raise MemoryPlanError(
-            f"{short.needs}; use workers with more memory or fewer threads, fewer cases, or "
-            "force=True to try nevertheless"
-        )
-    name = "hindcast" if short.part.work == "fit" else "forecast"
-    what = f"{name}{_in_python(short.part, short.chunks)}"
-    raise MemoryPlanError(f"{short.needs}; use {what}, or force=True to try nevertheless")
+    message = None if force else refusal(plan, limit)
+    if message is not None:
+        raise MemoryPlanError(message)
 
 
 def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
     """Sizes of chunks with at most so many labels together, whole along the last dimensions."""
-    found: dict[Hashable, int] = {}
+    chunks: dict[Hashable, int] = {}
     for d, n in reversed(list(sizes.items())):
         pieces = -(-n // max(min(most, n), 1))
-        found[d] = -(-n // max(pieces, 1))
-        most = max(most // max(found[d], 1), 1)
-    return {d: found[d] for d in sizes}
+        chunks[d] = -(-n // max(pieces, 1))
+        most = max(most // max(chunks[d], 1), 1)
+    return {d: chunks[d] for d in sizes}
 
 
-def size(n_bytes: float) -> str:
+def _size(n_bytes: int) -> str:
     """Bytes for people."""
-    for unit in ("B", "kiB", "MiB", "GiB"):
-        if n_bytes < 1024:
-            return f"{n_bytes:.0f} {unit}" if n_bytes >= 100 else f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1024
-    return f"{n_bytes:.3g} TiB"
+    return format_bytes(n_bytes).replace(".00 ", " ")
 
 
 def _duration(seconds: float) -> str:
@@ -258,8 +242,8 @@ def _duration(seconds: float) -> str:
     return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
 
 
-def _in_python(_: TaskPlan, chunks: Chunks) -> str:
-    return f".chunk({dict(chunks)})"
+def _in_python(part: TaskPlan, chunks: Chunks) -> str:
+    return f"{'hindcast' if part.work == 'fit' else 'forecast'}.chunk({dict(chunks)})"
 
 
 def _lines(part: TaskPlan, suggested: str) -> list[str]:
@@ -273,8 +257,8 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
         "locations": f"{part.locations}, at most {part.locations_per_task} a task",
         "tasks": str(part.tasks),
         "memory a task": (
-            f"{size(part.task_bytes)} (input {size(part.input_bytes)}, output "
-            f"{size(part.output_bytes)}, workspace {size(part.workspace_bytes)})"
+            f"{_size(part.task_bytes)} (input {_size(part.input_bytes)}, output "
+            f"{_size(part.output_bytes)}, workspace {_size(part.workspace_bytes)})"
         ),
     }
     if part.seconds is not None and part.seconds_per_location is not None:
@@ -287,12 +271,12 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
 
 
 def _total(plan: Plan) -> list[str]:
-    """What all variables take with the resources there are."""
+    """Lines of the table on all variables together: time and memory."""
     memory, at_once = plan.resources.memory, plan.resources.at_once
     lines = []
     if plan.seconds is not None:
         lines.append(f"  time           about {_duration(plan.seconds)} with {at_once} at a time")
     if memory is not None:
         verdict = "fits" if plan.fits else "too large: take the suggested chunks"
-        lines.append(f"  memory         {size(memory)} a task with {at_once} at a time: {verdict}")
+        lines.append(f"  memory         {_size(memory)} a task with {at_once} at a time: {verdict}")
     return lines

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.font_manager import FontProperties
 
-from xrecal.diagnostics.comparison import shown_p
+from xrecal.diagnostics.p_values import shown_p
 from xrecal.inputs.metadata import same_units, shown_units
 
 WIDTH, WIDTH_BELOW = 36, 64

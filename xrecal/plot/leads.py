@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from scipy.special import ndtri
 
-from xrecal.diagnostics.summary import SIGNIFICANT
+from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.dims import LEAD, candidates
 
 from .labels import date_ticks, is_date, positions

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, Normalize
 
 from xrecal.diagnostics import adjusted_p_values
-from xrecal.diagnostics.summary import SIGNIFICANT
+from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.dims import LEAD
 from xrecal.inputs.forms import Labelled
 

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import like
 from xrecal.inputs.dims import CALIBRATION, candidates
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.metadata import describing, history_line, probability_attributes
 from xrecal.inputs.thresholds import Threshold, read_thresholds
-from xrecal.methods.base import equal_mass_levels, is_whole
+from xrecal.methods.base import equal_mass_levels
 from xrecal.typing import Places
 
 from .ensembles import map_forms, reduce_form

@@ -1,6 +1,6 @@
 import pytest
 
-from xrecal.diagnostics.comparison import Table, shown_p
+from xrecal.diagnostics.comparison import Table
 
 TABLE = Table(
     ["", "raw", "new"],
@@ -35,11 +35,3 @@ def test_html_is_escaped():
 def test_rows_of_another_length_are_errors():
     with pytest.raises(ValueError, match="zip"):
         Table(["a", "b"], [["x"]], "").text()
-
-
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [(0.0, "<0.001"), (0.000999, "<0.001"), (0.001, "0.001"), (0.04567, "0.046"), (1.0, "1")],
-)
-def test_p_values_with_two_digits(p, text):
-    assert shown_p(p) == text

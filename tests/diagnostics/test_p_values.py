@@ -6,6 +6,7 @@ import xarray as xr
 from tests.labelled import freeze
 from tests.marks import forbid_compute
 from xrecal.diagnostics import adjusted_p_values
+from xrecal.diagnostics.p_values import rejections, shown_p
 
 VALUES = np.random.default_rng(0).uniform(size=(6, 5)) ** 3
 VALUES[2, 1:4] = np.nan
@@ -71,3 +72,16 @@ def test_what_is_no_p_value():
         adjusted_p_values(MAP, method="holm")
     with pytest.raises(TypeError, match="p_values must be a DataArray, got Dataset"):
         adjusted_p_values(MAP.to_dataset())
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0, "<0.001"), (0.000999, "<0.001"), (0.001, "0.001"), (0.04567, "0.046"), (1.0, "1")],
+)
+def test_p_values_with_two_digits(p, text):
+    assert shown_p(p) == text
+
+
+def test_rejections_are_counted_among_the_tests_that_there_are():
+    assert rejections(np.array([0.001, np.nan, 0.04, 0.5])) == (1, 3)
+    assert rejections(np.array([np.nan])) == (0, 0)

@@ -1,4 +1,4 @@
-"""Many tests at once, as on a map: how many rejections are false."""
+"""P-values: as they are shown, and of many tests at once, as on a map."""
 
 from __future__ import annotations
 
@@ -6,9 +6,28 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from xrecal.chunks.blockwise import run_blockwise
+
+SIGNIFICANT = 0.05
+"""Share of false rejections among those of several locations."""
+
+
+def shown_p(p: float) -> str:
+    """A p-value with two digits."""
+    return "<0.001" if p < 0.001 else f"{p:.2g}"
+
+
+def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
+    """Numbers of tests that reject, after control of false discoveries, and of all tests.
+
+    NaN stands for no test.
+    """
+    from xrecal.arrays import adjusted_p_values as adjusted
+
+    return int((adjusted(p_values) < SIGNIFICANT).sum()), int((~np.isnan(p_values)).sum())
 
 
 def adjusted_p_values(

@@ -1,0 +1,243 @@
+"""Costs of work: memory that there is and that a task needs, and the time of one location."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.chunks.blockwise import one_blas_thread
+from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.forms import Kind
+from xrecal.methods import CKME, LinearPool, Method, VectorCKME
+from xrecal.methods.base import Cases, Covariates, equal_mass_levels
+from xrecal.typing import FloatArray
+
+MATRICES = 6
+"""Float64 matrices of its cases that a solver holds for one location."""
+PROCESS = 300_000_000
+"""Bytes of a process that has loaded and compiled what it needs, before it holds data."""
+PAUSE = 0.8
+"""Part of its memory limit from which a Dask worker starts no more tasks."""
+
+FIRST = 100
+"""Cases of the first trial; each further one has twice as many, up to those there are."""
+LONG_ENOUGH = 1.0
+"""Seconds of a trial after which no larger one follows."""
+FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
+"""Forecasts that are timed together, and locations where the clock is too coarse for one."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Memory in bytes that one task may use, None if unknown, and tasks that run at a time."""
+
+    memory: int | None
+    at_once: int
+
+
+def find_resources() -> Resources:
+    """Resources of the Dask client of this process, or else of this machine."""
+    if "distributed" in sys.modules:
+        from distributed import default_client
+
+        with suppress(ValueError):  # there is no client
+            client = default_client()  # type: ignore[no-untyped-call]
+            if workers := client.scheduler_info()["workers"].values():
+                limits = [
+                    int(PAUSE * w["memory_limit"] - PROCESS) // w["nthreads"]
+                    for w in workers
+                    if w["memory_limit"]
+                ]
+                memory = max(min(limits), 1) if limits else None
+                return Resources(memory, sum(client.nthreads().values()))
+    from dask import config
+    from dask.system import CPU_COUNT
+
+    at_once = config.get("num_workers", None) or CPU_COUNT
+    if config.get("scheduler", None) in ("synchronous", "single-threaded", "sync"):
+        at_once = 1
+    free = available_memory()
+    return Resources(None if free is None else free // at_once, at_once)
+
+
+def available_memory() -> int | None:
+    """Bytes that this process can still take, None where the system does not tell.
+
+    Not from psutil, which comes with distributed alone.
+    """
+    meminfo = Path("/proc/meminfo")
+    if not meminfo.exists():  # not Linux: all that the machine has, where Python can ask for it
+        if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+            return None
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+    free = int(lines["MemAvailable"].split()[0]) * 1024
+    group, used = (Path("/sys/fs/cgroup") / f"memory.{name}" for name in ("max", "current"))
+    if group.exists() and used.exists() and group.read_text().strip().isdigit():
+        free = min(free, max(int(group.read_text()) - int(used.read_text()), 0))
+    return free
+
+
+def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int) -> int:
+    """Bytes that a fit of some locations takes beside its input and output, about.
+
+    Copies of the cases of a block of locations, float64 whatever the input, held-out forecasts
+    where methods are weighed, and matrices of one location at a time.
+    """
+    from xrecal.arrays.ckme.solvers import KEPT
+    from xrecal.arrays.rows import WORKSPACE
+
+    each = 8 * 4 * n_cases * n_members
+    if isinstance(method, LinearPool):
+        from xrecal.methods.components import N_HELD_OUT
+
+        each += 2 * 8 * len(method.components) * n_cases * N_HELD_OUT
+    matrices = _matrices(method, n_cases)
+    # Of several kernels the solvers are kept until the best is known.
+    kept = min(KEPT, 2 * matrices) if method.covariates else 0
+    return max(each, min(n_locations * each, WORKSPACE)) * 2 + matrices + kept
+
+
+def apply_workspace(
+    method: Method, n_cases: int, n_forecasts: int, n_members: int, n_locations: int
+) -> int:
+    """Bytes that a product of some locations takes beside its input and output, about.
+
+    Weights of a block of locations, and members where forecasts have their own; copies of cases
+    and forecasts; matrices of one location at a time.
+    """
+    from xrecal.arrays.rows import WORKSPACE
+
+    slots = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
+    weights = min(8 * slots * n_forecasts, max(4 * WORKSPACE, 8 * slots))
+    weights = max(weights, min(n_locations * weights, WORKSPACE))
+    copies = 8 * 3 * max(n_cases, n_forecasts) * n_members
+    copies = max(copies, min(n_locations * copies, WORKSPACE))
+    return 3 * weights + copies + _matrices(method, n_cases)
+
+
+def _matrices(method: Method, n_cases: int) -> int:
+    """Bytes of the matrices of one location, of all pairs of cases or of cases and landmarks."""
+    if not method.keeps_cases:
+        return 0
+    parts = method.mixed if isinstance(method, LinearPool) else (method,)
+    of_matrices = [part for part in parts if isinstance(part, (CKME, VectorCKME))]
+    widest = max((part.columns(n_cases) for part in of_matrices), default=0)
+    return MATRICES * 8 * n_cases * widest
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Method, form and sizes that decide how long a location takes."""
+
+    method: Method
+    kind: Kind
+    n_cases: int
+    n_members: int
+    axis: CaseAxis
+    periods: Mapping[str, float | None]
+    min_samples: int
+    dtype: npt.DTypeLike
+
+
+class Probe(NamedTuple):
+    """Estimated seconds of one core at one location."""
+
+    fit: float
+    rebuild: float
+    """To prepare a task's first forecast from the fitted state."""
+    each: float
+    """Of each further forecast."""
+    n_tried: int
+    """Cases of the largest trial."""
+
+
+def probe_of(setup: Setup) -> Probe:
+    """Time fits and forecasts of synthetic cases of growing number, and extrapolate.
+
+    The values of the user's data are never read: forecasts have skill and a bias, observations
+    serial independence. What a method chooses by the values may take it longer or shorter.
+    """
+    with one_blas_thread():
+        n = min(setup.n_cases, FIRST)
+        _trial(setup, n, 1)  # compiles
+        trials = [(n, _trial(setup, n, 1))]  # now without compiling
+        while n < setup.n_cases and trials[-1][1][0] < LONG_ENOUGH:
+            n = min(2 * n, setup.n_cases)
+            trials.append((n, _trial(setup, n, 1)))
+        if n == setup.n_cases and trials[-1][1][0] < LONG_ENOUGH / SEVERAL_LOCATIONS:
+            trials = [(n, _trial(setup, n, SEVERAL_LOCATIONS))]
+    fit, rebuild, each = _extrapolated(trials, setup.n_cases).tolist()
+    return Probe(fit, rebuild, each, n)
+
+
+def _extrapolated(trials: list[tuple[int, FloatArray]], n: int) -> FloatArray:
+    """Seconds of n cases, by the power of the last two trials, between the first and the third.
+
+    A single trial is extrapolated by the third power, that of decompositions.
+    """
+    last, seconds = trials[-1]
+    if last == n or len(trials) == 1:
+        return seconds * (n / last) ** 3
+    before, shorter = trials[-2]
+    growth = np.log(np.maximum(seconds, 1e-9) / np.maximum(shorter, 1e-9))
+    power: FloatArray = np.clip(growth / math.log(last / before), 1.0, 3.0)
+    return seconds * (n / last) ** power
+
+
+def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
+    """Seconds (3,) of a location's fit, of its first forecast, and of each further one."""
+    cases = _synthetic_cases(setup, n, n_locations)
+    few = min(n, FEW_FORECASTS)
+    times = [perf_counter()]
+    fitted = setup.method.fit_locations(cases, min(setup.min_samples, n))
+    times.append(perf_counter())
+    for k in (1, few):
+        new = cases.as_new(np.arange(k))
+        distribution = setup.method.predict_locations(new, cases, fitted)
+        distribution.quantile(equal_mass_levels(3))  # the only ones on a circle
+        times.append(perf_counter())
+    fit, one, all_of_them = np.diff(times)
+    each = max(all_of_them - one, 0.0) / max(few - 1, 1)
+    return np.array([fit, one, each]) / n_locations
+
+
+def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:
+    """Random cases whose forecasts have skill and a bias, at some locations."""
+    from xrecal.arrays.distributions.forms import Forecasts, sort_members
+
+    rng = np.random.default_rng(0)
+    n_variables = len(setup.method.names) if isinstance(setup.method, VectorCKME) else 1
+    shape = n_locations, n, n_variables * setup.n_members
+    signal = rng.normal(size=shape[:2])
+    loc = 1 + signal[..., np.newaxis] + 0.5 * rng.normal(size=shape)
+    forecasts = Forecasts(
+        loc.astype(setup.dtype),
+        np.full(shape, 0.5, setup.dtype) if setup.kind in ("normal", "censored") else None,
+        None if setup.kind == "ensemble" else np.ones(shape, setup.dtype),
+    )
+    covariates = np.zeros((*shape[:2], len(setup.periods)))
+    for column, period in enumerate(setup.periods.values()):
+        drawn = rng.random(shape[:2]) * period if period else rng.normal(size=shape[:2])
+        covariates[..., column] = drawn
+    observations, *partners = (
+        (signal + 0.7 * rng.normal(size=signal.shape)).astype(setup.dtype)
+        for _ in range(n_variables)
+    )
+    return Cases(
+        forecasts if isinstance(setup.method, VectorCKME) else sort_members(forecasts),
+        observations,
+        Covariates(covariates, tuple(setup.periods), tuple(setup.periods.values())),
+        setup.axis.take(slice(n)),
+        partners=tuple(partners),
+    )
