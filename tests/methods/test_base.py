@@ -9,7 +9,7 @@ import pytest
 import xrecal
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import BOUNDS, TOO_FEW
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Covariates, is_positive, missing_forecasts, names_of
 
 from .of_arrays import PERIODS, as_cases, as_new, axis_of, covariates_of

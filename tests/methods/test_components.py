@@ -6,7 +6,7 @@ import pytest
 import xrecal
 from xrecal.arrays.ckme.fitting import LATER_PARTS
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates
 from xrecal.methods.components import fit_method, raw_quantiles
 

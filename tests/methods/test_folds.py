@@ -3,7 +3,7 @@ import datetime
 import numpy as np
 import pytest
 
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import BLOCKS, check_folds, check_gap, fold_groups, in_days
 
 YEARS = CaseAxis(year=np.repeat(np.arange(2000, 2006), 8))

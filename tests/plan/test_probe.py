@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import xrecal
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.plan import probe
 from xrecal.plan.probe import Setup, probe_of
 

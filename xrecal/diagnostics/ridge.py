@@ -15,7 +15,7 @@ from xrecal.fit.fit_hindcast import DEFAULT, checked, prepare
 from xrecal.fit.fitted import CASE, CASE_MEMBER
 from xrecal.fit.state import cases_of, task_arguments
 from xrecal.inputs.covariates import Given, period_of
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_variables

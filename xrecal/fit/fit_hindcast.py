@@ -13,7 +13,7 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import Given, period_of, read_covariates
-from xrecal.inputs.dims import CaseAxis, case_axis
+from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.forms import Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables

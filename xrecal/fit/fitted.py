@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import xarray as xr
 
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import Method

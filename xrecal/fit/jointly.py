@@ -9,8 +9,8 @@ from typing import TypeAlias
 import xarray as xr
 
 from xrecal.inputs.circular import read_period
+from xrecal.inputs.dims import require_equal_labels
 from xrecal.inputs.forms import Form
-from xrecal.inputs.labels import require_equal_labels
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import CKME, Method, VectorCKME
 

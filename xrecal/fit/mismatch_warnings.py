@@ -12,9 +12,8 @@ import xarray as xr
 
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD
-from xrecal.inputs.dims import LEAD
+from xrecal.inputs.dims import LEAD, text_of
 from xrecal.inputs.forms import VECTOR, Form
-from xrecal.inputs.labels import text_of
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.valid_time import seconds_of, span_of, unit_of_leads

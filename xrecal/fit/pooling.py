@@ -12,8 +12,8 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.blockwise import run_blockwise
+from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
-from xrecal.inputs.labels import text_of
 from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
 from xrecal.typing import IntArray
 
@@ -210,9 +210,9 @@ class PooledTask:
         return bool(getattr(self.task, "on_device", False))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it does, for messages."""
-        return str(getattr(self.task, "told", ""))
+        return str(getattr(self.task, "description", ""))
 
     def __call__(self, *args: npt.NDArray[Any]) -> Arrays:
         """Run the task on one chunk."""

@@ -12,9 +12,8 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
 from xrecal.inputs.covariates import SEASON, Given, period_of
-from xrecal.inputs.dims import LEVEL, MEMBER
+from xrecal.inputs.dims import LEVEL, MEMBER, require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
-from xrecal.inputs.labels import require_equal_labels, require_unique
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.valid_time import (
     along_lead,

@@ -12,7 +12,7 @@ import xarray as xr
 from xrecal.arrays.dispatch import as_array, namespace
 from xrecal.chunks.blockwise import work_on
 from xrecal.inputs.covariates import period_of
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import LinearPool, Method, VectorCKME
@@ -164,7 +164,7 @@ class _FitTask:
         return method_on_device(self.method) and "scale" not in self.parts
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it fits, for messages."""
         normal = " to normal distributions" if "scale" in self.parts else ""
         return f" by {type(self.method).__name__}{normal}"

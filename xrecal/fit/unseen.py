@@ -12,7 +12,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.covariates import Given, period_of
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool, PoolOver

@@ -12,7 +12,7 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.inputs.covariates import Given, read_covariates
-from xrecal.inputs.dims import CaseAxis, case_axis
+from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.forms import Form, Labelled, task_parts
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods import VectorCKME

@@ -9,9 +9,9 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_one_chunk
 
-from .dims import case_axis, date_axis
+from .dates import case_axis, date_axis
+from .dims import require_equal_labels
 from .forms import Form
-from .labels import require_equal_labels
 from .valid_time import days_of, known_valid_times
 
 SEASON = "season"

@@ -11,9 +11,19 @@ import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
 
-from .dims import CALIBRATION, LEAD, LEVEL, MEMBER, candidates, find_dim
+from .dims import (
+    CALIBRATION,
+    LEAD,
+    LEVEL,
+    MEMBER,
+    at_scalars,
+    candidates,
+    find_dim,
+    match_labels,
+    require_equal_labels,
+    warn_of_other_labels,
+)
 from .forms import Form, Labelled, read_forms, require_float
-from .labels import at_scalars, match_labels, require_equal_labels, warn_of_other_labels
 from .metadata import check_units
 from .valid_time import (
     VALID_TIME,

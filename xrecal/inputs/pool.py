@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from xrecal.typing import IntArray
 
-from .dims import CaseAxis
+from .dates import CaseAxis
 
 PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | None
 """Location dimensions, by name or with the width of a window along each."""

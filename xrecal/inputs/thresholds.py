@@ -11,8 +11,8 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_one_chunk
 
+from .dims import require_equal_labels
 from .forms import Form, require_free
-from .labels import require_equal_labels
 from .metadata import check_units
 from .seasonal import at_valid_dates
 

@@ -15,7 +15,7 @@ from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray, IntArray
 
-from .labels import if_days_agree, require_unique
+from .dims import if_days_agree, require_unique
 from .valid_time import MatchedLeads, calendar_of, matched_leads, valid_times
 
 OBSERVED_AT = "observed_at"

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

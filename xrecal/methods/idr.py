@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
 from .base import (

@@ -10,8 +10,8 @@ import xarray as xr
 
 from xrecal.fit.select_fits import as_given, explicit_member_dim, match_variables, single_dims
 from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import at_scalars
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.labels import at_scalars
 from xrecal.inputs.pairing import Observations, pair_cases
 
 from .predict import run_on_forecasts

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
 from xrecal.methods.base import Method
 from xrecal.methods.components import COMPONENT, components_of
