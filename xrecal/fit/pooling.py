@@ -1,9 +1,13 @@
-"""Pooling: cases of several locations together, where there are too few dates for each alone."""
+"""Pooling: cases of several locations together, where there are too few dates for each alone.
+
+What is pooled is read once, from what the user asks for. The cases themselves come together inside
+tasks, a block of fits at a time (:class:`PooledTask`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,10 +21,13 @@ from xrecal.inputs.forms import Form
 from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
 from xrecal.typing import IntArray
 
-from .fitted import CASE, CASE_MEMBER
+from .fitted import CASE
 
 DATE = "calibration_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""
+
+Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
+"""Results of a task."""
 
 
 def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
@@ -78,53 +85,13 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
         )
 
 
-def run_on_cases(
-    task: Callable[..., Arrays],
-    pool: Pool | None,
-    parts: Mapping[str, xr.DataArray],
-    others: Mapping[str, xr.DataArray],
-    *,
-    out: Sequence[Sequence[Hashable]],
-    dtypes: Sequence[Any],
-    sizes: Mapping[Hashable, int],
-    what: str,
-) -> tuple[xr.DataArray, ...]:
-    """Run a task on calibration cases, pooled or not; one call for each block of locations.
-
-    ``parts`` (..., case, member) and ``others`` (..., case) are those of
-    :func:`xrecal.fit.state.task_arguments`; ``out`` names the axes after the locations.
-    """
-    if pool is None:
-        core = [(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)] * len(others)
-        return run_blockwise(
-            task,
-            *parts.values(),
-            *others.values(),
-            core=core,
-            out=out,
-            dtypes=dtypes,
-            sizes=sizes,
-            what=what,
-        )
-    return run_blockwise(
-        PooledTask(task, pool, (2,) * len(parts) + (1,) * len(others)),
-        *parts.values(),
-        *others.values(),
-        core=[(*pool.dims, DATE, CASE_MEMBER)] * len(parts) + [(*pool.dims, DATE)] * len(others),
-        out=[(*pool.own_fits, *dims) for dims in out],
-        dtypes=dtypes,
-        sizes={**sizes, **dict(zip(pool.dims, pool.sizes, strict=True))},
-        what=what,
-    )
-
-
 def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
     """A covariate (..., date) for each pooled case (..., case), as the state keeps it."""
     n = value.sizes[DATE]
     if not set(pool.dims) & set(value.dims):
         return value.isel({DATE: pool.repeat(np.arange(n))}).rename({DATE: CASE})
-    (found,) = run_blockwise(
-        PooledTask(_Unchanged(), pool, (1,)),
+    (pooled,) = run_blockwise(
+        PooledTask(_SameCases(), pool, (1,)),
         across(value, pool),
         core=[(*pool.dims, DATE)],
         out=[(*pool.own_fits, CASE)],
@@ -132,16 +99,7 @@ def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
         sizes={CASE: n * len(pool.taken), **dict(zip(pool.dims, pool.sizes, strict=True))},
         what="the pooling of a covariate",
     )
-    return found
-
-
-class _Unchanged:
-    """What it is given."""
-
-    on_device = True
-
-    def __call__(self, cases: npt.NDArray[Any]) -> Arrays:
-        return cases
+    return pooled
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
@@ -150,6 +108,15 @@ def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
     value = value.expand_dims({d: size for d, size in sizes.items() if d not in value.dims})
     others = [d for d in value.dims if d not in (*pool.dims, DATE)]
     return value.transpose(*others, *pool.dims, DATE)
+
+
+class _SameCases:
+    """Returns the cases that it gets, once :class:`PooledTask` has brought them together."""
+
+    on_device = True
+
+    def __call__(self, cases: npt.NDArray[Any]) -> Arrays:
+        return cases
 
 
 def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]:
@@ -178,9 +145,6 @@ def _plain(labels: xr.DataArray) -> npt.NDArray[Any]:
     if labels.dtype.kind in "iuf":
         return labels.to_numpy()
     return np.array([text_of(label) for label in labels.to_index()])
-
-
-Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
 
 
 class PooledTask:

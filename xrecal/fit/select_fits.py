@@ -11,7 +11,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
-from xrecal.inputs.covariates import SEASON, Given, period_of
+from xrecal.inputs.covariates import SEASON, Given, period_of, read_covariates
 from xrecal.inputs.dims import LEVEL, MEMBER, require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
 from xrecal.inputs.metadata import check_units
@@ -242,7 +242,8 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
     note = check_units("hindcast", fitted.attrs.get("units"), name, units)
     if note is not None and "hindcast" not in (fitted.note or ""):  # which may have had none either
         warn_once(note)
-    check_period(form.period, fitted.attrs.get(PERIOD), name)
+    if form.period is not None:
+        check_period(form.period, fitted.attrs.get(PERIOD), name)
     missing = [d for d in fitted.locations if d not in form.dims]
     extra = [d for d in form.dims if d not in (*fitted.locations, *shared_dims(fitted))]
     if missing or extra:
@@ -269,11 +270,35 @@ def _told_missing(missing: list[Hashable], fitted: FittedVariable, name: str) ->
     return f"{told}, or say which one it has: forecast.assign_coords({lead}=...)"
 
 
-def check_season(form: Form, fitted: FittedVariable, given: Given, *, name: str) -> None:
+def matching_covariates(
+    form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: bool = False
+) -> dict[str, xr.DataArray]:
+    """Covariates of a forecast, or of more cases for the fit, checked against those of the fit."""
+    if not fitted.periods and given is None:
+        return {}
+    name, cases = ("hindcast", (fitted.dim,)) if of_more_cases else ("forecast", ())
+    covariates = read_covariates(
+        tuple(fitted.periods), form, fitted.dim, given, name=name, cases=cases
+    )
+    mine, theirs = "forecast", "hindcast"
+    if of_more_cases:
+        mine, theirs = "the new hindcast", "that of the fit"
+    for covariate, value in covariates.items():
+        period = period_of(value)
+        if period != fitted.periods[covariate]:
+            raise ValueError(
+                f"the covariate {covariate!r} has the period {period} in {mine}, but "
+                f"{fitted.periods[covariate]} in {theirs}; set the same attribute 'period' in both"
+            )
+    if SEASON in fitted.periods and (given is None or SEASON not in given):
+        _check_season(form, fitted, name=name)
+    return covariates
+
+
+def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
     """Raise ValueError unless the season is that of the valid time in forecast and fit alike."""
     leads = fitted.leads
-    by_hand = given is not None and SEASON in given
-    if SEASON not in fitted.periods or by_hand or leads is None or leads.dim not in form.dims:
+    if leads is None or leads.dim not in form.dims:
         return
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     if leads.dated:
@@ -284,16 +309,3 @@ def check_season(form: Form, fitted: FittedVariable, given: Given, *, name: str)
             "that the model knows the season of starts alone; fit again with a hindcast that does: "
             f'hindcast.{leads.dim}.attrs["units"] = "days"'
         )
-
-
-def check_periods(
-    covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, *, names: tuple[str, str]
-) -> None:
-    """Raise ValueError unless circular covariates have the periods of the fit."""
-    for name, value in covariates.items():
-        period = period_of(value)
-        if period != fitted.periods[name]:
-            raise ValueError(
-                f"the covariate {name!r} has the period {period} in {names[0]}, but "
-                f"{fitted.periods[name]} in {names[1]}; set the same attribute 'period' in both"
-            )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
-from xrecal.inputs.covariates import Given, read_covariates
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.forms import Form, Labelled, task_parts
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
@@ -23,7 +23,7 @@ from .fit_hindcast import dates_of
 from .fitted import CASE, Fitted, FittedVariable
 from .joining import ADDED, ADDED_MEMBER, join_states
 from .mismatch_warnings import warn_of_other_place
-from .select_fits import check_forecast, check_periods, check_season, explicit_member_dim
+from .select_fits import check_forecast, explicit_member_dim, matching_covariates
 from .state import COVARIATE, cases_of
 
 F = TypeVar("F", bound=Fitted)
@@ -80,11 +80,7 @@ def _update_variable(
     for part in pairs.form.parts.values():
         require_one_chunk(part, (fitted.dim, form.member_dim), name="hindcast")
     require_one_chunk(pairs.observations, (fitted.dim,), name="observations")
-    given = read_covariates(
-        tuple(fitted.periods), pairs.form, fitted.dim, covariates, name="hindcast", fitting=True
-    )
-    check_periods(given, fitted, names=("the new hindcast", "that of the fit"))
-    check_season(form, fitted, covariates, name="hindcast")
+    given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=True)
     n_kept, n_added = fitted.state.sizes[CASE], pairs.observations.sizes[fitted.dim]
     labels, order = _join_labels(pairs, fitted, n_kept + n_added)
     added = case_axis(pairs.observations.assign_coords(dates_of(pairs)), fitted.dim)

@@ -61,8 +61,9 @@ class Form:
 
     @property
     def period(self) -> float | None:
-        """Period of a circular variable, from its attribute."""
-        return read_period(self.loc.attrs.get(PERIOD), self.name)
+        """Period of a circular variable, from its attribute; None for one on a line."""
+        given = self.loc.attrs.get(PERIOD)
+        return None if given is None else read_period(given, self.name)
 
     @property
     def dims(self) -> tuple[Hashable, ...]:

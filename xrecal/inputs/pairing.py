@@ -226,7 +226,7 @@ def _at_cases(
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
     """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
     names = (name, "observations")
-    lead = lead_to_look_up(forecasts, dim, name=name)
+    lead = lead_to_look_up(forecasts, dim, name=name) if candidates(forecasts, LEAD) else None
     if lead is not None and lead not in observations.dims:
         start = single_start(forecasts) if dim is None else dim
         time = time_dim(observations, forecasts, start)
@@ -237,7 +237,9 @@ def _at_cases(
             _check_dims(form, found, dim, name=name)
             return found, max(leads.n_matched), leads, None
     observations = at_scalars(observations, forecasts, names=names)
-    time = None if lead is not None else happens_later(forecasts, observations, dim)
+    time = None
+    if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
+        time = happens_later(forecasts, observations, dim)
     if dim is not None and time is not None:
         single = along_lead(forecasts, dim, "lead")
         found, leads = look_up(single, observations, dim, "lead", time, name=name)

@@ -181,17 +181,15 @@ def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray
 def happens_later(
     forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None
 ) -> Hashable | None:
-    """Dimension of valid times of observations, for cases that a coordinate dates otherwise.
+    """Dimension of valid times of observations, for forecasts whose ``valid_time`` is not a label.
 
     Forecasts over starts of one lead, say, whose coordinate ``valid_time`` is over the starts.
-    None where labels are to be matched: as both have the same, or as observations have starts.
+    Observations lack that coordinate. None where labels are to be matched, as both have the same.
     """
-    coords = forecasts.coords
-    if VALID_TIME not in coords or dim == VALID_TIME or coords[VALID_TIME].dims != (dim,):
+    given = forecasts.coords[VALID_TIME]
+    if dim == VALID_TIME or given.dims != (dim,) or given.chunks is not None:
         return None
-    if VALID_TIME in observations.coords or coords[VALID_TIME].chunks is not None:
-        return None
-    values = coords[VALID_TIME].to_numpy()
+    values = given.to_numpy()
     if values.dtype.kind != "M" and not _is_cftime(values):
         return None
     if dim in forecasts.indexes and np.array_equal(forecasts.indexes[dim].to_numpy(), values):

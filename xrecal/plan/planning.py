@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, prepare
+from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, pair_hindcast, prepare
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.fit.select_fits import match_variables, shared_dims
 from xrecal.fit.state import fit_state
@@ -88,9 +88,8 @@ def plan(
     for name, (form, observed) in paired.items():
         lazy = any(part.chunks is not None for part in (*form.parts.values(), observed))
         bare = form.with_parts({k: _without_values(v) for k, v in form.parts.items()})
-        prepared = prepare(
-            bare, _without_values(observed), method, dim, covariates, min_samples, pool
-        )
+        pairs = pair_hindcast(bare, _without_values(observed), method, dim)
+        prepared = prepare(pairs, method, covariates, min_samples, pool)
         parts.append(task_plan(_plan_fit(name, prepared, min_samples, probe), resources))
         if not lazy:
             notes.append("NumPy arrays are one task on one thread; the suggested chunks make more")
