@@ -22,10 +22,10 @@ from xrecal.methods import CKME, Method, VectorCKME
 from xrecal.methods.base import is_whole
 from xrecal.methods.call_errors import require_settings
 
-from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
+from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
 from .pooling import DATE, read_pool
-from .state import NEW_MEMBER, describe_state, feature_count, fit_state, state_of
+from .state import NEW_MEMBER, describe_state, fit_state, state_of
 
 DEFAULT = CKME()
 
@@ -152,6 +152,7 @@ def _fit_group(
     assert pairs.dim is not None
     if vectors is not None:
         pairs = as_one({name: one.pairs for name, one in prepared.items()})
+    periods = {name: period_of(value) for name, value in given.items()}
     state = fit_state(pairs, method, axis, given, min_samples)
     variables: dict[Hashable, FittedVariable] = {}
     for number, (name, one) in enumerate(prepared.items()):
@@ -169,12 +170,12 @@ def _fit_group(
             attrs=attrs,
             axis=axis,
             method=method,
-            periods={name: period_of(value) for name, value in given.items()},
+            periods=periods,
             n_matched=pairs.n_matched,
             n_forecasts=pairs.observations.sizes[pairs.dim],
             min_samples=min_samples,
             note=joined(one.pairs.note, note),
-            state=describe_state(state_of(state, number), method, attrs, feature_count(given)),
+            state=describe_state(state_of(state, number), method, attrs, feature_count(periods)),
             pool=pairs.pool,
             leads=pairs.leads,
             jointly=tuple(prepared) if len(prepared) > 1 else (),

@@ -121,22 +121,22 @@ class _SameCases:
 
 def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]:
     """Coordinates of the state: of each pooled case, or of the locations with windows."""
-    known = {n: c for part in form.parts.values() for n, c in part.coords.items()}
+    coords = {n: c for part in form.parts.values() for n, c in part.coords.items()}
     if pool.own_fits:
         return {
             str(name): c.variable
-            for name, c in known.items()
+            for name, c in coords.items()
             if set(c.dims) <= set(pool.dims) and c.dims
         }
     at = dict(zip(pool.dims, np.unravel_index(np.array(pool.taken), pool.sizes), strict=True))
     return {
         f"calibration_{d}": (
             CASE,
-            np.tile(known[d].to_numpy()[at[d]], n_dates),
-            known[d].attrs | ({} if pool.note is None else {HINDCAST_LABELS: _plain(known[d])}),
+            np.tile(coords[d].to_numpy()[at[d]], n_dates),
+            coords[d].attrs | ({} if pool.note is None else {HINDCAST_LABELS: _plain(coords[d])}),
         )
         for d in pool.dims
-        if d in known
+        if d in coords
     }
 
 
@@ -188,34 +188,35 @@ class PooledTask:
         whole = [
             np.broadcast_to(a, (*lead, *a.shape[s:])) for a, s in zip(args, split, strict=True)
         ]
-        places = self.pool.places()
-        positions = np.arange(math.prod(self.pool.sizes)).reshape(len(places), -1)
-        n_fits = math.prod(lead) * len(places)
+        learned = self.pool.positions()
+        served = np.arange(math.prod(self.pool.sizes)).reshape(len(learned), -1)
+        n_fits = math.prod(lead) * len(learned)
         each = [a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole]
         shape = (*lead, *(self.pool.sizes if self.pool.own_fits or self.n_served else ()))
-        found: list[npt.NDArray[Any]] = []
+        joined: list[npt.NDArray[Any]] = []
         cut = len(whole) - self.n_served
-        size = sum(each[:cut]) * places.shape[1] + sum(each[cut:]) * positions.shape[1]
+        size = sum(each[:cut]) * learned.shape[1] + sum(each[cut:]) * served.shape[1]
         for block in location_blocks(n_fits, 4 * size):
             fits = np.arange(n_fits)[block]
-            given = [_as_cases(self._at(a, lead, places, fits)) for a in whole[:cut]]
-            given += [self._at(a, lead, positions, fits) for a in whole[cut:]]
+            given = [_as_cases(self._at(a, lead, learned, fits)) for a in whole[:cut]]
+            given += [self._at(a, lead, served, fits) for a in whole[cut:]]
             result = self.task(*given)
             results = result if isinstance(result, tuple) else (result,)
             xp = namespace(results[0])
-            found = found or [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
-            for array, part in zip(found, results, strict=True):
+            if not joined:
+                joined = [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
+            for array, part in zip(joined, results, strict=True):
                 array[block] = part
         skip = 2 if self.n_served else 1
-        joined = tuple(array.reshape((*shape, *array.shape[skip:])) for array in found)
-        return joined if len(joined) > 1 else joined[0]
+        shaped = tuple(array.reshape((*shape, *array.shape[skip:])) for array in joined)
+        return shaped if len(shaped) > 1 else shaped[0]
 
     def _at(
-        self, array: npt.NDArray[Any], lead: tuple[int, ...], places: IntArray, fits: IntArray
+        self, array: npt.NDArray[Any], lead: tuple[int, ...], positions: IntArray, fits: IntArray
     ) -> npt.NDArray[Any]:
-        """Array (B, k, n, ...) at the k places of some fits, NaN beyond the edges."""
-        of_fit = places[fits % len(places)]
-        outer = np.unravel_index(fits // len(places), lead) if lead else ()
+        """Array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
+        of_fit = positions[fits % len(positions)]
+        outer = np.unravel_index(fits // len(positions), lead) if lead else ()
         inner = np.unravel_index(np.maximum(of_fit, 0), self.pool.sizes)
         xp = namespace(array)
         at = tuple(map(xp.asarray, (*(i[:, np.newaxis] for i in outer), *inner)))
@@ -224,7 +225,7 @@ class PooledTask:
         return taken
 
 
-def _as_cases(at_places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Arrays (B, k, n, ...) as cases (B, n k, ...), by date and then by position."""
-    by_date = np.swapaxes(at_places, 1, 2)
-    return by_date.reshape(len(at_places), -1, *by_date.shape[3:])
+    by_date = np.swapaxes(at_positions, 1, 2)
+    return by_date.reshape(len(at_positions), -1, *by_date.shape[3:])

@@ -24,7 +24,7 @@ from xrecal.methods import LinearPool, Method, VectorCKME
 from xrecal.methods.base import Cases, Covariates, Parameter, method_on_device
 from xrecal.typing import FloatArray
 
-from .fitted import CASE, CASE_MEMBER
+from .fitted import CASE, CASE_MEMBER, feature_count
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def fit_state(
     """Lazy or computed state: one call for each chunk of locations."""
     pool = pairs.pool
     parts, others = task_arguments(pairs, covariates)
-    parameters = method.parameters(feature_count(covariates))
     periods = {name: period_of(value) for name, value in covariates.items()}
+    parameters = method.parameters(feature_count(periods))
     task: Callable[..., Any]
     task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
     stored = tuple(parts) if method.keeps_cases else ()
@@ -263,11 +263,6 @@ def covariates_of(
     return Covariates(stacked, tuple(periods), tuple(periods.values()))
 
 
-def feature_count(covariates: Mapping[str, xr.DataArray]) -> int:
-    """Number of features: two for a circular covariate, one for any other."""
-    return sum(1 if period_of(value) is None else 2 for value in covariates.values())
-
-
 def is_part(name: str) -> bool:
     """Whether an array of the state holds calibration forecasts."""
     return name in ("loc", "scale", "weights") or name.startswith(VECTOR)
@@ -314,8 +309,8 @@ def describe_state(
                 "flag_meanings": " ".join(parameter.flags),
             }
     if isinstance(method, LinearPool):
-        told = (f"{component.label}: {component.meaning}" for component in method.components)
-        described["pool_weight"]["description"] = "; ".join(told)
+        meanings = (f"{component.label}: {component.meaning}" for component in method.components)
+        described["pool_weight"]["description"] = "; ".join(meanings)
     for variable in state.data_vars:
         if str(variable) in described:
             state[variable].attrs = described[str(variable)]

@@ -87,7 +87,7 @@ class Pool:
         step = self.repeat(np.arange(n_dates))
         return replace(dates.take(step), step=step)
 
-    def places(self) -> IntArray:
+    def positions(self) -> IntArray:
         """Positions (O, k) that each of O fits learns from, -1 beyond the edges."""
         taken = np.array(self.taken)
         if self.widths is None:

@@ -59,7 +59,7 @@ def against_observations(
         observed = _along_single(observed, forecast, fitted)
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
-        numbers = numbers_of(form, fitted.dim, fitted.places) if numbered else []
+        numbers = numbers_of(form, fitted.dim, fitted.selected) if numbered else []
         (values,) = run_on_forecasts(
             form,
             fitted,

@@ -39,7 +39,7 @@ MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfini
 AXIS = "date_"
 """Prefix of the dates of the cases among the variables."""
 
-_APART = ("state", "axis", "places")  # variables rather than JSON; the last are of no whole model
+_APART = ("state", "axis", "selected")  # variables rather than JSON; the last is of no whole model
 
 
 def to_dataset(model: Fitted) -> xr.Dataset:
