@@ -354,9 +354,9 @@ def on_device(array: xr.DataArray) -> bool:
 
 
 def sample(array: xr.DataArray) -> Any:
-    """What tells the library of an array: the array, an empty one like Dask's chunks, or nothing.
+    """Values by which the library of an array is known, for Dask an empty array like its chunks.
 
-    Values that are still in a file are left there.
+    Values that are still in a file are not read.
     """
     data = getattr(array.variable, "_data", None)
     return getattr(data, "_meta", data)

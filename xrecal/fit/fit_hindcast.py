@@ -186,7 +186,7 @@ def _fit_group(
 def checked(
     method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int, call: str
 ) -> Method:
-    """The method as ``call`` asks for it; TypeError or ValueError for what cannot be meant."""
+    """The method with ``condition_on``; TypeError or ValueError for arguments that are none."""
     require_settings(method, call)
     if not is_whole(min_samples) or min_samples < 2:
         raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
@@ -202,7 +202,7 @@ def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> M
 
 
 class Prepared(NamedTuple):
-    """What is learned from at all locations, checked without its values."""
+    """Cases of a variable, and the method that learns from them; their values are not read."""
 
     pairs: Pairs
     """In order of time."""

@@ -137,7 +137,7 @@ class Fitted:
         return self._with_states(tuple(v.state.as_numpy() for v in self.variables.values()))
 
     def load(self) -> Self:
-        """As :meth:`xrecal.Recalibrator.compute`; the name that xarray has for it."""
+        """A new recalibrator whose state is in memory; xarray's name for ``compute``."""
         return self.compute()
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Self:

@@ -31,9 +31,9 @@ Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
 
 
 def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
-    """What ``fit`` is asked to pool, checked against the hindcast; None for nothing.
+    """The pool that ``fit`` is asked for, checked against the hindcast; None for none.
 
-    All positions, of which :meth:`Pool.learning_from` takes as many as a fit can.
+    It has all positions, of which :meth:`Pool.learning_from` takes as many as a fit can.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class PooledTask:
 
     @property
     def description(self) -> str:
-        """What it does, for messages."""
+        """The work of the task, for messages."""
         return str(getattr(self.task, "description", ""))
 
     def __call__(self, *args: npt.NDArray[Any]) -> Arrays:

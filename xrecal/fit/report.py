@@ -105,8 +105,8 @@ def _chosen(fitted: FittedVariable) -> list[Fact]:
         if parameter.labels:
             facts.append((name, _shares(state[name], parameter.labels)))
         elif parameter.flags:
-            known = (state["status"].to_numpy() & TOO_FEW) == 0
-            facts.append((name, _counts(state[name].to_numpy()[known], parameter.flags)))
+            fitted_there = (state["status"].to_numpy() & TOO_FEW) == 0
+            facts.append((name, _counts(state[name].to_numpy()[fitted_there], parameter.flags)))
         elif state[name].dims == fitted.locations:
             units = "days" if name == "half_life" else shown_units(state[name].attrs)
             facts.append((name, _numbers(state[name].to_numpy(), units)))
@@ -170,10 +170,10 @@ def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
 def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
     """Mean over the locations of shares along their last dimension, the largest first."""
     values = shares.to_numpy().reshape(-1, len(labels))
-    known = values[~np.isnan(values).any(-1)]
-    if known.size == 0:
+    complete = values[~np.isnan(values).any(-1)]
+    if complete.size == 0:
         return "none"
-    mean = known.mean(0)
+    mean = complete.mean(0)
     return ", ".join(f"{labels[i]} {mean[i]:.2f}" for i in np.argsort(-mean) if mean[i] >= 0.005)
 
 

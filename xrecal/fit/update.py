@@ -120,11 +120,11 @@ def _join_labels(
             f"labels along {dim!r} are of the type {types[1].__name__} in hindcast, but "
             f"{types[0].__name__} in the model; use the same calendar and type"
         )
-    known = new[0].isin(kept)
-    if known.any():
+    already = new[0].isin(kept)
+    if already.any():
         raise ValueError(
-            f"{int(known.sum())} of {known.size} labels along {dim!r} of hindcast are in the model "
-            f"already, first {new[0][known][0]}; leave them out"
+            f"{int(already.sum())} of {already.size} labels along {dim!r} of hindcast are in the "
+            f"model already, first {new[0][already][0]}; leave them out"
         )
     joined = kept.append(new[0])
     order = np.asarray(joined.argsort())
@@ -140,7 +140,7 @@ def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
 def _added_state(
     pairs: Pairs, fitted: FittedVariable, axis: CaseAxis, covariates: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
-    """What the added cases bring to the state, over the dimension ``ADDED``, and new counts."""
+    """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
     form, method = pairs.form, fitted.method
     loops = fitted.locations
     parts = task_parts(form, loops, {fitted.dim: ADDED, form.member_dim: ADDED_MEMBER})
@@ -175,12 +175,12 @@ def _added_state(
         what=work_on("the update", form.name),
     )
     names = [*kept, "observations", "n_cases", "status", *own]
-    found = dict(zip(names, results, strict=True))
-    return found | {COVARIATE + name: others[name] for name in covariates}
+    added = dict(zip(names, results, strict=True))
+    return added | {COVARIATE + name: others[name] for name in covariates}
 
 
 def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.DataArray], list[str]]:
-    """What the fit chose, and the names of parameters that each case has its own of."""
+    """Arrays that the fit chose, and names of parameters that each case has its own of."""
     chosen, own = {}, []
     for label, value in state.items():
         name = str(label)
@@ -215,11 +215,11 @@ class _UpdateTask:
         from xrecal.arrays.distributions.forms import sort_members
         from xrecal.arrays.status import INVALID
 
-        known, args = args[: len(self.chosen)], args[len(self.chosen) :]
+        chosen, args = args[: len(self.chosen)], args[len(self.chosen) :]
         parts = dict(zip(self.parts, args, strict=False))
         lead, cases, invalid = cases_of(parts, args[len(parts) :], self.periods, self.axis)
         fitted = {}
-        for (name, n_core), a in zip(self.chosen.items(), known, strict=True):
+        for (name, n_core), a in zip(self.chosen.items(), chosen, strict=True):
             core = a.shape[a.ndim - n_core :]
             fitted[name] = np.broadcast_to(a, (*lead, *core)).reshape(-1, *core)
         assert isinstance(self.method, Updatable)
@@ -227,11 +227,11 @@ class _UpdateTask:
         own = self.method.update_locations(cases, fitted, self.n_kept)
         used = np.isfinite(cases.observations).sum(-1)
         kept = sort_members(cases.forecasts)._asdict() if self.method.keeps_cases else {}
-        found = (
+        results = (
             *(kept[name].astype(parts[name].dtype, copy=False) for name in parts if kept),
             cases.observations,
             (fitted["n_cases"] + used).astype(np.int32),
             (fitted["status"] | (INVALID * invalid)).astype(np.int8),
             *(own[name] for name in self.own),
         )
-        return tuple(a.reshape((*lead, *a.shape[1:])) for a in found)
+        return tuple(a.reshape((*lead, *a.shape[1:])) for a in results)

@@ -106,7 +106,7 @@ def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
 
 
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
-    """What differs between pooled positions, at all cases along ``dim``."""
+    """A covariate that differs between pooled positions alone, repeated along ``dim``."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 

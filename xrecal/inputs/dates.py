@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class CaseAxis:
-    """What is known about the dates of the cases along one dimension, each (n,) or None."""
+    """Dates of the cases along one dimension, each part (n,) or None where it is not known."""
 
     year: IntArray | None = None
     season: FloatArray | None = None
@@ -58,7 +58,7 @@ def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
 
 
 def date_axis(values: Any) -> CaseAxis | None:
-    """What dates (n,) say, as datetime64 or cftime objects; None for anything else."""
+    """Years, seasons and days of datetime64 or cftime objects (n,); None for anything else."""
     if np.issubdtype(values.dtype, np.datetime64):
         return _standard_dates(values)
     if values.dtype == object and values.size and hasattr(values[0], "dayofyr"):

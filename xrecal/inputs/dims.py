@@ -1,8 +1,8 @@
 """Dimensions: the role of each, labels along them (matched for cases, equal for locations), levels.
 
-A role, such as that of the members, is told by an argument, a CF standard name or a name. Labels of
-forecasts and observations are matched along the cases, and must be equal along locations. Levels
-are those along a dimension of quantiles.
+A role, such as that of the members, follows from an argument, a CF standard name or a name. Labels
+of forecasts and observations are matched along the cases, and must be equal along locations.
+Levels are those along a dimension of quantiles.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEAR = 1e-6
 
 @dataclass(frozen=True)
 class Role:
-    """How a dimension of one kind is recognised, and the argument that names it outright."""
+    """A role of dimensions: the names that have it, and the argument that gives another."""
 
     what: str
     argument: str
@@ -91,13 +91,13 @@ def find_dim(
                 f"{name} has no dimension {explicit!r} ({role.argument}); it has {list(obj.dims)}"
             )
         return explicit
-    found = candidates(obj, role)
-    if len(found) > 1:
+    dims = candidates(obj, role)
+    if len(dims) > 1:
         raise ValueError(
-            f"{name} has several {role.what} dimensions, {found}; "
-            f"name one: {role.argument}={found[0]!r}"
+            f"{name} has several {role.what} dimensions, {dims}; "
+            f"name one: {role.argument}={dims[0]!r}"
         )
-    return found[0] if found else None
+    return dims[0] if dims else None
 
 
 def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
@@ -142,42 +142,44 @@ def match_labels(
     if len(labelled) == 1:
         bare = "observations" if dim in forecasts.indexes else name
         raise ValueError(f"{bare} have no labels along {dim!r} to match by; add the coordinate")
-    wanted, known = forecasts.indexes[dim], observations.indexes[dim]
+    wanted, observed = forecasts.indexes[dim], observations.indexes[dim]
     require_unique(wanted, dim, name)
-    require_unique(known, dim, "observations")
-    matched = int((known.get_indexer(wanted) >= 0).sum())  # np.isin compares objects pair by pair
+    require_unique(observed, dim, "observations")
+    # np.isin compares objects pair by pair
+    matched = int((observed.get_indexer(wanted) >= 0).sum())
     if matched == 0:
-        types = [f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, known)]
-        if types[0] == types[1]:  # else told, since dates of two calendars print alike
+        types = [
+            f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, observed)
+        ]
+        if types[0] == types[1]:  # else shown, since dates of two calendars print alike
             types = ["", ""]
         raise ValueError(
             f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
-            f"observations (first: {_first(known)}{types[1]})"
-            + if_days_agree(wanted.to_numpy(), known.to_numpy(), dim)
+            f"observations (first: {_first(observed)}{types[1]})"
+            + if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
         )
     if matched < size / 2:
         warnings.warn(
             f"only {matched} of {size} forecasts along {dim!r} have an observation",
             stacklevel=users_stacklevel(),
         )
-    if wanted.equals(known):
+    if wanted.equals(observed):
         return observations, matched
-    found = observations.reindex_like(forecasts[dim])
-    if (
-        len(observations.variable.chunksizes.get(dim, ())) == 1
-    ):  # which Dask cuts as it fills the gaps
-        found = found.chunk({dim: -1})
-    return found, matched
+    at_forecasts = observations.reindex_like(forecasts[dim])
+    if len(observations.variable.chunksizes.get(dim, ())) == 1:
+        # Dask cuts the one chunk as it fills the gaps, but every task needs all cases.
+        at_forecasts = at_forecasts.chunk({dim: -1})
+    return at_forecasts, matched
 
 
-def if_days_agree(wanted: Any, known: Any, dim: Hashable) -> str:
-    """What to type where dates (n,), (p,) agree but for a time of the day or a day of the month."""
-    if wanted.dtype.kind != "M" or known.dtype.kind != "M":
+def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
+    """Remedy where dates (n,), (p,) agree but for a time of the day or a day of the month."""
+    if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
         return ""
     for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
-        days = (dates.astype(f"datetime64[{unit}]") for dates in (wanted, known))
+        days = (dates.astype(f"datetime64[{unit}]") for dates in (wanted, observed))
         _, i, k = np.intersect1d(*days, return_indices=True)
-        apart = np.unique(wanted[i] - known[k])
+        apart = np.unique(wanted[i] - observed[k])
         if apart.size == 1:
             hours = apart[0] / np.timedelta64(1, "h")
             return (
@@ -196,7 +198,7 @@ def at_scalars(
     names: tuple[str, str],
     dims: Iterable[Hashable] | None = None,
 ) -> Labels:
-    """What belongs to forecasts that were selected at single labels, such as ``.sel(lead=5)``.
+    """The part that belongs to forecasts at single labels, such as those of ``.sel(lead=5)``.
 
     Parameters
     ----------
@@ -283,19 +285,19 @@ def require_equal_labels(
     """Raise ValueError unless both have the same size and, if both have them, labels along dim."""
     at = _at_labels_of(names[0], dim)
     if a.sizes[dim] != b.sizes[dim]:
-        told = ""
+        hint = ""
         if dim in a.indexes and dim in b.indexes and a.indexes[dim].isin(b.indexes[dim]).all():
-            told = f", {names[1]}.sel({at})"
+            hint = f", {names[1]}.sel({at})"
         elif dim in a.indexes and dim in b.indexes:
             unknown = b.indexes[dim][~b.indexes[dim].isin(a.indexes[dim])]
             if unknown.size:
-                told = (
+                hint = (
                     f". {names[0]} has no {_first(unknown)}{', ...' if unknown.size > 3 else ''}, "
                     f"but {_first(a.indexes[dim])}{', ...' if a.sizes[dim] > 3 else ''}"
                 )
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
-            f"{b.sizes[dim]} labels; select the same ones{told}"
+            f"{b.sizes[dim]} labels; select the same ones{hint}"
         )
     if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
         return
@@ -369,9 +371,9 @@ def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
     if np.asarray(q).dtype.kind in "USOT":
         raise TypeError(f"q must hold numbers between 0 and 1, got {q!r:.60}")
     levels = check_levels(q)
-    found, counts = np.unique(levels, return_counts=True)
+    different, counts = np.unique(levels, return_counts=True)
     if (counts > 1).any():
-        twice = ", ".join(f"{level:g}" for level in found[counts > 1])
+        twice = ", ".join(f"{level:g}" for level in different[counts > 1])
         raise ValueError(f"q holds levels more than once: {twice}; give each level once")
     return levels
 
@@ -388,7 +390,7 @@ def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
 
 
 def is_between(levels: FloatArray, given: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether each level is between the lowest and the highest of those given, or one of them."""
+    """True for levels from the lowest to the highest of those given, up to rounding."""
     return np.asarray((levels >= given.min() - NEAR) & (levels <= given.max() + NEAR))
 
 

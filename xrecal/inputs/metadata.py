@@ -93,8 +93,8 @@ def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | No
     if units_a is None or units_b is None:
         if units_a is None and units_b is None:
             return None
-        missing, known = (name_a, units_b) if units_a is None else (name_b, units_a)
-        return f"units of {missing} not stated, taken as {known}"
+        missing, unit = (name_a, units_b) if units_a is None else (name_b, units_a)
+        return f"units of {missing} not stated, taken as {unit}"
     if same_units(units_a, units_b):
         return None
     expression = _conversion(units_a, name_b, units_b)
@@ -105,11 +105,11 @@ def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | No
             "if the values are converted already, correct the attribute units alone; otherwise "
             f"convert first: {name_b} = {expression}.assign_attrs(units={units_a!r})"
         )
-    found = [
+    stated = [
         f"{name} {'are' if name.endswith('s') else 'is'} in {units.strip() or 'no unit'}"
         for name, units in ((name_a, units_a), (name_b, units_b))
     ]
-    raise ValueError(f"{found[0]} but {found[1]}; {remedy}")
+    raise ValueError(f"{stated[0]} but {stated[1]}; {remedy}")
 
 
 def same_units(a: str, b: str) -> bool:
@@ -172,7 +172,7 @@ def _conversion(a: str, name_b: str, b: str) -> str | None:
 
 
 def _factor(a: str, b: str) -> float | None:
-    """How many a one b is; None where that is not known or has no sense."""
+    """Number by which values in unit b are multiplied to be in unit a; None if not known."""
     dimensions: list[dict[str, int]] = []
     factor = 1.0
     for units, direction in ((b, 1), (a, -1)):

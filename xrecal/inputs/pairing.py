@@ -233,19 +233,19 @@ def _at_cases(
         if time is not None:
             others = [d for d in observations.dims if d != time]
             observations = at_scalars(observations, forecasts, names=names, dims=others)
-            found, leads = look_up(forecasts, observations, start, lead, time, name=name)
-            _check_dims(form, found, dim, name=name)
-            return found, max(leads.n_matched), leads, None
+            observed, leads = look_up(forecasts, observations, start, lead, time, name=name)
+            _check_dims(form, observed, dim, name=name)
+            return observed, max(leads.n_matched), leads, None
     observations = at_scalars(observations, forecasts, names=names)
     time = None
     if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
         time = happens_later(forecasts, observations, dim)
     if dim is not None and time is not None:
         single = along_lead(forecasts, dim, "lead")
-        found, leads = look_up(single, observations, dim, "lead", time, name=name)
-        found = found.isel(lead=0, drop=True)
-        _check_dims(form, found, dim, name=name)
-        return found, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
+        observed, leads = look_up(single, observations, dim, "lead", time, name=name)
+        observed = observed.isel(lead=0, drop=True)
+        _check_dims(form, observed, dim, name=name)
+        return observed, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None, None

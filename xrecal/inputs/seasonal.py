@@ -104,10 +104,10 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
         return _known(valid, str(valid.name))
     dated = _case_dates(coords, form, dim)
     if len(dated) != 1:
-        found = f"several, {[d.name for d in dated]}" if dated else "none"
+        which = f"several, {[d.name for d in dated]}" if dated else "none"
         raise ValueError(
             f"{name} differs by {part}, which needs the dates of the forecasts, and found are "
-            f"{found}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
+            f"{which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
             f"are wanted for each forecast: {name}.rename({part}='level')"
         )
     lead = [label for label in LEAD.names if label in coords or label in form.dims]

@@ -125,14 +125,14 @@ def _coordinate(
     obj: xr.DataArray, roles: tuple[Hashable | None, ...], dims: tuple[Hashable, ...], *, name: str
 ) -> Dates | None:
     """Values of a coordinate of valid times over ``dims``, where they are known."""
-    found = {n: c for n, c in _named_as_times(obj, roles).items() if set(c.dims) == set(dims)}
-    if VALID_TIME in obj.coords and VALID_TIME not in (*found, *roles):
+    over_dims = {n: c for n, c in _named_as_times(obj, roles).items() if set(c.dims) == set(dims)}
+    if VALID_TIME in obj.coords and VALID_TIME not in (*over_dims, *roles):
         raise ValueError(
             f"the coordinate {VALID_TIME!r} of {name} is over {list(obj[VALID_TIME].dims)}, but "
             f"each forecast over {list(dims)} has a valid time of its own; give it over those, or "
             f"drop it: {name}.drop_vars({VALID_TIME!r})"
         )
-    for coordinate in found.values():
+    for coordinate in over_dims.values():
         if coordinate.chunks is None:  # else not known without computing: start plus lead
             values: Dates = coordinate.transpose(*dims).to_numpy()
             if values.dtype.kind in "Miu" or _is_cftime(values):
@@ -163,8 +163,8 @@ def single_start(obj: xr.DataArray) -> Hashable | None:
     scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
     standard = CALIBRATION.standard_names
     by_standard_name = [n for n in scalars if obj[n].attrs.get("standard_name") in standard]
-    found = by_standard_name or [n for n in scalars if n in CALIBRATION.names]
-    return found[0] if len(found) == 1 else None
+    starts = by_standard_name or [n for n in scalars if n in CALIBRATION.names]
+    return starts[0] if len(starts) == 1 else None
 
 
 def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
@@ -211,13 +211,13 @@ def time_dim(
         If there are several.
     """
     free = [d for d in observations.dims if d == dim or d not in forecasts.dims]
-    found = [d for d in free if _holds_times(observations, d)]
-    if len(found) > 1:
+    dated = [d for d in free if _holds_times(observations, d)]
+    if len(dated) > 1:
         raise ValueError(
-            f"observations have several dimensions of dates, {found}, but not the lead times of "
+            f"observations have several dimensions of dates, {dated}, but not the lead times of "
             "the forecasts; select, so that one with valid times is left"
         )
-    return found[0] if found else None
+    return dated[0] if dated else None
 
 
 def _holds_times(observations: xr.DataArray, d: Hashable) -> bool:
@@ -230,7 +230,7 @@ def _is_cftime(values: Dates) -> bool:
 
 
 def calendar_of(values: Any) -> str | None:
-    """How dates count: "datetime64", or the calendar of cftime objects; None for no dates."""
+    """Calendar of dates: "datetime64", or that of cftime objects; None for no dates."""
     if values.dtype.kind == "M":
         return "datetime64"
     flat = np.ravel(np.asarray(values))
@@ -245,13 +245,13 @@ def lead_dim(obj: xr.DataArray, *, name: str) -> Hashable | None:
     ValueError
         If there are several candidates.
     """
-    found = candidates(obj, LEAD)
-    if len(found) > 1:
+    dims = candidates(obj, LEAD)
+    if len(dims) > 1:
         raise ValueError(
-            f"{name} has several dimensions of lead times, {found}; rename those that hold "
-            f"something else: {name}.rename({found[1]}=...)"
+            f"{name} has several dimensions of lead times, {dims}; rename those that hold "
+            f"something else: {name}.rename({dims[1]}=...)"
         )
-    return found[0] if found else None
+    return dims[0] if dims else None
 
 
 def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Hashable | None:
@@ -352,7 +352,7 @@ def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
 
 
 def _calendar_months_after(start: Any, months: int) -> Any:
-    """As ``_months_after``, of one date of any calendar."""
+    """A date of any calendar as many months later, in the manner of ``_months_after``."""
     years, month = divmod(start.month - 1 + months, 12)
     first = start.replace(year=start.year + years, month=month + 1, day=1)
     return first.replace(day=min(start.day, first.daysinmonth))
