@@ -254,10 +254,8 @@ def prepare(
             "(pool=...), give more cases, or a smaller min_samples if so few are meant"
         )
     _refuse_reserved(form, dim)
-    for part in form.parts.values():
-        require_one_chunk(part, (dim, form.member_dim, *positions), name="hindcast")
-    require_one_chunk(pairs.observations, (dim, *positions), name="observations")
-    axis = case_axis(pairs.observations.assign_coords(dates_of(pairs)), dim)
+    require_whole_cases(pairs, positions)
+    axis = axis_of(pairs)
     axis = axis if pooled is None or in_splits else pooled.axis(axis, n_dates)
     method, note = method.check(axis, n_dates * n_positions)
     if note is not None:
@@ -287,11 +285,20 @@ def _refuse_reserved(form: Form, dim: Hashable) -> None:
         )
 
 
-def dates_of(pairs: Pairs) -> dict[Hashable, Any]:
-    """Coordinates along the calibration dimension that may date the cases."""
-    return {
+def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:
+    """Raise ValueError where cases, members or pooled positions are in several chunks of Dask."""
+    for part in pairs.form.parts.values():
+        require_one_chunk(part, (pairs.dim, pairs.form.member_dim, *positions), name="hindcast")
+    require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
+
+
+def axis_of(pairs: Pairs) -> CaseAxis:
+    """Dates of the cases, from coordinates of the forecasts or the labels of observations."""
+    assert pairs.dim is not None
+    along = {
         name: coordinate
         for part in pairs.form.parts.values()
         for name, coordinate in part.coords.items()
         if coordinate.dims == (pairs.dim,)
     }
+    return case_axis(pairs.observations.assign_coords(along), pairs.dim)

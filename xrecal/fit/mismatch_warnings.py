@@ -186,13 +186,13 @@ def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
     return xr.DataArray(labels, dims=[dim], attrs=attrs)
 
 
-def _on_new(given: xr.DataArray, known: xr.DataArray, dim: Hashable, *, name: str) -> str | None:
+def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: str) -> str | None:
     """The message on labels of a forecast; None if the hindcast had all of them."""
     given = given.drop_vars(list(given.coords)).expand_dims(dim) if given.ndim == 0 else given
-    new = np.flatnonzero(_are_new(given, known, dim))
+    new = np.flatnonzero(_are_new(given, learned, dim))
     if not new.size:
         return None
-    labels, had = (_shown_labels(a, dim) for a in (given.isel({given.dims[0]: new}), known))
+    labels, had = (_shown_labels(a, dim) for a in (given.isel({given.dims[0]: new}), learned))
     return (
         f"{name} has labels along {dim!r} that the hindcast of the model did not have, {labels}; "
         f"it had {had}. As cases are pooled over {dim!r}, these forecasts are recalibrated as the "
@@ -200,33 +200,33 @@ def _on_new(given: xr.DataArray, known: xr.DataArray, dim: Hashable, *, name: st
     )
 
 
-def _are_new(given: xr.DataArray, known: xr.DataArray, dim: Hashable) -> npt.NDArray[np.bool_]:
+def _are_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable) -> npt.NDArray[np.bool_]:
     """True for each label that the hindcast did not have."""
     nothing = np.zeros(given.size, bool)
-    if any(is_lead(dim, labels) for labels in (given, known)):
-        units = unit_of_leads(given), unit_of_leads(known)
+    if any(is_lead(dim, labels) for labels in (given, learned)):
+        units = unit_of_leads(given), unit_of_leads(learned)
         if units[0] != units[1] and (None not in units or "timedelta64" in units):
-            spans = seconds_of(given), seconds_of(known)
+            spans = seconds_of(given), seconds_of(learned)
             if spans[0] is None or spans[1] is None:
                 return nothing
             return _far_from(spans[0], spans[1]) & _outside(spans[0], spans[1])
-    numbers = [labels.dtype.kind in "iuf" for labels in (given, known)]
+    numbers = [labels.dtype.kind in "iuf" for labels in (given, learned)]
     if all(numbers):
-        a, b = given.to_numpy(), known.to_numpy()
-        angle = any(is_angle(dim, labels) for labels in (given, known))
+        a, b = given.to_numpy(), learned.to_numpy()
+        angle = any(is_angle(dim, labels) for labels in (given, learned))
         far = _far_from(a, b, period=360 if angle else None)
         return far & _outside(a, b) if is_lead(dim, given) else far
     if any(numbers):
         return nothing
-    texts = set(_texts(known))
+    texts = set(_texts(learned))
     return np.array([text not in texts for text in _texts(given)], bool)
 
 
 def _far_from(
-    given: npt.NDArray[np.generic], known: npt.NDArray[np.generic], period: float | None = None
+    given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic], period: float | None = None
 ) -> npt.NDArray[np.bool_]:
     """True for each number without a known one within the rounding of single precision."""
-    a, b = given.astype(np.float64), known.astype(np.float64)
+    a, b = given.astype(np.float64), learned.astype(np.float64)
     if period is not None:
         a, b = np.mod(a, period), np.mod(b, period)
         b = np.concatenate([b - period, b, b + period])
@@ -238,10 +238,10 @@ def _far_from(
 
 
 def _outside(
-    given: npt.NDArray[np.generic], known: npt.NDArray[np.generic]
+    given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
     """True for leads not between the known ones: a fit may well be asked for those between."""
-    return np.asarray((given < known.min()) | (given > known.max()))
+    return np.asarray((given < learned.min()) | (given > learned.max()))
 
 
 def is_lead(name: Hashable, label: xr.DataArray) -> bool:

@@ -96,21 +96,24 @@ def fit_state(
 
 
 def task_arguments(
-    pairs: Pairs, covariates: Mapping[str, xr.DataArray]
+    pairs: Pairs,
+    covariates: Mapping[str, xr.DataArray],
+    dims: tuple[str, str] = (CASE, CASE_MEMBER),
 ) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
     """Parts of the forecasts, then observations and covariates, as tasks that fit take them.
 
-    Over the locations and ``CASE``; where cases are pooled, over other locations, the pooled
-    dimensions and ``DATE``, which :class:`xrecal.fit.pooling.PooledTask` makes cases of.
+    Over the locations, and ``dims`` for cases and members; where cases are pooled, over other
+    locations, the pooled dimensions and ``DATE``, which :class:`xrecal.fit.pooling.PooledTask`
+    makes cases of.
     """
     form, dim, pool = pairs.form, pairs.dim, pairs.pool
-    case = CASE if pool is None else DATE
+    case = dims[0] if pool is None else DATE
     pooled = () if pool is None else pool.dims
     locations = [d for d in form.dims if d != dim]
     parts = task_parts(
         form,
         [d for d in locations if d not in pooled],
-        {**{d: d for d in pooled}, dim: case, form.member_dim: CASE_MEMBER},
+        {**{d: d for d in pooled}, dim: case, form.member_dim: dims[1]},
     )
     partners = {f"{PARTNER}{k}": value for k, value in enumerate(pairs.partners)}
     others = {

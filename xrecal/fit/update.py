@@ -10,25 +10,23 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
+from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dates import CaseAxis, case_axis
-from xrecal.inputs.forms import Form, Labelled, task_parts
+from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods import VectorCKME
 from xrecal.methods.base import Updatable, method_on_device
 from xrecal.typing import IntArray
 
-from .fit_hindcast import dates_of
+from .fit_hindcast import axis_of, require_whole_cases
 from .fitted import CASE, Fitted, FittedVariable
 from .joining import ADDED, ADDED_MEMBER, join_states
 from .mismatch_warnings import warn_of_other_place
 from .select_fits import check_forecast, explicit_member_dim, matching_covariates
-from .state import COVARIATE, cases_of
+from .state import COVARIATE, cases_of, is_part, task_arguments
 
 F = TypeVar("F", bound=Fitted)
-
-PARTS = ("loc", "scale", "weights")
 
 
 def update(
@@ -77,13 +75,11 @@ def _update_variable(
 ) -> FittedVariable:
     check_forecast(form, fitted, name="hindcast")
     pairs = in_order(pair_cases(form, observed, fitted.dim, name="hindcast"))
-    for part in pairs.form.parts.values():
-        require_one_chunk(part, (fitted.dim, form.member_dim), name="hindcast")
-    require_one_chunk(pairs.observations, (fitted.dim,), name="observations")
+    require_whole_cases(pairs)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=True)
     n_kept, n_added = fitted.state.sizes[CASE], pairs.observations.sizes[fitted.dim]
     labels, order = _join_labels(pairs, fitted, n_kept + n_added)
-    added = case_axis(pairs.observations.assign_coords(dates_of(pairs)), fitted.dim)
+    added = axis_of(pairs)
     axis = _join_axes(fitted.axis, added).take(order)
     fitted.method.check(axis, n_kept + n_added)  # raises where dates are needed and missing
     state = join_states(fitted, _added_state(pairs, fitted, added, given), order)
@@ -141,18 +137,12 @@ def _added_state(
     pairs: Pairs, fitted: FittedVariable, axis: CaseAxis, covariates: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
     """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
-    form, method = pairs.form, fitted.method
-    loops = fitted.locations
-    parts = task_parts(form, loops, {fitted.dim: ADDED, form.member_dim: ADDED_MEMBER})
-    others = {
-        name: value.drop_vars(list(value.coords))
-        .rename({fitted.dim: ADDED})
-        .transpose(*[d for d in loops if d in value.dims], ADDED)
-        for name, value in {"observations": pairs.observations, **covariates}.items()
-    }
+    parts, others = task_arguments(pairs, covariates, (ADDED, ADDED_MEMBER))
     chosen, own = _chosen_and_own(fitted.state)
-    core = {name: tuple(d for d in v.dims if d not in loops) for name, v in chosen.items()}
-    kept = tuple(parts) if method.keeps_cases else ()
+    core = {
+        name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in chosen.items()
+    }
+    kept = tuple(parts) if fitted.method.keeps_cases else ()
     results = run_blockwise(
         _UpdateTask(fitted, {k: len(dims) for k, dims in core.items()}, tuple(parts), own, axis),
         *chosen.values(),  # first, as they have all locations in their order
@@ -172,7 +162,7 @@ def _added_state(
             *(fitted.state[name].dtype for name in own),
         ],
         sizes={},
-        what=work_on("the update", form.name),
+        what=work_on("the update", pairs.form.name),
     )
     names = [*kept, "observations", "n_cases", "status", *own]
     added = dict(zip(names, results, strict=True))
@@ -186,7 +176,7 @@ def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.DataArray], list[st
         name = str(label)
         if CASE not in value.dims:
             chosen[name] = value.drop_vars(list(value.coords))
-        elif name not in (*PARTS, "observations") and not name.startswith(COVARIATE):
+        elif name != "observations" and not is_part(name) and not name.startswith(COVARIATE):
             own.append(name)
     return chosen, own
 
