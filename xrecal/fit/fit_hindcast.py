@@ -1,4 +1,8 @@
-"""Fit: hindcast and observations in, a Recalibrator with its state at every location out."""
+"""Fit: hindcast and observations in, a Recalibrator with its state at every location out.
+
+:func:`fit` pairs variables, prepares the cases of each (:func:`prepare`, which cross-validation,
+plans and ridge curves share) and fits them.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ from .pooling import DATE, read_pool
 from .state import NEW_MEMBER, describe_state, fit_state, state_of
 
 DEFAULT = CKME()
+"""The method of a fit that names none."""
 
 
 def fit(
