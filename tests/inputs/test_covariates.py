@@ -46,7 +46,8 @@ def fit(index=INDEX, hindcast=HINDCAST, method=CLIMATOLOGY, **options):
 
 def read(names, forecast, given=None, dim="time", fitting=True):
     (form,) = read_forms(forecast).values()
-    return read_covariates(names, form, dim, given, name="hindcast", fitting=fitting)
+    cases = (dim,) if fitting else ()
+    return read_covariates(names, form, dim, given, name="hindcast", cases=cases)
 
 
 # where values come from --------------------------------------------------------------------------

@@ -1,10 +1,25 @@
-import cftime
+"""Roles of dimensions, labels along them, and levels."""
+
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
 
-from tests.labelled import random
-from xrecal.inputs.dims import CALIBRATION, LEVEL, MEMBER, CaseAxis, candidates, case_axis, find_dim
+import xrecal
+from tests.labelled import DATES, random
+from tests.marks import forbid_compute
+from tests.strategies import ensemble_and_truth
+from xrecal.inputs.dims import (
+    CALIBRATION,
+    LEVEL,
+    MEMBER,
+    at_scalars,
+    candidates,
+    find_dim,
+    read_inner_levels,
+    read_levels,
+)
 
 
 def along(dim, values, **attrs):
@@ -73,143 +88,271 @@ def test_scalar_and_2d_coordinates_say_nothing():
     assert find_dim(da, CALIBRATION, name="hindcast") is None
 
 
-DATES = [  # fraction of the year, counted by hand
-    ("2001-01-01T00:00", 0.0),
-    ("2000-02-29T00:00", 59 / 366),
-    ("2001-03-01T00:00", 59 / 365),
-    ("2000-12-31T23:59", 1 - 1 / (366 * 1440)),
-    ("2001-12-31T23:59", 1 - 1 / (365 * 1440)),
-    ("1900-12-31T00:00", 364 / 365),  # no leap year
-    ("1969-07-02T12:00", 0.5),
-]
+NAMES = ("forecast", "observations")
 
+PLACES = {"lat": [10.0, 20.0, 30.0], "station": ["a", "b", "c"]}
 
-@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
-def test_season_is_the_fraction_of_a_year_of_its_length(unit):
-    dates, expected = zip(*DATES, strict=True)
-    found = case_axis(along("time", np.array(dates, dtype=f"datetime64[{unit}]")), "time")
-    np.testing.assert_allclose(found.season, expected, rtol=1e-15)
-    assert (found.season < 1).all()
-    np.testing.assert_array_equal(found.year, [int(date[:4]) for date in dates])
+FORECASTS = random("time", "lat", "station", "member", **PLACES)
+
+OBSERVATIONS = random("station", "time", "lat", seed=1, **PLACES)
 
 
 @pytest.mark.parametrize(
-    ("calendar", "date", "season"),
-    [
-        ("noleap", (2000, 3, 1), 59 / 365),
-        ("noleap", (2000, 12, 31, 23, 59), 1 - 1 / (365 * 1440)),
-        ("360_day", (2001, 2, 30), 59 / 360),
-        ("360_day", (2001, 12, 30, 23, 59), 1 - 1 / (360 * 1440)),
-        ("all_leap", (2001, 2, 29), 59 / 366),
-        ("standard", (2000, 2, 29), 59 / 366),
-        ("julian", (1900, 12, 31), 365 / 366),
-    ],
+    "selected", [{"lat": 20.0}, {"station": "c"}, {"station": "a", "lat": 30.0}]
 )
-def test_season_is_that_of_the_calendar(calendar, date, season):
-    dates = [cftime.datetime(*date, calendar=calendar)]
-    found = case_axis(along("time", np.array(dates, dtype=object)), "time")
-    np.testing.assert_allclose(found.season, [season], rtol=1e-14)
-    np.testing.assert_array_equal(found.year, [date[0]])
+def test_fits_and_scores_of_a_selection_are_those_of_its_observations(selected):
+    one, theirs = FORECASTS.sel(selected), OBSERVATIONS.sel(selected)
+    xr.testing.assert_identical(one.recal.crps(OBSERVATIONS), one.recal.crps(theirs))
+    model, expected = one.recal.fit(OBSERVATIONS), one.recal.fit(theirs)
+    xr.testing.assert_equal(model.quantile(one, 0.5), expected.quantile(one, 0.5))
+    xr.testing.assert_equal(model.crps(one, OBSERVATIONS), expected.crps(one, theirs))
 
 
-def test_calendars_of_the_same_dates_agree():
-    dates = xr.date_range("1999-12-20", periods=500, freq="D", use_cftime=False)
-    cf = xr.date_range("1999-12-20", periods=500, freq="D", use_cftime=True)
-    a, b = (case_axis(along("time", values), "time") for values in (dates, cf))
-    np.testing.assert_allclose(a.season, b.season, rtol=1e-14)
-    np.testing.assert_array_equal(a.year, b.year)
-    np.testing.assert_array_equal(np.diff(a.days), np.diff(b.days))
-
-
-@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
-def test_days_count_from_a_fixed_date(unit):
-    dates = np.array(["1969-12-31T12:00", "1970-01-01", "2000-03-01"], dtype=f"datetime64[{unit}]")
-    found = case_axis(along("time", dates), "time").days
-    np.testing.assert_array_equal(found, [-0.5, 0, 11017])
-    assert found.dtype == np.float64
-    part = case_axis(along("time", dates[1:]), "time").days  # whichever dates stand beside
-    np.testing.assert_array_equal(part, found[1:])
-
-
-@pytest.mark.parametrize(("calendar", "year"), [("noleap", 365), ("360_day", 360), ("julian", 366)])
-def test_days_of_other_calendars_count_their_own_days(calendar, year):
-    dates = [cftime.datetime(*date, calendar=calendar) for date in [(2000, 1, 1), (2001, 1, 1, 6)]]
-    found = case_axis(along("time", np.array(dates, dtype=object)), "time").days
-    np.testing.assert_allclose(found, [0, year + 0.25])
-
-
-def test_cases_are_taken_with_all_that_is_known_of_them():
-    axis = CaseAxis(np.arange(2000, 2005), np.linspace(0, 0.8, 5), np.arange(5.0), np.arange(5))
-    for cases in (slice(1, 3), np.array([3, 0])):
-        found = axis.take(cases)
-        for name in ("year", "season", "days", "step"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(axis, name)[cases])
-    assert CaseAxis().take(slice(2)) == CaseAxis()
-
-
-def test_each_case_is_a_step_of_its_own_unless_told():
-    np.testing.assert_array_equal(CaseAxis().steps(3), [0, 1, 2])
-    step = np.array([0, 0, 1])
-    assert CaseAxis(step=step).steps(3) is step
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint16])
-def test_increasing_whole_numbers_are_years(dtype):
-    found = case_axis(along("init", np.array([1000, 1980, 9999], dtype=dtype)), "init")
-    np.testing.assert_array_equal(found.year, [1000, 1980, 9999])
-    assert found.season is None
-    assert found.days is None
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [0, 1, 2],
-        [999, 1000, 1001],
-        [9998, 9999, 10000],
-        [2001, 2000, 1999],
-        np.array([2001, 2000, 1999], dtype=np.uint16),  # their differences wrap around
-        [2000, 2000, 2001],
-        [2000.0, 2001.0, 2002.0],
-        ["2000", "2001", "2002"],
-        None,
-    ],
-    ids=str,
-)
-def test_other_labels_are_no_dates(labels):
-    assert case_axis(random("time", sizes={"time": 3}, time=labels), "time") == CaseAxis()
-
-
-@pytest.mark.parametrize(
-    ("name", "attrs"), [("valid_time", {}), ("verification", {"standard_name": "time"})]
-)
-def test_valid_time_counts_before_the_label(name, attrs):
-    inits = np.array(["2000-01-01", "2000-01-02"], dtype="datetime64[ns]")
-    da = along("init", inits).assign_coords(
-        {
-            name: ("init", inits + np.timedelta64(31, "D"), attrs),
-            "created": ("init", inits + np.timedelta64(99, "D")),
-        }
+def test_single_lead_is_looked_up_over_valid_time_at_its_place():
+    starts = random("init", "lead", "station", "member", station=list("abc"), sizes={"lead": 2})
+    starts = starts.assign_coords(init=DATES, lead=("lead", [1, 2], {"units": "days"}))
+    observed = random("time", "station", seed=1, station=list("abc"))
+    whole = starts.recal.crps(observed)
+    xr.testing.assert_identical(
+        starts.sel(station="b").recal.crps(observed), whole.sel(station="b")
     )
-    np.testing.assert_allclose(case_axis(da, "init").season, [31 / 366, 32 / 366])
 
 
-def test_2d_valid_time_does_not_date_the_cases():
-    inits = np.array(["2000-01-01", "2000-01-02", "2000-01-03"], dtype="datetime64[ns]")
-    valid = inits[:, np.newaxis] + np.array([10, 20, 30], dtype="timedelta64[D]")
-    da = along("init", inits).assign_coords(valid_time=(("init", "x"), valid))
-    np.testing.assert_allclose(case_axis(da, "init").season, np.arange(3) / 366)
-    one_lead = case_axis(da.isel(x=0), "init")
-    np.testing.assert_allclose(one_lead.season, (10 + np.arange(3)) / 366)
+def test_nothing_is_computed():
+    with forbid_compute():
+        lazy = OBSERVATIONS.chunk(lat=1)
+        at_scalars(lazy, FORECASTS.isel(lat=0), names=NAMES)
 
 
-def test_single_forecast_is_dated_by_a_scalar():
-    date = np.datetime64("2001-03-01", "ns")
-    da = random("lat", "member")
-    assert case_axis(da, "init") == CaseAxis()
-    da = da.assign_coords(init=date - np.timedelta64(59, "D"))
-    np.testing.assert_allclose(case_axis(da, "init").season, [0.0], atol=1e-15)
-    da = da.assign_coords(valid_time=date)
-    np.testing.assert_allclose(case_axis(da, "init").season, [59 / 365])
-    other = random("time", "member").assign_coords(init=date)  # another dimension than asked for
-    assert case_axis(other, "init").year == 2001
+def test_dimensions_that_stay():
+    one = FORECASTS.isel(lat=0, station=0)
+    assert at_scalars(OBSERVATIONS, one, names=NAMES, dims=["station"]).dims == ("time", "lat")
+    assert at_scalars(OBSERVATIONS, FORECASTS, names=NAMES).dims == OBSERVATIONS.dims
+    bare = FORECASTS.isel(lat=0, station=0, drop=True)
+    assert at_scalars(OBSERVATIONS, bare, names=NAMES).dims == OBSERVATIONS.dims
+
+
+@pytest.mark.parametrize("calendar", ["standard", "noleap"])
+def test_date_without_observation_is_missing(calendar):
+    dates = xr.date_range(
+        "2000-01-01", periods=30, calendar=calendar, use_cftime=calendar != "standard"
+    )
+    one = random("time", "member", time=dates).isel(time=29)
+    observed = random("time", seed=1, time=dates)
+    assert at_scalars(observed, one, names=NAMES) == observed[29]
+    assert np.isnan(at_scalars(observed[:29], one, names=NAMES))
+
+
+@pytest.mark.parametrize(
+    ("observed", "message"),
+    [
+        (
+            OBSERVATIONS.sel(station=["b", "c"]),
+            "is at station=a, which observations lack; they have b, c$",
+        ),
+        (OBSERVATIONS.sel(station=["a", "a"]), "of observations must be unique, but a stands"),
+    ],
+)
+def test_errors(observed, message):
+    with pytest.raises(ValueError, match=message):
+        FORECASTS.sel(station="a").recal.crps(observed)
+
+
+def test_distributions():
+    """Forms of several parts have the label in each of them."""
+    loc = random("time", "station", station=list("abc"))
+    normal = xrecal.gaussian(loc, abs(loc) + 1.0)
+    observed = random("time", "station", seed=1, station=list("abc"))
+    one = normal.sel(station="b")
+    xr.testing.assert_identical(
+        one.recal.crps(observed), normal.recal.crps(observed).sel(station="b")
+    )
+
+
+@pytest.mark.parametrize(
+    "observed", [OBSERVATIONS.sel(station="b"), OBSERVATIONS.sel(station="b").sel(lat=10.0)]
+)
+def test_places_of_other_names_are_warned_of(observed):
+    with pytest.warns(
+        UserWarning, match=r"forecast is at station a, but observations at b: do they"
+    ):
+        FORECASTS.sel(station="a").recal.crps(observed)
+    with pytest.warns(
+        UserWarning, match=r"forecast is at station a, b, c, but observations at b: do"
+    ):
+        FORECASTS.recal.crps(observed)
+
+
+def test_coordinates_of_a_station_beside_a_point_of_the_grid_are_fine():
+    point = FORECASTS.sel(lat=10.0, station="a")
+    point.recal.crps(OBSERVATIONS.sel(lat=20.0, station="a"))
+
+
+DAYS = xr.date_range("2000-01-01", periods=30)
+
+MONTHS = xr.date_range("2000-01-01", periods=30, freq="MS")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "message"),
+    [
+        (
+            DAYS,
+            DAYS + np.timedelta64(6, "h"),
+            r"the day alone, .* \+ np.timedelta64\(6, 'h'\)\)",
+        ),
+        (MONTHS + np.timedelta64(14, "D"), MONTHS, r"day of the month alone, .*\(-336, 'h'\)\)"),
+        (MONTHS[1:] - np.timedelta64(1, "D"), MONTHS, "of the month alone: give both the same"),
+    ],
+)
+def test_dates_that_nearly_agree(theirs, mine, message):
+    forecasts = random("time", "member", time=mine)
+    observed = random("time", time=theirs, sizes={"time": len(theirs)})
+    with pytest.raises(ValueError, match=message) as error:
+        forecasts.recal.crps(observed)
+    typed = str(error.value).partition("use observations.assign_coords(time=")[2]
+    if typed:
+        times = eval(typed.removesuffix(")"), {"observations": observed, "np": np})
+        forecasts.recal.crps(observed.assign_coords(time=times))
+
+
+def test_other_dates_are_only_told():
+    forecasts = random("time", "member", time=DAYS + np.timedelta64(400, "D"))
+    with pytest.raises(ValueError, match=r"\(first: 2000-01-01 00:00:00, .*00:00:00\)$"):
+        forecasts.recal.crps(random("time", time=DAYS))
+
+
+NORTHWARD = np.array([45.0, 45.5, 46.0])
+
+GRIDS = {
+    "another order": ("lat", NORTHWARD[::-1], "same labels along 'lat' in another order; use "),
+    "more": ("lat", np.append(NORTHWARD, 46.5), "3 against 4 labels; select the same ones, "),
+    "rounding": (
+        "lat",
+        NORTHWARD + 1e-7,
+        "they agree up to rounding, so if they mean the same use ",
+    ),
+    "an offset": ("lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less than half a st"),
+    "both": ("lat", NORTHWARD[::-1] - 0.24, "all are within 0.24 of each other, less than half a"),
+    "rounding and another order": ("lat", NORTHWARD[::-1] + 1e-7, "all are within 1e-07 of each"),
+    "a name of xarray": (
+        "size",
+        NORTHWARD[::-1],
+        "same labels along 'size' in another order; use ",
+    ),
+    "no name of Python": ("my lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less th"),
+}
+
+
+@pytest.mark.parametrize("call", ["fit", "crps"])
+@pytest.mark.parametrize("case", GRIDS)
+def test_grids_that_nearly_agree(case, call):
+    dim, theirs, message = GRIDS[case]
+    forecasts = random("time", dim, "member", **{dim: NORTHWARD})
+    observed = random("time", dim, seed=1, sizes={dim: theirs.size}, **{dim: theirs})
+    run = getattr(forecasts.recal, call)
+    with pytest.raises(ValueError, match=message) as error:
+        run(observed)
+    name = "hindcast" if call == "fit" else "forecast"
+    typed = str(error.value)[str(error.value).index("observations.") :]
+    names = {"observations": observed, name: forecasts}
+    moved = eval(typed, names)
+    nearest = [abs(theirs - lat).argmin() for lat in NORTHWARD]
+    np.testing.assert_array_equal(moved, observed.isel({dim: nearest}))
+    run(moved)
+
+
+def test_what_to_type_is_short():
+    forecasts, observed = (random("time", *d, lat=NORTHWARD) for d in (("lat", "member"), ("lat",)))
+    with pytest.raises(ValueError, match=r"; use observations.sel\(lat=forecast.lat\)$"):
+        forecasts.recal.crps(observed.isel(lat=[2, 1, 0]))
+    with pytest.raises(
+        ValueError,
+        match=r'sel\(lat=forecast.lat, method="nearest"\).assign_coords\(lat=forecast.lat\)$',
+    ):
+        forecasts.recal.crps(observed.assign_coords(lat=NORTHWARD + 0.1))
+
+
+@pytest.mark.parametrize(
+    "theirs", [NORTHWARD + 0.25, NORTHWARD + 0.3, [45.0, 46.1, 45.5], [45.0, 45.0, 46.0]]
+)
+def test_other_grids_are_only_told(theirs):
+    forecasts = random("time", "lat", "member", lat=NORTHWARD)
+    with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
+        forecasts.recal.crps(random("time", "lat", lat=theirs))
+
+
+def test_a_single_label_has_no_step():
+    forecasts = random("time", "lat", "member", lat=[45.0], sizes={"lat": 1})
+    with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
+        forecasts.recal.crps(random("time", "lat", lat=[45.1], sizes={"lat": 1}))
+
+
+def test_forecasts_beside_a_model():
+    forecasts = random("time", "lat", "member", lat=NORTHWARD)
+    model = forecasts.recal.fit(random("time", "lat", lat=NORTHWARD), xrecal.EMOS())
+    with pytest.raises(ValueError, match=r"same use forecast\.sel\(") as error:
+        model.mean(forecasts.assign_coords(lat=NORTHWARD + 0.1))
+    assert str(error.value).endswith(
+        'forecast.sel(lat=model.state.lat, method="nearest").assign_coords(lat=model.state.lat)'
+    )
+
+
+def test_unknown_labels_of_other_sizes_are_named():
+    model = FORECASTS.recal.fit(OBSERVATIONS, xrecal.EMOS())
+    match = (
+        "model.state and forecast differ along 'lat': 3 against 1 labels; select the same ones. "
+        "model.state has no 89.0, but 10.0, 20.0, 30.0"
+    )
+    for one in (FORECASTS.isel(lat=[0]), FORECASTS.isel(lat=0, drop=True).expand_dims("lat")):
+        with pytest.raises(ValueError, match=re.escape(match)):
+            model.mean(one.assign_coords(lat=[89.0]))
+
+
+HINDCAST, TRUTH = ensemble_and_truth()
+
+MODEL = HINDCAST.recal.fit(TRUTH, xrecal.Climatology())
+
+CALLS = {
+    "ensembles": lambda q: HINDCAST.recal.quantile(q),
+    "model": lambda q: MODEL.quantile(HINDCAST, q),
+    "cross-validation": lambda q: HINDCAST.recal.cross_validate(
+        TRUTH, xrecal.Climatology(), by="block", q=q
+    ),
+    "score": lambda q: HINDCAST.recal.quantile_score(TRUTH, q),
+    "reliability": lambda q: HINDCAST.recal.quantile_reliability(TRUTH, q),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_unsorted_levels_are_answered_in_their_order(call):
+    found, ascending = CALLS[call]([0.9, 0.2, 0.5]), CALLS[call]([0.2, 0.5, 0.9])
+    np.testing.assert_array_equal(found["quantile"], [0.9, 0.2, 0.5])
+    assert found["quantile"].attrs == {"long_name": "quantile", "units": "1"}
+    xr.testing.assert_identical(found.sortby("quantile"), ascending)
+    assert not found.equals(ascending)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_levels_given_twice_are_refused(call):
+    match = "q holds levels more than once: 0.2, 0.5; give each level once"
+    with pytest.raises(ValueError, match=match):
+        CALLS[call]([0.5, 0.2, 0.9, 0.2, 0.5])
+    with pytest.raises(ValueError, match="q must hold levels between 0 and 1"):
+        CALLS[call]([0.5, np.nan])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_text_is_no_level(call):
+    for text in ("0.5", ["0.5"]):
+        with pytest.raises(TypeError, match="q must hold numbers between 0 and 1, got "):
+            CALLS[call](text)
+
+
+def test_arrays_of_levels():
+    np.testing.assert_array_equal(read_levels(0.5), [0.5])
+    assert read_levels([]).size == 0
+    np.testing.assert_array_equal(read_inner_levels(np.array([0.2, 0.8])), [0.2, 0.8])
+    for bad in ([0.8, 0.2], [0.0, 0.5], [0.5, 1.0], []):
+        with pytest.raises(ValueError, match="q must hold increasing levels between 0 and 1, ends"):
+            read_inner_levels(bad)

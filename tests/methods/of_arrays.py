@@ -3,7 +3,7 @@
 import numpy as np
 
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates, NewCases
 
 PERIODS = {"season": 1.0, "lead": None}

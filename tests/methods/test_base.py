@@ -11,7 +11,7 @@ import xrecal
 from tests.strategies import ensemble_and_truth
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import BOUNDS, TOO_FEW
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import (
     BLOCKS,
     Covariates,

@@ -9,7 +9,7 @@ from xrecal import arrays
 from xrecal.arrays.ckme.centre import SUPPORTS as CODES
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.solvers import EXACT_UP_TO
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import fold_groups
 from xrecal.methods.ckme import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE, complete_fit
 

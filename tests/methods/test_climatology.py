@@ -6,7 +6,7 @@ from tests.labelled import random
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Covariates
 
 from .of_arrays import as_cases, as_new, covariates_of

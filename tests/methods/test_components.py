@@ -11,7 +11,7 @@ from tests.strategies import ensemble_and_truth
 from xrecal.arrays.ckme.fitting import LATER_PARTS
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import IDENTICAL
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates
 from xrecal.methods.ckme import SUPPORTS
 from xrecal.methods.components import MEMBERS, fit_method, raw_quantiles

@@ -5,7 +5,7 @@ import xrecal
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates, NewCases
 from xrecal.methods.conformal import ABOVE
 

@@ -8,7 +8,7 @@ from xrecal.arrays.distributions.censored import censored_normal_quantile
 from xrecal.arrays.distributions.distribution import moments
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import NOT_CONVERGED, TOO_FEW
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import read_forms
 from xrecal.methods.emos import COEFFICIENTS
 

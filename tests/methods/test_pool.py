@@ -6,7 +6,7 @@ import xarray as xr
 
 import xrecal
 from xrecal.arrays import crps
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.components import components_of
 
 SMALL = xrecal.LinearPool((xrecal.CKME(support="auto"), xrecal.EMOS(), xrecal.Climatology()))

@@ -5,7 +5,7 @@ import pytest
 
 import xrecal
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates, NewCases
 
 LEVELS = (np.arange(200) + 0.5) / 200

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xrecal
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.plan import costs
 from xrecal.plan.costs import (
     PROCESS,

@@ -10,7 +10,7 @@ from tests.marks import DATA, forbid_compute, requires_data
 from tests.strategies import FORMS, ensemble_and_truth
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.fit import unseen
-from xrecal.inputs.dims import case_axis
+from xrecal.inputs.dates import case_axis
 
 HINDCAST, TRUTH = ensemble_and_truth(n=72)  # a month apart, six years
 METHODS = {

@@ -5,8 +5,8 @@
 writes two files for each model, ``schema<SCHEMA>_<NAME>.nc.gz`` and, with the forecasts to apply it
 to, their quantiles and their means, ``schema<SCHEMA>_<NAME>_issued.nc.gz``. Run it once, with the
 commit that raises ``SCHEMA`` in ``xrecal/storage/stored.py``, and commit what it writes. A set is
-never made again: files of an older layout cannot be written any more, and one that is made anew would
-hide that the old one is read wrongly. So it refuses to write where its set exists.
+never made again: files of an older layout cannot be written any more, and one that is made anew
+would hide that the old one is read wrongly. So it refuses to write where its set exists.
 
 Data are small and drawn from a seed. Together the models hold whatever a stored model can: all
 supports, parameters of all shapes, labels and dates of all kinds, missing values, pools, leads,

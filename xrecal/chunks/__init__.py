@@ -1,1 +1,1 @@
-"""Work on chunks: the one wrapper of Dask, BLAS threads, devices, warnings that are told once."""
+"""Work on chunks: the one wrapper of Dask, BLAS threads, devices, warnings given once a call."""

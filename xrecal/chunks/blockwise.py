@@ -1,4 +1,9 @@
-"""From labels to arrays and back: the one call of ``apply_ufunc``, on NumPy and on Dask."""
+"""From labels to arrays and back: the one call of ``apply_ufunc``, on NumPy and on Dask.
+
+:func:`run_blockwise` and :func:`total_blockwise` run an array function once a chunk of locations.
+Below them stand what they need: the task that says where it failed, the limit of BLAS to one
+thread, and the library (NumPy or CuPy) that arrays belong to.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +20,13 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import is_on_device, namespace
 
+_lock = threading.Lock()
+"""Held while the limit of BLAS, which belongs to the process, and the two below change."""
 
-class TaskError(RuntimeError):
-    """A Dask task that failed, told by what it did, for which variable and at which locations.
+_tasks_running = 0
 
-    ``__cause__`` is the error itself. Both survive the way from a worker in another process.
-    """
-
-    def __init__(self, message: str, cause: BaseException | None = None) -> None:
-        super().__init__(message)
-        self.__cause__ = cause
-
-    def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
-        """Pickle with the cause, which errors lose otherwise, or with its text if it cannot be."""
-        cause = self.__cause__
-        try:
-            pickle.loads(pickle.dumps(cause))
-        except Exception:  # whatever its class does when it is copied
-            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
-        return type(self), (str(self), cause)
+_limiter: Any = None
+"""Of threadpoolctl, while tasks run: it restores the number of threads that it found."""
 
 
 def run_blockwise(
@@ -59,41 +52,23 @@ def run_blockwise(
         "join": "exact",
         "keep_attrs": "override",  # which keeps those of coordinates
     }
-    known = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
+    every = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
     inside = {d for dims in (*core, *out) for d in dims}
-    if 0 in (n for d, n in known.items() if d not in inside):
-        nothing = _Nothing(
-            [len(dims) for dims in core], [[known[d] for d in o] for o in out], dtypes
-        )
-        return _bare(xr.apply_ufunc(nothing, *args, **options, dask="allowed"), args)
-    places = _places(args, core) if any(arg.chunks is not None for arg in args) else {}
+    if 0 in (n for d, n in every.items() if d not in inside):
+        shapes = [[every[d] for d in dims] for dims in out]
+        empty = _EmptyResults([len(dims) for dims in core], shapes, dtypes)
+        return _bare(xr.apply_ufunc(empty, *args, **options, dask="allowed"), args)
+    labels = _labels_for_messages(args, core)
     result = xr.apply_ufunc(
-        _Task(function, what, tuple(places)),
+        _Task(function, what, tuple(labels)),
         *args,
-        *places.values(),
-        **options | {"input_core_dims": [*core, *[()] * len(places)]},
+        *labels.values(),
+        **options | {"input_core_dims": [*core, *[()] * len(labels)]},
         dask="parallelized",
         output_dtypes=list(dtypes),
         dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
     )
     return _bare(result, args)
-
-
-def _bare(result: Any, args: Sequence[xr.DataArray]) -> tuple[xr.DataArray, ...]:
-    """Results without the attributes of the arguments, but with those of labels, such as units."""
-    results = result if isinstance(result, tuple) else (result,)
-    bare = []
-    for array in results:
-        labels = {d: _described(array.coords[d], args) for d in array.indexes}
-        bare.append(array.assign_coords(labels).drop_attrs(deep=False))
-    return tuple(bare)
-
-
-def _described(label: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArray:
-    """A label with the attributes that it has in the first argument that has any."""
-    found = (arg.coords[label.name].attrs for arg in args if label.name in arg.indexes)
-    attrs = label.attrs or next((attrs for attrs in found if attrs), {})
-    return label.assign_attrs(attrs)
 
 
 def total_blockwise(
@@ -121,7 +96,7 @@ def total_blockwise(
         nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)
         return xr.DataArray(nothing, dims=[*rest, out])
     lazy = any(arg.chunks is not None for arg in args)
-    labels = _places(args, core) if lazy else {}
+    labels = _labels_for_messages(args, core)
     task = _Task(function, what, tuple(labels))
     inputs = [(_with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
     inputs += [(label.data, (d,)) for d, label in labels.items()]
@@ -144,13 +119,75 @@ def total_blockwise(
     return xr.DataArray(totals.sum(axis=axes), dims=[*rest, out])
 
 
+def work_on(what: str, variable: Hashable | None) -> str:
+    """The work on a variable, for messages; variables may have no name."""
+    return what if variable is None else f"{what} of {variable!r}"
+
+
+def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
+    """Raise ValueError if a Dask array is cut along a dimension that every task needs whole."""
+    chunks = array.variable.chunksizes  # coordinates may have others
+    split = [d for d in dims if len(chunks.get(d, ())) > 1]
+    if split:
+        counts = " and ".join(f"{d!r} in {len(chunks[d])} chunks" for d in split)
+        fix = ", ".join(f"{d!r}: -1" for d in split)
+        verb = "have" if name.endswith("s") else "has"
+        raise ValueError(
+            f"{name} {verb} {counts}, but every task needs all of it; use {name}.chunk({{{fix}}}) "
+            "and cut the location dimensions instead"
+        )
+
+
+def _bare(result: Any, args: Sequence[xr.DataArray]) -> tuple[xr.DataArray, ...]:
+    """Results without the attributes of the arguments, but with those of labels, such as units."""
+    results = result if isinstance(result, tuple) else (result,)
+    bare = []
+    for array in results:
+        labels = {d: _described(array.coords[d], args) for d in array.indexes}
+        bare.append(array.assign_coords(labels).drop_attrs(deep=False))
+    return tuple(bare)
+
+
+def _described(label: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArray:
+    """A label with the attributes that it has in the first argument that has any."""
+    given = (arg.coords[label.name].attrs for arg in args if label.name in arg.indexes)
+    attrs = label.attrs or next((attrs for attrs in given if attrs), {})
+    return label.assign_attrs(attrs)
+
+
 def _with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
     """Values with one axis for each of ``loops``, of length one where it is lacking."""
     ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
     return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
 
 
-class _Nothing:
+def _labels_for_messages(
+    args: Sequence[xr.DataArray], core: Sequence[Sequence[Hashable]]
+) -> dict[Hashable, xr.DataArray]:
+    """Labels along each dimension that Dask cuts, positions where there are none.
+
+    Each task gets those of its chunk, so that an error can name it without the graph holding the
+    labels of all locations in every task. Without Dask there are no chunks to name.
+    """
+    if all(arg.chunks is None for arg in args):
+        return {}
+    sizes = {
+        d: size
+        for arg, dims in zip(args, core, strict=True)
+        for d, size in arg.sizes.items()
+        if d not in dims
+    }
+    cut = {}
+    for d, size in sizes.items():
+        index = next((arg.indexes[d] for arg in args if d in arg.indexes), None)
+        labels = np.arange(size) if index is None else index.to_numpy()
+        if labels.dtype == object:  # dates of other calendars, strings, several levels
+            labels = np.array([str(label) for label in labels], dtype=str)
+        cut[d] = xr.DataArray(labels, dims=[d])
+    return cut
+
+
+class _EmptyResults:
     """Results where there is no location or no forecast: no function has to know that case."""
 
     def __init__(
@@ -168,51 +205,8 @@ class _Nothing:
 
             make = partial(dask.array.empty, chunks=-1)
         shapes = zip(self.out, self.dtypes, strict=True)
-        found = tuple(make((*lead, *core), dtype=dtype) for core, dtype in shapes)
-        return found if len(found) > 1 else found[0]
-
-
-def work_on(what: str, variable: Hashable | None) -> str:
-    """What a task does, for messages; variables may have no name."""
-    return what if variable is None else f"{what} of {variable!r}"
-
-
-def _places(
-    args: Sequence[xr.DataArray], core: Sequence[Sequence[Hashable]]
-) -> dict[Hashable, xr.DataArray]:
-    """Labels along each dimension that tasks are cut along, positions where there are none.
-
-    Each task gets those of its chunk, so that an error can name it without the graph holding the
-    labels of all locations in every task.
-    """
-    sizes = {
-        d: size
-        for arg, dims in zip(args, core, strict=True)
-        for d, size in arg.sizes.items()
-        if d not in dims
-    }
-    places = {}
-    for d, size in sizes.items():
-        index = next((arg.indexes[d] for arg in args if d in arg.indexes), None)
-        labels = np.arange(size) if index is None else index.to_numpy()
-        if labels.dtype == object:  # dates of other calendars, strings, several levels
-            labels = np.array([str(label) for label in labels], dtype=str)
-        places[d] = xr.DataArray(labels, dims=[d])
-    return places
-
-
-def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
-    """Raise ValueError if a Dask array is cut along a dimension that every task needs whole."""
-    chunks = array.variable.chunksizes  # coordinates may have others
-    split = [d for d in dims if len(chunks.get(d, ())) > 1]
-    if split:
-        counts = " and ".join(f"{d!r} in {len(chunks[d])} chunks" for d in split)
-        fix = ", ".join(f"{d!r}: -1" for d in split)
-        verb = "have" if name.endswith("s") else "has"
-        raise ValueError(
-            f"{name} {verb} {counts}, but every task needs all of it; use {name}.chunk({{{fix}}}) "
-            "and cut the location dimensions instead"
-        )
+        results = tuple(make((*lead, *core), dtype=dtype) for core, dtype in shapes)
+        return results if len(results) > 1 else results[0]
 
 
 class _Task:
@@ -243,18 +237,31 @@ class _Task:
                 raise TaskError(message, error) from error
 
 
+class TaskError(RuntimeError):
+    """A Dask task that failed; the message says what it did, for which variable and where.
+
+    ``__cause__`` is the error itself. Both survive the way from a worker in another process.
+    """
+
+    def __init__(self, message: str, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
+        """Pickle with the cause, which errors lose otherwise, or with its text if it cannot be."""
+        cause = self.__cause__
+        try:
+            pickle.loads(pickle.dumps(cause))
+        except Exception:  # whatever its class does when it is copied
+            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
+        return type(self), (str(self), cause)
+
+
 def _range(dim: Hashable, labels: Any) -> str:
     """A dimension with the first and the last label along it."""
     flat = np.ravel(labels)
     ends = [str(label).removesuffix("T00:00:00.000000000") for label in (flat[0], flat[-1])]
     return f"{dim} {ends[0]}" if flat.size == 1 else f"{dim} {ends[0]} to {ends[1]}"
-
-
-_lock = threading.Lock()
-
-_tasks_running = 0
-
-_limiter: Any = None
 
 
 @contextmanager
@@ -313,13 +320,32 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def sample(array: xr.DataArray) -> Any:
-    """What tells the library of an array: the array, an empty one like Dask's chunks, or nothing.
+def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray], what: str) -> None:
+    """Raise TypeError for device arrays that a task cannot take, or only with copies.
 
-    Values that are still in a file are left there.
+    Tasks that can have an attribute ``on_device`` that is true. An attribute ``description`` says
+    for the message what a task does.
     """
-    data = getattr(array.variable, "_data", None)
-    return getattr(data, "_meta", data)
+    there = [on_device(arg) for arg in args]
+    if not any(there):
+        return
+    if not getattr(function, "on_device", False):
+        description = getattr(function, "description", "")
+        raise TypeError(
+            f"{what}{description} has no implementation for CuPy arrays; copy to the host first: "
+            "data.as_numpy() of a DataArray or Dataset, model.as_numpy() of a model"
+        )
+    if not all(there):
+        host = [arg for arg, here in zip(args, there, strict=True) if not here]
+        named = ", ".join(
+            f"one over {list(arg.dims)}" if arg.name is None else repr(arg.name) for arg in host[:3]
+        )
+        raise TypeError(
+            f"{what} got arrays of CuPy and of NumPy, of NumPy {named}; bring all "
+            "to one side first: data.as_numpy() or model.as_numpy(), or to the device "
+            "data.copy(data=cupy.asarray(data.data)), with Dask "
+            "data.copy(data=data.data.map_blocks(cupy.asarray))"
+        )
 
 
 def on_device(array: xr.DataArray) -> bool:
@@ -327,10 +353,19 @@ def on_device(array: xr.DataArray) -> bool:
     return is_on_device(sample(array))
 
 
-def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
-    """What was read from labels or settings, where the values of another array are.
+def sample(array: xr.DataArray) -> Any:
+    """Values by which the library of an array is known, for Dask an empty array like its chunks.
 
-    Not for data: those the user copies.
+    Values that are still in a file are not read.
+    """
+    data = getattr(array.variable, "_data", None)
+    return getattr(data, "_meta", data)
+
+
+def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
+    """An array made from labels or settings, copied to the device if another array is there.
+
+    Data is never copied like that: the user does it.
     """
     if not on_device(other) or on_device(array):
         return array
@@ -338,30 +373,3 @@ def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
     if array.chunks is None:
         return array.copy(data=xp.asarray(array.to_numpy()))
     return array.copy(data=array.data.map_blocks(xp.asarray))
-
-
-def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray], what: str) -> None:
-    """Raise TypeError for device arrays that a task cannot take, or only with copies.
-
-    Tasks that can have an attribute ``on_device`` that is true.
-    """
-    there = [on_device(arg) for arg in args]
-    if not any(there):
-        return
-    if not getattr(function, "on_device", False):
-        told = getattr(function, "told", "")
-        raise TypeError(
-            f"{what}{told} has no implementation for CuPy arrays; copy to the host first: "
-            "data.as_numpy() of a DataArray or Dataset, model.as_numpy() of a model"
-        )
-    if not all(there):
-        host = [arg for arg, here in zip(args, there, strict=True) if not here]
-        told = ", ".join(
-            f"one over {list(arg.dims)}" if arg.name is None else repr(arg.name) for arg in host[:3]
-        )
-        raise TypeError(
-            f"{what} got arrays of CuPy and of NumPy, of NumPy {told}; bring all "
-            "to one side first: data.as_numpy() or model.as_numpy(), or to the device "
-            "data.copy(data=cupy.asarray(data.data)), with Dask "
-            "data.copy(data=data.data.map_blocks(cupy.asarray))"
-        )

@@ -73,8 +73,8 @@ class _OverCases:
         n = math.prod(self.shape)
         # In one layout, so that sums have one order whatever the chunks and the user's dimensions.
         rows = (np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
-        found = self.function(*map(contiguous, rows))
-        results = found if isinstance(found, tuple) else (found,)
+        result = self.function(*map(contiguous, rows))
+        results = result if isinstance(result, tuple) else (result,)
         shaped = tuple(
             as_array(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)
             for r, own, dtype in zip(results, self.per_case, self.dtypes, strict=True)

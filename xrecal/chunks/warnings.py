@@ -1,4 +1,4 @@
-"""Warnings that are told once a call, however many parts of it find the same."""
+"""Warnings that are given once a call, however many parts of it have the same to say."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_TOLD: ContextVar[set[str] | None] = ContextVar("told", default=None)
-"""What the user's call has told already; None outside of one."""
+_GIVEN: ContextVar[set[str] | None] = ContextVar("given", default=None)
+"""Warnings that the user's call has given already; None outside of a call."""
 
 
 @contextmanager
 def one_call() -> Iterator[None]:
     """A call of the user, with all calls inside it."""
-    if _TOLD.get() is not None:
+    if _GIVEN.get() is not None:
         yield
         return
-    token = _TOLD.set(set())
+    token = _GIVEN.set(set())
     try:
         yield
     finally:
-        _TOLD.reset(token)
+        _GIVEN.reset(token)
 
 
 def warn_once(text: str) -> None:
-    """Warn of something, unless the same call has done so."""
-    told = _TOLD.get()
-    if told is None or text not in told:
+    """Warn, unless the same call has given this warning already."""
+    given = _GIVEN.get()
+    if given is None or text not in given:
         warnings.warn(text, stacklevel=users_stacklevel())
-    if told is not None:
-        told.add(text)
+    if given is not None:
+        given.add(text)
 
 
 def users_stacklevel() -> int:

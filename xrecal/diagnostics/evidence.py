@@ -116,7 +116,8 @@ def read_evidence(
             f"as forecast[{next(iter(paired))!r}]"
         )
     ((form, observed),) = paired.values()
-    refuse_circular(form.period, form.name, "evidence is on values in an order")
+    if form.period is not None:
+        refuse_circular(form.period, form.name, "evidence is on values in an order")
     named = named_dims(dim, form.dims, name="forecast")
     along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)

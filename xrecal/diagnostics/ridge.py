@@ -11,11 +11,11 @@ import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
 from xrecal.chunks.blockwise import run_blockwise, work_on
-from xrecal.fit.fit_hindcast import DEFAULT, checked, prepare
+from xrecal.fit.fit_hindcast import DEFAULT, checked, pair_hindcast, prepare
 from xrecal.fit.fitted import CASE, CASE_MEMBER
 from xrecal.fit.state import cases_of, task_arguments
 from xrecal.inputs.covariates import Given, period_of
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_variables
@@ -82,7 +82,8 @@ def ridge_curve(
         )
     ((form, observed),) = paired.values()
     require_free(form, RIDGE)
-    prepared = prepare(form, observed, method, dim, covariates, min_samples)
+    pairs = pair_hindcast(form, observed, method, dim)
+    prepared = prepare(pairs, method, covariates, min_samples)
     parts, others = task_arguments(prepared.pairs, prepared.covariates)
     periods = {name: period_of(value) for name, value in prepared.covariates.items()}
     dtype = parts["loc"].dtype

@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.dims import CALIBRATION, Dims, told_dims
-from xrecal.inputs.labels import require_equal_labels
+from xrecal.inputs.dims import CALIBRATION, Dims, require_equal_labels, told_dims
 from xrecal.inputs.metadata import check_units, history_only, shown_units
 
 from .evidence import NO_UNIT, by_time, case_dim, counted, described, named_dims, where_enough

@@ -1,4 +1,8 @@
-"""Fit: hindcast and observations in, a Recalibrator with its state at every location out."""
+"""Fit: hindcast and observations in, a Recalibrator with its state at every location out.
+
+:func:`fit` pairs variables, prepares the cases of each (:func:`prepare`, which cross-validation,
+plans and ridge curves share) and fits them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import Given, period_of, read_covariates
-from xrecal.inputs.dims import CaseAxis, case_axis
+from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.forms import Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
@@ -22,12 +26,13 @@ from xrecal.inputs.pool import PoolOver
 from xrecal.methods import CKME, Method, VectorCKME
 from xrecal.methods.call_errors import require_settings
 
-from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
-from .jointly import Group, Period, as_one, common_cases, method_of, read_groups
+from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
+from .jointly import Period, as_one, common_cases, read_groups
 from .pooling import DATE, read_pool
-from .state import NEW_MEMBER, describe_state, feature_count, fit_state, state_of
+from .state import NEW_MEMBER, describe_state, fit_state, state_of
 
 DEFAULT = CKME()
+"""The method of a fit that names none."""
 
 
 def fit(
@@ -124,60 +129,69 @@ def fit(
     """
     method = checked(method, condition_on, min_samples, "hindcast.recal.fit")
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
-    found: dict[Hashable, FittedVariable] = {}
-    for group in read_groups(paired, jointly, period):
-        common = common_cases(group, paired)
+    groups: list[tuple[tuple[Hashable, ...], Method]] = [((name,), method) for name in paired]
+    circular = any(form.period is not None for form, _ in paired.values())
+    if jointly is not None or period is not None or circular:
+        groups = read_groups(paired, method, jointly, period)
+    variables: dict[Hashable, FittedVariable] = {}
+    for names, own in groups:
+        group = {name: paired[name] for name in names}
+        group = common_cases(group) if len(names) > 1 else group
         prepared = {
-            name: prepare(*pair, group.method(method), dim, covariates, min_samples, pool)
-            for name, pair in common.items()
+            name: prepare(pair_hindcast(*pair, own, dim), own, covariates, min_samples, pool)
+            for name, pair in group.items()
         }
-        observed = {name: observations for name, (_, observations) in common.items()}
-        found |= _fit_group(group, prepared, observed, min_samples)
-    return Fitted(method, {name: found[name] for name in paired})
+        observed = {name: observation.attrs for name, (_, observation) in group.items()}
+        variables |= _fit_group(prepared, observed, min_samples)
+    return Fitted(method, {name: variables[name] for name in paired})
 
 
 def _fit_group(
-    group: Group,
     prepared: Mapping[Hashable, Prepared],
-    observed: Mapping[Hashable, xr.DataArray],
+    observed: Mapping[Hashable, Mapping[Any, Any]],
     min_samples: int,
 ) -> dict[Hashable, FittedVariable]:
-    """Variables of a group, which share all that is fitted but their observations."""
+    """Variables that share all but their observations, which have the attributes ``observed``."""
     pairs, method, axis, given, note = next(iter(prepared.values()))
+    vectors = method if isinstance(method, VectorCKME) else None
     assert pairs.dim is not None
-    if group.of_vectors:
+    if vectors is not None:
         pairs = as_one({name: one.pairs for name, one in prepared.items()})
+    periods = {name: period_of(value) for name, value in given.items()}
     state = fit_state(pairs, method, axis, given, min_samples)
-    found: dict[Hashable, FittedVariable] = {}
-    for place, (name, one) in enumerate(prepared.items()):
-        form, period = one.pairs.form, group.periods[place]
-        attrs = {k: v for k, v in observed[name].attrs.items() if k == "units"}
-        attrs |= describing(form.loc.attrs) | ({} if period is None else {PERIOD: period})
-        own = method_of(method, place)
-        found[name] = FittedVariable(
+    variables: dict[Hashable, FittedVariable] = {}
+    for number, (name, one) in enumerate(prepared.items()):
+        form = one.pairs.form
+        attrs = {k: v for k, v in observed[name].items() if k == "units"}
+        attrs |= describing(form.loc.attrs)
+        if vectors is not None:
+            method = replace(vectors, own=number)
+            if (period := vectors.periods[number]) is not None:
+                attrs[PERIOD] = period
+        variables[name] = FittedVariable(
             kind=form.kind,
             dim=pairs.dim,
             member_dim=form.member_dim,
             attrs=attrs,
             axis=axis,
-            method=own,
-            periods={name: period_of(value) for name, value in given.items()},
+            method=method,
+            periods=periods,
             n_matched=pairs.n_matched,
             n_forecasts=pairs.observations.sizes[pairs.dim],
             min_samples=min_samples,
-            note="; ".join(n for n in (one.pairs.note, note) if n) or None,
-            state=describe_state(state_of(state, place), own, attrs, feature_count(given)),
+            note=joined(one.pairs.note, note),
+            state=describe_state(state_of(state, number), method, attrs, feature_count(periods)),
             pool=pairs.pool,
             leads=pairs.leads,
-            jointly=group.names if len(group.names) > 1 else (),
+            jointly=tuple(prepared) if len(prepared) > 1 else (),
         )
-    return found
+    return variables
 
 
 def checked(
     method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int, call: str
 ) -> Method:
-    """The method as ``call`` asks for it; TypeError or ValueError for what cannot be meant."""
+    """The method with ``condition_on``; TypeError or ValueError for arguments that are none."""
     require_settings(method, call)
     if not is_whole(min_samples) or min_samples < 2:
         raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
@@ -193,7 +207,7 @@ def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> M
 
 
 class Prepared(NamedTuple):
-    """What is learned from at all locations, checked without its values."""
+    """Cases of a variable, and the method that learns from them; their values are not read."""
 
     pairs: Pairs
     """In order of time."""
@@ -205,63 +219,66 @@ class Prepared(NamedTuple):
     """Remark on the method and the pooling."""
 
 
+def pair_hindcast(
+    form: Form, observed: xr.DataArray, method: Method, dim: Hashable | None
+) -> Pairs:
+    """Cases of a variable in order of time; ValueError where the method has no distances."""
+    require_distances(form, name="hindcast")
+    if form.period is not None and not isinstance(method, VectorCKME):
+        refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
+    return in_order(pair_cases(form, observed, dim, name="hindcast"))
+
+
 def prepare(
-    form: Form,
-    observed: xr.DataArray,
+    pairs: Pairs,
     method: Method,
-    dim: Hashable | None,
     covariates: Given,
     min_samples: int,
     pool: PoolOver = None,
     *,
     in_splits: bool = False,
 ) -> Prepared:
-    """Pair, order and date the cases of a variable, and read its covariates.
+    """Pool and date the cases of a variable, and read its covariates.
 
     With ``in_splits`` fits are of some dates, so each will have a pool of its own: here it has all
     positions, and the axis is that of the dates.
     """
-    require_distances(form, name="hindcast")
-    if not isinstance(method, VectorCKME):
-        refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
-    pairs = in_order(pair_cases(form, observed, dim, name="hindcast"))
-    assert pairs.dim is not None
-    n_dates = pairs.observations.sizes[pairs.dim]
-    pooled = read_pool(pool, form, pairs.dim)
+    form, dim = pairs.form, pairs.dim
+    assert dim is not None
+    n_dates = pairs.observations.sizes[dim]
+    pooled = None if pool is None else read_pool(pool, form, dim)
     if pooled is not None and not in_splits:
         pooled = pooled.learning_from(n_dates)
-    pairs = replace(pairs, pool=pooled)
     positions = () if pooled is None else pooled.dims
     n_positions = 1 if pooled is None else len(pooled.taken)
     if pairs.n_matched * n_positions < min_samples:
         each = f", at {n_positions} pooled positions each," if pooled else ""
         raise ValueError(
-            f"only {pairs.n_matched} cases along {pairs.dim!r}{each} have a label in hindcast and "
+            f"only {pairs.n_matched} cases along {dim!r}{each} have a label in hindcast and "
             f"observations, fewer than min_samples={min_samples}; pool neighbours or leads "
             "(pool=...), give more cases, or a smaller min_samples if so few are meant"
         )
-    _refuse_reserved(form, pairs.dim)
-    for part in pairs.form.parts.values():
-        require_one_chunk(part, (pairs.dim, form.member_dim, *positions), name="hindcast")
-    require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
-    axis = case_axis(pairs.observations.assign_coords(dates_of(pairs)), pairs.dim)
+    _refuse_reserved(form, dim)
+    require_whole_cases(pairs, positions)
+    axis = axis_of(pairs)
     axis = axis if pooled is None or in_splits else pooled.axis(axis, n_dates)
     method, note = method.check(axis, n_dates * n_positions)
     if note is not None:
         warnings.warn(note, stacklevel=users_stacklevel())
-    given = read_covariates(
-        method.covariates,
-        pairs.form,
-        pairs.dim,
-        covariates,
-        name="hindcast",
-        fitting=True,
-        pooled=positions,
-    )
+    given: dict[str, xr.DataArray] = {}
+    if method.covariates or covariates is not None:
+        given = read_covariates(
+            method.covariates, form, dim, covariates, name="hindcast", cases=(dim, *positions)
+        )
     for name, value in given.items():
         require_one_chunk(value, positions, name=f"the covariate {name!r}")
-    note = "; ".join(n for n in (pooled.note if pooled else None, note) if n) or None
-    return Prepared(pairs, method, axis, given, note)
+    note = joined(None if pooled is None else pooled.note, note)
+    return Prepared(replace(pairs, pool=pooled), method, axis, given, note)
+
+
+def joined(*remarks: str | None) -> str | None:
+    """Remarks as one; None where there is none."""
+    return "; ".join(remark for remark in remarks if remark) or None
 
 
 def _refuse_reserved(form: Form, dim: Hashable) -> None:
@@ -273,11 +290,20 @@ def _refuse_reserved(form: Form, dim: Hashable) -> None:
         )
 
 
-def dates_of(pairs: Pairs) -> dict[Hashable, Any]:
-    """Coordinates along the calibration dimension that may date the cases."""
-    return {
+def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:
+    """Raise ValueError where cases, members or pooled positions are in several chunks of Dask."""
+    for part in pairs.form.parts.values():
+        require_one_chunk(part, (pairs.dim, pairs.form.member_dim, *positions), name="hindcast")
+    require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
+
+
+def axis_of(pairs: Pairs) -> CaseAxis:
+    """Dates of the cases, from coordinates of the forecasts or the labels of observations."""
+    assert pairs.dim is not None
+    along = {
         name: coordinate
         for part in pairs.form.parts.values()
         for name, coordinate in part.coords.items()
         if coordinate.dims == (pairs.dim,)
     }
+    return case_axis(pairs.observations.assign_coords(along), pairs.dim)

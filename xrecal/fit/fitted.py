@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import xarray as xr
 
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import Method
+from xrecal.methods.base import Parameter
 from xrecal.typing import Places
 
 if TYPE_CHECKING:
@@ -24,9 +25,14 @@ CASE_MEMBER = "calibration_member"
 """Dimension of the members of the calibration cases in the state."""
 
 
+def feature_count(periods: Mapping[str, float | None]) -> int:
+    """Number of features of covariates: two of a circular one, one of any other."""
+    return sum(1 if period is None else 2 for period in periods.values())
+
+
 @dataclass(frozen=True, eq=False)
 class FittedVariable:
-    """One fitted variable: roles of dimensions, state, and what is told about it."""
+    """One fitted variable: roles of dimensions, state, and what its text tells."""
 
     kind: Kind
     dim: Hashable
@@ -49,8 +55,13 @@ class FittedVariable:
     """Cases at each lead that have an observation, where there are leads."""
     jointly: tuple[Hashable, ...] = ()
     """Variables that are recalibrated together, this one among them."""
-    places: Places | None = None
-    """Of the fits among all of the model, where they are a part of them; never stored."""
+    selected: Places | None = None
+    """Positions of these fits among all of the model, where a part was selected; never stored."""
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Arrays of the state that hold what the method has chosen or learned, by name."""
+        return self.method.parameters(feature_count(self.periods))
 
     @property
     def locations(self) -> tuple[Hashable, ...]:
@@ -126,7 +137,7 @@ class Fitted:
         return self._with_states(tuple(v.state.as_numpy() for v in self.variables.values()))
 
     def load(self) -> Self:
-        """As :meth:`xrecal.Recalibrator.compute`; the name that xarray has for it."""
+        """A new recalibrator whose state is in memory; xarray's name for ``compute``."""
         return self.compute()
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Self:

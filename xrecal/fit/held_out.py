@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, Cases, NewCases, equal_mass_levels
 from xrecal.typing import FloatArray, IntArray

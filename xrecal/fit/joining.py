@@ -1,4 +1,4 @@
-"""Two parts of a state, of the cases of a fit and of those added to it, to one."""
+"""Joining of two parts of a state: of the cases of a fit, and of those added to it."""
 
 from __future__ import annotations
 
@@ -30,21 +30,20 @@ def join_states(
         kept.setdefault("weights", xr.ones_like(kept["loc"]))
         added.setdefault("weights", xr.ones_like(added["loc"]))
     whole = state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in state.dims])
-    found: dict[Hashable, xr.Variable] = {}
+    variables: dict[Hashable, xr.Variable] = {}
     for name, old in kept.items():
         joined = old
         if CASE in old.dims:
             joined = _join(old, added[name], order)
         elif name in added:
             joined = added[name]
-        found[name] = joined.assign_attrs(old.attrs).variable
-    return whole.assign(found)[list(found)]
+        variables[name] = joined.assign_attrs(old.attrs).variable
+    return whole.assign(variables)[list(variables)]
 
 
 def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
     """The state, with the positions of cases that it holds as they are after joining."""
     place = np.argsort(order)
-    n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
     moved = {
         name: xr.apply_ufunc(
             partial(_moved, place=place),
@@ -53,7 +52,7 @@ def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
             output_dtypes=[parameter.dtype],
             keep_attrs=True,
         )
-        for name, parameter in fitted.method.parameters(n_features).items()
+        for name, parameter in fitted.parameters.items()
         if parameter.of_slots
     }
     return fitted.state.assign(moved)
@@ -61,9 +60,8 @@ def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
 
 def _moved(slot: IntArray, place: IntArray) -> IntArray:
     """Positions of cases (..., r), -1 for none, as they are after joining."""
-    known = namespace(slot).asarray(place)
-    found: IntArray = np.where(slot < 0, slot, known[slot]).astype(slot.dtype)
-    return found
+    joined: IntArray = np.where(slot < 0, slot, namespace(slot).asarray(place)[slot])
+    return joined.astype(slot.dtype)
 
 
 def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataArray:
@@ -109,5 +107,5 @@ class _JoinTask:
             both.append(np.broadcast_to(array, (*lead, *array.shape[array.ndim - k :])))
         joined = np.concatenate(both, axis=-k).astype(kept.dtype, copy=False)
         order = namespace(joined).asarray(self.order)
-        found: npt.NDArray[Any] = np.take(joined, order, axis=-k)
-        return found
+        in_order: npt.NDArray[Any] = np.take(joined, order, axis=-k)
+        return in_order

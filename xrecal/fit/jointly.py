@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import xarray as xr
 
-from xrecal.inputs.circular import read_period
+from xrecal.inputs.circular import PERIOD, read_period
+from xrecal.inputs.dims import require_equal_labels
 from xrecal.inputs.forms import Form
-from xrecal.inputs.labels import require_equal_labels
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import CKME, Method, VectorCKME
 
@@ -18,61 +18,50 @@ Period: TypeAlias = float | Mapping[Hashable, float] | None
 """Of the only variable that is recalibrated, or of some by name."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """Variables with one fit, of which several are vectors."""
-
-    names: tuple[Hashable, ...]
-    periods: tuple[float | None, ...]
-    units: tuple[str | None, ...]
-
-    @property
-    def of_vectors(self) -> bool:
-        """Whether distances are other than those of numbers on a line."""
-        return len(self.names) > 1 or self.periods[0] is not None
-
-    def method(self, settings: Method) -> Method:
-        """The settings for these variables; ValueError where they do not suit them."""
-        if not self.of_vectors:
-            return settings
-        names = tuple(map(str, self.names))
-        if not isinstance(settings, CKME):
-            why = "jointly" if len(names) > 1 else f"on a circle of period {self.periods[0]:g}"
-            raise ValueError(
-                f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} recalibrated {why}, "
-                f"which {type(settings).__name__} cannot do; take xrecal.CKME()"
-            )
-        return VectorCKME(settings, names, self.periods, self.units)
+Paired: TypeAlias = Mapping[Hashable, tuple[Form, xr.DataArray]]
+"""Forecasts and observations of variables by name."""
 
 
 def read_groups(
-    paired: Mapping[Hashable, tuple[Form, xr.DataArray]],
-    jointly: Sequence[Hashable] | None,
-    period: Period,
-) -> list[Group]:
-    """Variables that have a fit together, or each for itself.
+    paired: Paired, method: Method, jointly: Sequence[Hashable] | None, period: Period
+) -> list[tuple[tuple[Hashable, ...], Method]]:
+    """Variables that have a fit together, or each for itself, and the method for them.
+
+    It is one of vectors for several variables, and for a circular one.
 
     Raises
     ------
     ValueError
-        If ``jointly`` does not name several of the variables, or ``period`` is no positive number
-        or names another variable.
+        If ``jointly`` does not name several of the variables, ``period`` is no positive number
+        or names another variable, or a method or a forecast does not suit them.
     """
     periods = _periods(paired, period)
     joint = () if jointly is None else read_joint_names(paired, jointly, name="hindcast")
-    of_each = [(name,) for name in paired if name not in joint]
-    groups = [
-        Group(
-            names,
-            tuple(periods[name] for name in names),
-            tuple(paired[name][0].loc.attrs.get("units") for name in names),
+    groups = [(name,) for name in paired if name not in joint] + ([joint] if joint else [])
+    methods: list[Method] = []
+    for names in groups:
+        if len(names) == 1 and periods[names[0]] is None:
+            methods.append(method)
+            continue
+        for name in names:
+            require_members(name, paired[name][0], alone=len(names) == 1, name="hindcast")
+        methods.append(_of_vectors(method, {name: paired[name][0] for name in names}, periods))
+    return list(zip(groups, methods, strict=True))
+
+
+def _of_vectors(
+    method: Method, forms: Mapping[Hashable, Form], periods: Mapping[Hashable, float | None]
+) -> VectorCKME:
+    """The method for vectors of these variables; ValueError where it knows none."""
+    names, own = tuple(map(str, forms)), tuple(periods[name] for name in forms)
+    if not isinstance(method, CKME):
+        why = "jointly" if len(names) > 1 else f"on a circle of period {own[0]:g}"
+        raise ValueError(
+            f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} recalibrated {why}, "
+            f"which {type(method).__name__} cannot do; take xrecal.CKME()"
         )
-        for names in (*of_each, *([joint] if joint else []))
-    ]
-    for group in groups:
-        for name in group.names if group.of_vectors else ():
-            require_members(name, paired[name][0], alone=len(group.names) == 1, name="hindcast")
-    return groups
+    units = tuple(form.loc.attrs.get("units") for form in forms.values())
+    return VectorCKME(method, names, own, units)
 
 
 def read_joint_names(
@@ -98,9 +87,7 @@ def read_joint_names(
     return names
 
 
-def _periods(
-    paired: Mapping[Hashable, tuple[Form, xr.DataArray]], period: Period
-) -> dict[Hashable, float | None]:
+def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
     """Period of each variable: as given, or its attribute."""
     given = period if isinstance(period, Mapping) else {}
     unknown = [name for name in given if name not in paired]
@@ -116,9 +103,9 @@ def _periods(
                 f"the circular ones: period={{{next(iter(paired))!r}: {period!r}}}"
             )
         given = dict.fromkeys(paired, period)
+    own = {name: form.loc.attrs.get(PERIOD) for name, (form, _) in paired.items()} | {**given}
     return {
-        name: form.period if name not in given else read_period(given[name], name)
-        for name, (form, _) in paired.items()
+        name: None if value is None else read_period(value, name) for name, value in own.items()
     }
 
 
@@ -126,33 +113,31 @@ def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -
     """Raise ValueError unless a forecast has members, whose vectors can be compared."""
     if form.kind == "ensemble" or (alone and form.kind == "weighted"):
         return
-    told = "on a circle" if alone else "jointly"
+    how = "on a circle" if alone else "jointly"
     raise ValueError(
         f"{variable!r} of {name} has the form {form.kind!r}, but only members can be recalibrated "
-        f"{told}; take plain ensembles"
+        f"{how}; take plain ensembles"
     )
 
 
-def common_cases(
-    group: Group, paired: Mapping[Hashable, tuple[Form, xr.DataArray]]
-) -> dict[Hashable, tuple[Form, xr.DataArray]]:
+def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
     """Forecasts and observations of a group; of the latter the labels that all have.
 
     Dimensions of observations are compared one by one, so they may have others than forecasts.
     """
-    found = {name: paired[name] for name in group.names}
-    observed = [observations for _, observations in found.values()]
-    for d in observed[0].dims if len(observed) > 1 else ():
+    common = dict(paired)
+    observed = [observations for _, observations in common.values()]
+    for d in observed[0].dims:
         indexes = [array.indexes[d] for array in observed if d in array.indexes]
         if len(indexes) == len(observed) and not all(i.equals(indexes[0]) for i in indexes):
             shared = indexes[0]
             for index in indexes[1:]:
                 shared = shared[shared.isin(index)]
-            found = {
+            common = {
                 name: (form, o.isel({d: o.indexes[d].isin(shared)}))
-                for name, (form, o) in found.items()
+                for name, (form, o) in common.items()
             }
-    return found
+    return common
 
 
 def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
@@ -195,8 +180,3 @@ def _require_alike(name: Hashable, one: Form, other: Hashable, form: Form) -> No
         )
     for d in one.loc.dims:
         require_equal_labels(one.loc, form.loc, d, names=(repr(name), repr(other)))
-
-
-def method_of(method: Method, place: int) -> Method:
-    """The method as one of the variables has it."""
-    return replace(method, own=place) if isinstance(method, VectorCKME) else method

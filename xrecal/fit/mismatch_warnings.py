@@ -1,4 +1,8 @@
-"""Whether forecasts belong to a model: warnings of another place or lead, and of far values."""
+"""Warnings where forecasts do not look like the hindcast of their model.
+
+They may be of another place or lead, far from all values that the fit has learned from, or have
+labels along pooled dimensions that the hindcast lacked. Each is a warning, as it may be meant.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,8 @@ import xarray as xr
 
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD
-from xrecal.inputs.dims import LEAD
+from xrecal.inputs.dims import LEAD, text_of
 from xrecal.inputs.forms import VECTOR, Form
-from xrecal.inputs.labels import text_of
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.valid_time import seconds_of, span_of, unit_of_leads
@@ -34,28 +37,37 @@ DEGREES = ("lat", "latitude", "lon", "longitude")
 ROUNDING = 360 * float(np.finfo(np.float32).eps)
 """Degrees by which coordinates in single precision differ from what they stand for."""
 
+SHOWN = 6
+"""Labels that a warning shows."""
+
 NewForecast = tuple[Form, FittedVariable]
 
 
 def warn_of_other_place(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
     """Warn of forecasts whose place or lead is another than that of the hindcast of their fit.
 
-    Told from scalar coordinates that both have: names of stations and sites, latitudes and
+    Scalar coordinates that both have are compared: names of stations and sites, latitudes and
     longitudes, and leads. One warning for all variables.
     """
-    for told in dict.fromkeys(_other_place(*one, name=name) for one in forecasts):
-        if told is not None:
-            warnings.warn(told, stacklevel=users_stacklevel())
+    _warn(_other_place(*one, name=name) for one in forecasts)
+
+
+def _warn(messages: Iterable[str | None]) -> None:
+    """Warn with each different message; None is none."""
+    for message in dict.fromkeys(messages):
+        if message is not None:
+            warnings.warn(message, stacklevel=users_stacklevel())
 
 
 def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None:
-    known = _scalars(fitted.state)
+    """The message where coordinates of the forecast and the fit differ; None if none does."""
+    learned = _scalars(fitted.state)
     given = {n: c for part in form.parts.values() for n, c in _scalars(part).items()}
-    differ = [n for n in known if n in given and _differ(n, known[n], given[n])]
+    differ = [n for n in learned if n in given and _differ(n, learned[n], given[n])]
     if not differ:
         return None
     there, here = (
-        ", ".join(f"{n} {_shown(n, coords[n])}" for n in differ) for coords in (known, given)
+        ", ".join(f"{n} {_shown(n, coords[n])}" for n in differ) for coords in (learned, given)
     )
     drop = repr(differ[0]) if len(differ) == 1 else repr(differ)
     return (
@@ -65,13 +77,13 @@ def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None
 
 
 def _scalars(obj: xr.DataArray | xr.Dataset) -> dict[Hashable, xr.DataArray]:
-    """Scalar coordinates whose value is known without computing, and there."""
+    """Scalar coordinates that have a value, which is known without computing."""
     scalars = {n: c for n, c in obj.coords.items() if c.ndim == 0 and c.chunks is None}
     return {n: c for n, c in scalars.items() if not bool(c.isnull())}
 
 
 def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Whether two coordinates of one name tell two places, or two leads."""
+    """Whether two coordinates of one name are those of two places, or two leads."""
     if any(is_lead(name, c) for c in (a, b)):
         return _differ_in_time(a, b)
     if any(is_angle(name, c) for c in (a, b)):
@@ -82,18 +94,6 @@ def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
     if name not in PLACE_NAMES and not any("cf_role" in c.attrs for c in (a, b)):
         return False
     return _differ_in_value(a, b)
-
-
-def is_lead(name: Hashable, label: xr.DataArray) -> bool:
-    """Whether it is a lead time, by its name or its CF standard name."""
-    return name in LEAD.names or label.attrs.get("standard_name") in LEAD.standard_names
-
-
-def is_angle(name: Hashable, label: xr.DataArray) -> bool:
-    """Whether it is a latitude or longitude, by its name or what CF asks for."""
-    units = str(label.attrs.get("units", ""))
-    told = label.attrs.get("standard_name") in ("latitude", "longitude")
-    return name in DEGREES or told or units in ("degrees_north", "degrees_east")
 
 
 def _differ_in_time(a: xr.DataArray, b: xr.DataArray) -> bool:
@@ -112,26 +112,12 @@ def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
     return _text(a) != _text(b)
 
 
-def _are_numbers(label: xr.DataArray) -> bool:
-    return label.dtype.kind in "iuf"
-
-
-def _text(label: xr.DataArray) -> str:
-    return text_of(label.drop_vars(list(label.coords)).expand_dims("label").to_index()[0])
-
-
-def _shown(name: Hashable, label: xr.DataArray) -> str:
-    """A label, with the unit of a lead."""
-    units = label.attrs.get("units", "") if is_lead(name, label) else ""
-    return f"{_text(label)} {units}".rstrip()
-
-
 def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
     """Warn of forecasts in memory that are far from all that their fit has learned from.
 
     Far is further from the range of the members of the hindcast than that range is wide, at all
-    locations together: of normal distributions their locations. Nothing is told of variables on a
-    circle, of lazy forecasts or fits, which are not computed for it, and by methods that keep no
+    locations together: of normal distributions their locations. There is no warning of variables on
+    a circle, of lazy forecasts or fits, which are not computed for it, and by methods that keep no
     hindcast, such as EMOS.
     """
     for form, fitted in forecasts:
@@ -162,33 +148,26 @@ def _learned(fitted: FittedVariable) -> xr.DataArray | None:
 
 
 def _range(values: xr.DataArray) -> tuple[float, float]:
-    """Least and largest of what is there; NaN if nothing is."""
+    """Least and largest value; NaN where there is none."""
     if values.size == 0:
         return math.nan, math.nan
     return float(values.min().data), float(values.max().data)  # as a GPU's go by no other way
 
 
-SHOWN = 6
-"""Labels of which a warning tells."""
-
-
 def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
     """Warn of labels along pooled dimensions that the hindcast did not have.
 
-    One warning for each dimension, whatever the number of variables. Nothing is told of labels that
+    One warning for each dimension, whatever the number of variables. There is none of labels that
     cannot be compared, such as leads in months and in days.
     """
-    told = {
-        _told(part[d], known, d, name=name): None
+    _warn(
+        _on_new(part[d], labels, d, name=name)
         for form, fitted in forecasts
         for d in (fitted.pool.forecast_dims if fitted.pool else ())
         for part in form.parts.values()
         if d in part.coords and part[d].ndim <= 1
-        if (known := _labels_of(fitted, d)) is not None
-    }
-    for one in told:
-        if one is not None:
-            warnings.warn(one, stacklevel=users_stacklevel())
+        if (labels := _labels_of(fitted, d)) is not None
+    )
 
 
 def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
@@ -207,13 +186,13 @@ def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
     return xr.DataArray(labels, dims=[dim], attrs=attrs)
 
 
-def _told(given: xr.DataArray, known: xr.DataArray, dim: Hashable, *, name: str) -> str | None:
-    """What is told of the labels of a forecast; None if the hindcast had all of them."""
+def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: str) -> str | None:
+    """The message on labels of a forecast; None if the hindcast had all of them."""
     given = given.drop_vars(list(given.coords)).expand_dims(dim) if given.ndim == 0 else given
-    new = np.flatnonzero(_are_new(given, known, dim))
+    new = np.flatnonzero(_are_new(given, learned, dim))
     if not new.size:
         return None
-    labels, had = (_shown_labels(a, dim) for a in (given.isel({given.dims[0]: new}), known))
+    labels, had = (_shown_labels(a, dim) for a in (given.isel({given.dims[0]: new}), learned))
     return (
         f"{name} has labels along {dim!r} that the hindcast of the model did not have, {labels}; "
         f"it had {had}. As cases are pooled over {dim!r}, these forecasts are recalibrated as the "
@@ -221,33 +200,33 @@ def _told(given: xr.DataArray, known: xr.DataArray, dim: Hashable, *, name: str)
     )
 
 
-def _are_new(given: xr.DataArray, known: xr.DataArray, dim: Hashable) -> npt.NDArray[np.bool_]:
-    """Which labels the hindcast did not have."""
+def _are_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable) -> npt.NDArray[np.bool_]:
+    """True for each label that the hindcast did not have."""
     nothing = np.zeros(given.size, bool)
-    if any(is_lead(dim, labels) for labels in (given, known)):
-        units = unit_of_leads(given), unit_of_leads(known)
+    if any(is_lead(dim, labels) for labels in (given, learned)):
+        units = unit_of_leads(given), unit_of_leads(learned)
         if units[0] != units[1] and (None not in units or "timedelta64" in units):
-            spans = seconds_of(given), seconds_of(known)
+            spans = seconds_of(given), seconds_of(learned)
             if spans[0] is None or spans[1] is None:
                 return nothing
             return _far_from(spans[0], spans[1]) & _outside(spans[0], spans[1])
-    numbers = [labels.dtype.kind in "iuf" for labels in (given, known)]
+    numbers = [labels.dtype.kind in "iuf" for labels in (given, learned)]
     if all(numbers):
-        a, b = given.to_numpy(), known.to_numpy()
-        angle = any(is_angle(dim, labels) for labels in (given, known))
+        a, b = given.to_numpy(), learned.to_numpy()
+        angle = any(is_angle(dim, labels) for labels in (given, learned))
         far = _far_from(a, b, period=360 if angle else None)
         return far & _outside(a, b) if is_lead(dim, given) else far
     if any(numbers):
         return nothing
-    texts = set(_texts(known))
+    texts = set(_texts(learned))
     return np.array([text not in texts for text in _texts(given)], bool)
 
 
 def _far_from(
-    given: npt.NDArray[np.generic], known: npt.NDArray[np.generic], period: float | None = None
+    given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic], period: float | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Which numbers have none of the known ones within the rounding of single precision."""
-    a, b = given.astype(np.float64), known.astype(np.float64)
+    """True for each number without a known one within the rounding of single precision."""
+    a, b = given.astype(np.float64), learned.astype(np.float64)
     if period is not None:
         a, b = np.mod(a, period), np.mod(b, period)
         b = np.concatenate([b - period, b, b + period])
@@ -259,14 +238,40 @@ def _far_from(
 
 
 def _outside(
-    given: npt.NDArray[np.generic], known: npt.NDArray[np.generic]
+    given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """Which leads are not between the known ones; others a fit may well be asked for."""
-    return np.asarray((given < known.min()) | (given > known.max()))
+    """True for leads not between the known ones: a fit may well be asked for those between."""
+    return np.asarray((given < learned.min()) | (given > learned.max()))
+
+
+def is_lead(name: Hashable, label: xr.DataArray) -> bool:
+    """Whether it is a lead time, by its name or its CF standard name."""
+    return name in LEAD.names or label.attrs.get("standard_name") in LEAD.standard_names
+
+
+def is_angle(name: Hashable, label: xr.DataArray) -> bool:
+    """Whether it is a latitude or longitude, by its name or what CF asks for."""
+    units = str(label.attrs.get("units", ""))
+    standard = label.attrs.get("standard_name") in ("latitude", "longitude")
+    return name in DEGREES or standard or units in ("degrees_north", "degrees_east")
+
+
+def _are_numbers(label: xr.DataArray) -> bool:
+    return label.dtype.kind in "iuf"
+
+
+def _text(label: xr.DataArray) -> str:
+    return text_of(label.drop_vars(list(label.coords)).expand_dims("label").to_index()[0])
 
 
 def _texts(labels: xr.DataArray) -> list[str]:
     return [text_of(label) for label in labels.to_index()]
+
+
+def _shown(name: Hashable, label: xr.DataArray) -> str:
+    """A label, with the unit of a lead."""
+    units = label.attrs.get("units", "") if is_lead(name, label) else ""
+    return f"{_text(label)} {units}".rstrip()
 
 
 def _shown_labels(labels: xr.DataArray, dim: Hashable) -> str:

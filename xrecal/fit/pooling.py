@@ -1,9 +1,13 @@
-"""Pooling: cases of several locations together, where there are too few dates for each alone."""
+"""Pooling: cases of several locations together, where there are too few dates for each alone.
+
+What is pooled is read once, from what the user asks for. The cases themselves come together inside
+tasks, a block of fits at a time (:class:`PooledTask`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,21 +16,24 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.blockwise import run_blockwise
+from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
-from xrecal.inputs.labels import text_of
 from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
 from xrecal.typing import IntArray
 
-from .fitted import CASE, CASE_MEMBER
+from .fitted import CASE
 
 DATE = "calibration_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""
 
+Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
+"""Results of a task."""
+
 
 def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
-    """What ``fit`` is asked to pool, checked against the hindcast; None for nothing.
+    """The pool that ``fit`` is asked for, checked against the hindcast; None for none.
 
-    All positions, of which :meth:`Pool.learning_from` takes as many as a fit can.
+    It has all positions, of which :meth:`Pool.learning_from` takes as many as a fit can.
 
     Raises
     ------
@@ -78,53 +85,13 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
         )
 
 
-def run_on_cases(
-    task: Callable[..., Arrays],
-    pool: Pool | None,
-    parts: Mapping[str, xr.DataArray],
-    others: Mapping[str, xr.DataArray],
-    *,
-    out: Sequence[Sequence[Hashable]],
-    dtypes: Sequence[Any],
-    sizes: Mapping[Hashable, int],
-    what: str,
-) -> tuple[xr.DataArray, ...]:
-    """Run a task on calibration cases, pooled or not; one call for each block of locations.
-
-    ``parts`` (..., case, member) and ``others`` (..., case) are those of
-    :func:`xrecal.fit.state.task_arguments`; ``out`` names the axes after the locations.
-    """
-    if pool is None:
-        core = [(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)] * len(others)
-        return run_blockwise(
-            task,
-            *parts.values(),
-            *others.values(),
-            core=core,
-            out=out,
-            dtypes=dtypes,
-            sizes=sizes,
-            what=what,
-        )
-    return run_blockwise(
-        PooledTask(task, pool, (2,) * len(parts) + (1,) * len(others)),
-        *parts.values(),
-        *others.values(),
-        core=[(*pool.dims, DATE, CASE_MEMBER)] * len(parts) + [(*pool.dims, DATE)] * len(others),
-        out=[(*pool.own_fits, *dims) for dims in out],
-        dtypes=dtypes,
-        sizes={**sizes, **dict(zip(pool.dims, pool.sizes, strict=True))},
-        what=what,
-    )
-
-
 def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
     """A covariate (..., date) for each pooled case (..., case), as the state keeps it."""
     n = value.sizes[DATE]
     if not set(pool.dims) & set(value.dims):
         return value.isel({DATE: pool.repeat(np.arange(n))}).rename({DATE: CASE})
-    (found,) = run_blockwise(
-        PooledTask(_Unchanged(), pool, (1,)),
+    (pooled,) = run_blockwise(
+        PooledTask(_SameCases(), pool, (1,)),
         across(value, pool),
         core=[(*pool.dims, DATE)],
         out=[(*pool.own_fits, CASE)],
@@ -132,16 +99,7 @@ def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
         sizes={CASE: n * len(pool.taken), **dict(zip(pool.dims, pool.sizes, strict=True))},
         what="the pooling of a covariate",
     )
-    return found
-
-
-class _Unchanged:
-    """What it is given."""
-
-    on_device = True
-
-    def __call__(self, cases: npt.NDArray[Any]) -> Arrays:
-        return cases
+    return pooled
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
@@ -152,24 +110,33 @@ def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
     return value.transpose(*others, *pool.dims, DATE)
 
 
+class _SameCases:
+    """Returns the cases that it gets, once :class:`PooledTask` has brought them together."""
+
+    on_device = True
+
+    def __call__(self, cases: npt.NDArray[Any]) -> Arrays:
+        return cases
+
+
 def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]:
     """Coordinates of the state: of each pooled case, or of the locations with windows."""
-    known = {n: c for part in form.parts.values() for n, c in part.coords.items()}
+    coords = {n: c for part in form.parts.values() for n, c in part.coords.items()}
     if pool.own_fits:
         return {
             str(name): c.variable
-            for name, c in known.items()
+            for name, c in coords.items()
             if set(c.dims) <= set(pool.dims) and c.dims
         }
     at = dict(zip(pool.dims, np.unravel_index(np.array(pool.taken), pool.sizes), strict=True))
     return {
         f"calibration_{d}": (
             CASE,
-            np.tile(known[d].to_numpy()[at[d]], n_dates),
-            known[d].attrs | ({} if pool.note is None else {HINDCAST_LABELS: _plain(known[d])}),
+            np.tile(coords[d].to_numpy()[at[d]], n_dates),
+            coords[d].attrs | ({} if pool.note is None else {HINDCAST_LABELS: _plain(coords[d])}),
         )
         for d in pool.dims
-        if d in known
+        if d in coords
     }
 
 
@@ -178,9 +145,6 @@ def _plain(labels: xr.DataArray) -> npt.NDArray[Any]:
     if labels.dtype.kind in "iuf":
         return labels.to_numpy()
     return np.array([text_of(label) for label in labels.to_index()])
-
-
-Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
 
 
 class PooledTask:
@@ -210,9 +174,9 @@ class PooledTask:
         return bool(getattr(self.task, "on_device", False))
 
     @property
-    def told(self) -> str:
-        """What it does, for messages."""
-        return str(getattr(self.task, "told", ""))
+    def description(self) -> str:
+        """The work of the task, for messages."""
+        return str(getattr(self.task, "description", ""))
 
     def __call__(self, *args: npt.NDArray[Any]) -> Arrays:
         """Run the task on one chunk."""
@@ -224,34 +188,35 @@ class PooledTask:
         whole = [
             np.broadcast_to(a, (*lead, *a.shape[s:])) for a, s in zip(args, split, strict=True)
         ]
-        places = self.pool.places()
-        positions = np.arange(math.prod(self.pool.sizes)).reshape(len(places), -1)
-        n_fits = math.prod(lead) * len(places)
+        learned = self.pool.positions()
+        served = np.arange(math.prod(self.pool.sizes)).reshape(len(learned), -1)
+        n_fits = math.prod(lead) * len(learned)
         each = [a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole]
         shape = (*lead, *(self.pool.sizes if self.pool.own_fits or self.n_served else ()))
-        found: list[npt.NDArray[Any]] = []
+        joined: list[npt.NDArray[Any]] = []
         cut = len(whole) - self.n_served
-        size = sum(each[:cut]) * places.shape[1] + sum(each[cut:]) * positions.shape[1]
+        size = sum(each[:cut]) * learned.shape[1] + sum(each[cut:]) * served.shape[1]
         for block in location_blocks(n_fits, 4 * size):
             fits = np.arange(n_fits)[block]
-            given = [_as_cases(self._at(a, lead, places, fits)) for a in whole[:cut]]
-            given += [self._at(a, lead, positions, fits) for a in whole[cut:]]
+            given = [_as_cases(self._at(a, lead, learned, fits)) for a in whole[:cut]]
+            given += [self._at(a, lead, served, fits) for a in whole[cut:]]
             result = self.task(*given)
             results = result if isinstance(result, tuple) else (result,)
             xp = namespace(results[0])
-            found = found or [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
-            for array, part in zip(found, results, strict=True):
+            if not joined:
+                joined = [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
+            for array, part in zip(joined, results, strict=True):
                 array[block] = part
         skip = 2 if self.n_served else 1
-        joined = tuple(array.reshape((*shape, *array.shape[skip:])) for array in found)
-        return joined if len(joined) > 1 else joined[0]
+        shaped = tuple(array.reshape((*shape, *array.shape[skip:])) for array in joined)
+        return shaped if len(shaped) > 1 else shaped[0]
 
     def _at(
-        self, array: npt.NDArray[Any], lead: tuple[int, ...], places: IntArray, fits: IntArray
+        self, array: npt.NDArray[Any], lead: tuple[int, ...], positions: IntArray, fits: IntArray
     ) -> npt.NDArray[Any]:
-        """Array (B, k, n, ...) at the k places of some fits, NaN beyond the edges."""
-        of_fit = places[fits % len(places)]
-        outer = np.unravel_index(fits // len(places), lead) if lead else ()
+        """Array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
+        of_fit = positions[fits % len(positions)]
+        outer = np.unravel_index(fits // len(positions), lead) if lead else ()
         inner = np.unravel_index(np.maximum(of_fit, 0), self.pool.sizes)
         xp = namespace(array)
         at = tuple(map(xp.asarray, (*(i[:, np.newaxis] for i in outer), *inner)))
@@ -260,7 +225,7 @@ class PooledTask:
         return taken
 
 
-def _as_cases(at_places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Arrays (B, k, n, ...) as cases (B, n k, ...), by date and then by position."""
-    by_date = np.swapaxes(at_places, 1, 2)
-    return by_date.reshape(len(at_places), -1, *by_date.shape[3:])
+    by_date = np.swapaxes(at_positions, 1, 2)
+    return by_date.reshape(len(at_positions), -1, *by_date.shape[3:])

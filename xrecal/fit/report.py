@@ -1,4 +1,7 @@
-"""Text that tells a person what was fitted."""
+"""What was fitted, as text and as HTML for notebooks.
+
+Both show the same facts of each variable; :func:`facts_of_variable` gathers them.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,14 @@ import xarray as xr
 
 from xrecal.arrays.status import MEANINGS, TOO_FEW
 from xrecal.inputs.metadata import shown_units
-from xrecal.methods.settings_html import folded, framed, settings_table, table
 
 if TYPE_CHECKING:
     from xrecal.inputs.valid_time import MatchedLeads
 
     from .fitted import Fitted, FittedVariable
 
-
 Fact: TypeAlias = tuple[str, str]
-"""What is told, and its value."""
+"""A label and its text."""
 
 
 def describe_recalibrator(model: Fitted) -> str:
@@ -32,8 +33,28 @@ def describe_recalibrator(model: Fitted) -> str:
     return "\n".join(["<xrecal.Recalibrator>", *lines])
 
 
+def model_html(model: Fitted) -> str:
+    """A fitted model: its settings, and what was fitted of each variable, to be unfolded."""
+    alone = len(model.variables) == 1
+    parts = [
+        folded(f"method: <b>{escape(repr(model.method))}</b>", settings_table(model.method)),
+        *(_variable(name, fitted, alone) for name, fitted in model.variables.items()),
+    ]
+    return framed("xrecal.Recalibrator", "".join(parts), repr(model))
+
+
+def _variable(name: Hashable, fitted: FittedVariable, unfolded: bool) -> str:
+    (_, title), *facts = facts_of_variable(name, fitted)
+    state = fitted.state._repr_html_()
+    inner = folded("fitted state", f'<div class="xrecal-state">{state}</div>')
+    locations = dict(facts)["locations"]
+    shown = f"<b>{escape(title)}</b>" + (f" at {escape(locations)}" if locations != "1" else "")
+    facts_table = table([(escape(label), escape(text)) for label, text in facts])
+    return folded(shown, facts_table + inner, unfolded)
+
+
 def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
-    """What is told of a fitted variable, its name and form first."""
+    """Labels and texts of a fitted variable, its name and form first."""
     units = shown_units(fitted.attrs)
     title = "unnamed" if name is None else str(name)
     state = fitted.state
@@ -65,17 +86,16 @@ def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
 
 
 def _lazy(status: xr.DataArray) -> str:
-    """Whether Dask still has to compute, told from the graph, which a persisted array leaves."""
+    """Whether Dask still has to compute: a persisted array has left its graph."""
     if len(status.data.dask.layers) > 1:
         return "not computed: model.compute()"
     return "persisted: in memory, or being computed"
 
 
 def _chosen(fitted: FittedVariable) -> list[Fact]:
-    """What the method chose: one for each number of a location, code or share."""
+    """Choices of the method: a fact for each number of a location, code or share."""
     state = fitted.state
-    n_features = sum(1 if period is None else 2 for period in fitted.periods.values())
-    parameters = fitted.method.parameters(n_features)
+    parameters = fitted.parameters
     of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
     facts: list[Fact] = []
     for name, parameter in parameters.items():
@@ -84,8 +104,8 @@ def _chosen(fitted: FittedVariable) -> list[Fact]:
         if parameter.labels:
             facts.append((name, _shares(state[name], parameter.labels)))
         elif parameter.flags:
-            known = (state["status"].to_numpy() & TOO_FEW) == 0
-            facts.append((name, _counts(state[name].to_numpy()[known], parameter.flags)))
+            fitted_there = (state["status"].to_numpy() & TOO_FEW) == 0
+            facts.append((name, _counts(state[name].to_numpy()[fitted_there], parameter.flags)))
         elif state[name].dims == fitted.locations:
             units = "days" if name == "half_life" else shown_units(state[name].attrs)
             facts.append((name, _numbers(state[name].to_numpy(), units)))
@@ -110,7 +130,7 @@ def _cases(fitted: FittedVariable) -> str:
 
 
 def _leads(leads: MatchedLeads, n_forecasts: int) -> str:
-    """Which leads there are, and how many pairs each has."""
+    """The leads, and how many pairs each has."""
     text = str(len(leads.n_matched))
     if leads.labels:
         ends = " to ".join(dict.fromkeys(leads.labels))
@@ -149,10 +169,10 @@ def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
 def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
     """Mean over the locations of shares along their last dimension, the largest first."""
     values = shares.to_numpy().reshape(-1, len(labels))
-    known = values[~np.isnan(values).any(-1)]
-    if known.size == 0:
+    complete = values[~np.isnan(values).any(-1)]
+    if complete.size == 0:
         return "none"
-    mean = known.mean(0)
+    mean = complete.mean(0)
     return ", ".join(f"{labels[i]} {mean[i]:.2f}" for i in np.argsort(-mean) if mean[i] >= 0.005)
 
 
@@ -163,26 +183,3 @@ def _status(status: np.ndarray, min_samples: int) -> str:
     return ", ".join(
         f"{text}{explained.get(text, '')}: {count}" for text, count in counts.items() if count
     )
-
-
-def model_html(model: Fitted) -> str:
-    """A fitted model: its settings, and what was fitted of each variable, to be unfolded."""
-    alone = len(model.variables) == 1
-    parts = [
-        folded(f"method: <b>{escape(repr(model.method))}</b>", settings_table(model.method)),
-        *(_variable(name, fitted, alone) for name, fitted in model.variables.items()),
-    ]
-    return framed("xrecal.Recalibrator", "".join(parts), repr(model))
-
-
-def _variable(name: Hashable, fitted: FittedVariable, unfolded: bool) -> str:
-    (_, title), *facts = facts_of_variable(name, fitted)
-    state = fitted.state._repr_html_()
-    inner = folded("fitted state", f'<div class="xrecal-state">{state}</div>')
-    locations = dict(facts)["locations"]
-    told = f"<b>{escape(title)}</b>" + (f" at {escape(locations)}" if locations != "1" else "")
-    return folded(told, _table(facts) + inner, unfolded)
-
-
-def _table(facts: Sequence[Fact]) -> str:
-    return table([(escape(label), escape(text)) for label, text in facts])

@@ -1,4 +1,8 @@
-"""The fits of the leads and places that a forecast is of, where it is of a part of them."""
+"""The fits that a forecast belongs to: matched by variable, lead and place, checked against it.
+
+A forecast may have a part of the leads and places of the hindcast, or a single one as a scalar
+coordinate: it gets their fits, in its order. Then follow the checks that it suits them.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,9 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
-from xrecal.inputs.covariates import SEASON, Given, period_of
-from xrecal.inputs.dims import LEVEL, MEMBER
+from xrecal.inputs.covariates import SEASON, Given, period_of, read_covariates
+from xrecal.inputs.dims import LEVEL, MEMBER, require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
-from xrecal.inputs.labels import require_equal_labels, require_unique
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.valid_time import (
     along_lead,
@@ -30,141 +33,15 @@ from .jointly import require_members, with_vector
 from .mismatch_warnings import warn_of_far_values, warn_of_new_labels, warn_of_other_place
 
 
-def lead_of(fitted: FittedVariable) -> Hashable | None:
-    """Dimension of the leads; None if the hindcast had none."""
-    return None if fitted.leads is None else fitted.leads.dim
-
-
-def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:
-    """Dimensions along which all forecasts have the same fit."""
-    return (*(fitted.pool.forecast_dims if fitted.pool else ()), fitted.dim)
-
-
-def single_dims(fitted: FittedVariable, forecast: Labelled) -> list[Hashable]:
-    """Dimensions of leads and places that are scalar coordinates of the forecast."""
-    dims = dict.fromkeys([lead_of(fitted), *fitted.locations])
-    return [d for d in dims if d in forecast.coords and forecast[d].ndim == 0]
-
-
-def as_given(result: xr.DataArray, fitted: FittedVariable, forecast: Labelled) -> xr.DataArray:
-    """Result with the dimensions of the forecast: without that of a single lead or place."""
-    single = [d for d in single_dims(fitted, forecast) if d in result.dims]
-    return result.isel(dict.fromkeys(single, 0))
-
-
-def along_single(form: Form, fitted: FittedVariable) -> Form:
-    """A forecast of a single lead or place along it, where each has a fit or they share one."""
-    for d in single_dims(fitted, form.loc):
-        if d in (*fitted.state.indexes, *shared_dims(fitted)):
-            lead = d == lead_of(fitted)
-            parts = {
-                name: (along_lead(part, fitted.dim, d) if lead else part.expand_dims(d))
-                if d in part.coords
-                else part
-                for name, part in form.parts.items()
-            }
-            form = form.with_parts(parts)
-    return form
-
-
-def at_places(form: Form, fitted: FittedVariable) -> FittedVariable:
-    """The fits of the leads and places of a forecast, in its order.
-
-    Raises
-    ------
-    ValueError
-        If a lead has no fit, or a label stands there twice, or leads have another unit.
-    """
-    lead = lead_of(fitted)
-    for d in dict.fromkeys([*([lead] if lead is not None else []), *fitted.locations]):
-        labelled = [part for part in form.parts.values() if d in part.indexes]
-        known = fitted.state.indexes.get(d)
-        if known is None or not known.is_unique or not labelled:
-            continue
-        part = labelled[0]
-        if d == lead:
-            require_unit_of_leads(part, fitted, name="forecast")
-            require_known_leads(part, fitted, name="forecast")
-        given = part.indexes[d]
-        if given.equals(known) or not given.isin(known).all():
-            continue
-        require_unique(given, d, "forecast")
-        fitted = _taken(fitted, part, d)
-    return fitted
-
-
-def _taken(fitted: FittedVariable, part: xr.DataArray, dim: Hashable) -> FittedVariable:
-    """The fits at the labels of a forecast along one dimension."""
-    known = fitted.state.indexes[dim]
-    places = known.get_indexer(part.indexes[dim])
-    state = _cut_alike(fitted.state.isel({dim: places}), part, dim)
-    leads = fitted.leads
-    if leads is not None and dim == leads.dim:
-        leads = matched_leads(part, dim, np.array(leads.n_matched)[places], dated=leads.dated)
-    return replace(
-        fitted,
-        state=state.assign_coords({dim: part[dim].variable}),
-        leads=leads,
-        places={**(fitted.places or {}), dim: (places, known.size)},
-    )
-
-
-def _cut_alike(state: xr.Dataset, part: xr.DataArray, dim: Hashable) -> xr.Dataset:
-    """A lazy state in the blocks of a forecast, as those of what was selected have any size."""
-    cut = {d: sizes for d, sizes in part.variable.chunksizes.items() if d == dim}
-    if not cut:
-        return state
-    lazy = {name: array.variable for name, array in state.items() if array.chunks is not None}
-    return state.assign({name: v.chunk(cut) for name, v in lazy.items() if dim in v.dims})
-
-
-def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
-    """Raise ValueError for leads without a fit."""
-    lead = lead_of(fitted)
-    if lead not in part.indexes or lead not in fitted.state.indexes:
-        return
-    given, known = part.indexes[lead], fitted.state.indexes[lead]
-    unknown = given[~given.isin(known)]
-    if unknown.size:
-        more = ", ..." if unknown.size > 6 else ""
-        raise ValueError(
-            f"{name} has {unknown.size} of {given.size} leads along {lead!r} that the model was "
-            f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}; it was fitted on {known[0]} "
-            f"to {known[-1]}: select those, {name}.sel({lead}=model.state[{lead!r}]), or fit on all"
-        )
-
-
-def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
-    """Raise ValueError for leads in another unit than those of the fit that they are compared with.
-
-    Where leads share a fit they are, if it conditions on them.
-    """
-    lead = lead_of(fitted)
-    known = f"calibration_{lead}" if lead in fitted.periods else lead
-    if lead not in part.indexes or known not in fitted.state.coords:
-        return
-    both = part[lead], fitted.state[known]
-    units = [unit_of_leads(leads) for leads in both]
-    if None in units or units[0] == units[1]:
-        return
-    kinds = [
-        "lengths of time" if leads.dtype.kind == "m" else f"numbers of {leads.attrs['units']}"
-        for leads in both
-    ]
-    raise ValueError(
-        f"leads along {lead!r} are {kinds[0]} in {name}, but {kinds[1]} in the model; give "
-        f"{name} leads of the type and unit of model.state[{known!r}]"
-    )
-
-
 def match_variables(
     model: Fitted, forecast: Labelled, *, read_values: bool = True
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other.
 
-    Of the fits those of the forecast's leads and places; one that is a scalar coordinate becomes
-    a dimension of length one, which :func:`as_given` takes off results. Values of forecasts in
-    memory are read once, unless told not to, to warn of those that are far from the hindcast.
+    The fits are those of the forecast's leads and locations; one that is a scalar coordinate
+    becomes a dimension of length one, which :func:`as_given` takes off results. With
+    ``read_values`` values of forecasts in memory are read once, to warn of those that are far from
+    the hindcast.
     """
     if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
         raise TypeError(
@@ -186,17 +63,17 @@ def match_variables(
             name: (form, fitted[name] if name in fitted else next(iter(fitted.values())))
             for name, form in wanted.items()
         }
-    found = {}
+    selected = {}
     for name, (form, variable) in matched.items():
         form = along_single(form, variable)
-        variable = at_places(form, variable)
+        variable = fits_of(form, variable)
         check_forecast(form, variable)
-        found[name] = _with_partners(form, variable, forms), variable
-    warn_of_other_place(found.values())
-    warn_of_new_labels(found.values())
+        selected[name] = _with_partners(form, variable, forms), variable
+    warn_of_other_place(selected.values())
+    warn_of_new_labels(selected.values())
     if read_values:
-        warn_of_far_values(found.values())
-    return found
+        warn_of_far_values(selected.values())
+    return selected
 
 
 def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, Form]) -> Form:
@@ -231,6 +108,94 @@ def explicit_member_dim(model: Fitted, forecast: Labelled) -> Hashable | None:
     return dims[0] if dims else None
 
 
+def lead_of(fitted: FittedVariable) -> Hashable | None:
+    """Dimension of the leads; None if the hindcast had none."""
+    return None if fitted.leads is None else fitted.leads.dim
+
+
+def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:
+    """Dimensions along which all forecasts have the same fit."""
+    return (*(fitted.pool.forecast_dims if fitted.pool else ()), fitted.dim)
+
+
+def single_dims(fitted: FittedVariable, forecast: Labelled) -> list[Hashable]:
+    """Dimensions of leads and places that are scalar coordinates of the forecast."""
+    dims = dict.fromkeys([lead_of(fitted), *fitted.locations])
+    return [d for d in dims if d in forecast.coords and forecast[d].ndim == 0]
+
+
+def along_single(form: Form, fitted: FittedVariable) -> Form:
+    """A forecast of a single lead or place along it, where each has a fit or they share one."""
+    for d in single_dims(fitted, form.loc):
+        if d in (*fitted.state.indexes, *shared_dims(fitted)):
+            lead = d == lead_of(fitted)
+            parts = {
+                name: (along_lead(part, fitted.dim, d) if lead else part.expand_dims(d))
+                if d in part.coords
+                else part
+                for name, part in form.parts.items()
+            }
+            form = form.with_parts(parts)
+    return form
+
+
+def as_given(result: xr.DataArray, fitted: FittedVariable, forecast: Labelled) -> xr.DataArray:
+    """Result with the dimensions of the forecast: without that of a single lead or place."""
+    single = [d for d in single_dims(fitted, forecast) if d in result.dims]
+    return result.isel(dict.fromkeys(single, 0))
+
+
+def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
+    """The fits at the leads and locations of a forecast, in its order.
+
+    Raises
+    ------
+    ValueError
+        If a lead has no fit, or a label stands there twice, or leads have another unit.
+    """
+    lead = lead_of(fitted)
+    for d in dict.fromkeys([*([lead] if lead is not None else []), *fitted.locations]):
+        labelled = [part for part in form.parts.values() if d in part.indexes]
+        labels = fitted.state.indexes.get(d)
+        if labels is None or not labels.is_unique or not labelled:
+            continue
+        part = labelled[0]
+        if d == lead:
+            require_unit_of_leads(part, fitted, name="forecast")
+            require_known_leads(part, fitted, name="forecast")
+        given = part.indexes[d]
+        if given.equals(labels) or not given.isin(labels).all():
+            continue
+        require_unique(given, d, "forecast")
+        fitted = _selected_along(fitted, part, d)
+    return fitted
+
+
+def _selected_along(fitted: FittedVariable, part: xr.DataArray, dim: Hashable) -> FittedVariable:
+    """The fits at the labels of a forecast along one dimension."""
+    labels = fitted.state.indexes[dim]
+    positions = labels.get_indexer(part.indexes[dim])
+    state = _cut_alike(fitted.state.isel({dim: positions}), part, dim)
+    leads = fitted.leads
+    if leads is not None and dim == leads.dim:
+        leads = matched_leads(part, dim, np.array(leads.n_matched)[positions], dated=leads.dated)
+    return replace(
+        fitted,
+        state=state.assign_coords({dim: part[dim].variable}),
+        leads=leads,
+        selected={**(fitted.selected or {}), dim: (positions, labels.size)},
+    )
+
+
+def _cut_alike(state: xr.Dataset, part: xr.DataArray, dim: Hashable) -> xr.Dataset:
+    """A lazy state in the blocks of a forecast, as those of what was selected have any size."""
+    cut = {d: sizes for d, sizes in part.variable.chunksizes.items() if d == dim}
+    if not cut:
+        return state
+    lazy = {name: array.variable for name, array in state.items() if array.chunks is not None}
+    return state.assign({name: v.chunk(cut) for name, v in lazy.items() if dim in v.dims})
+
+
 def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -> None:
     """Raise ValueError unless a forecast is of the kind, unit and locations of the fit."""
     require_distances(form, name="forecast")
@@ -243,14 +208,15 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
     note = check_units("hindcast", fitted.attrs.get("units"), name, units)
     if note is not None and "hindcast" not in (fitted.note or ""):  # which may have had none either
         warn_once(note)
-    check_period(form.period, fitted.attrs.get(PERIOD), name)
+    if form.period is not None:
+        check_period(form.period, fitted.attrs.get(PERIOD), name)
     missing = [d for d in fitted.locations if d not in form.dims]
     extra = [d for d in form.dims if d not in (*fitted.locations, *shared_dims(fitted))]
     if missing or extra:
         raise ValueError(
             f"{name} has dimensions {list(form.dims)} besides its members, but the model was "
             f"fitted over {[*shared_dims(fitted), *fitted.locations]}"
-            + (f"; it lacks {missing}: {_told_missing(missing, fitted, name)}" if missing else "")
+            + (f"; it lacks {missing}: {_remedy(missing, fitted, name)}" if missing else "")
             + (f"; unknown are {extra}, select or rename" if extra else "")
         )
     for part in form.parts.values():
@@ -261,20 +227,84 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
             require_equal_labels(fitted.state, part, location, names=("model.state", name))
 
 
-def _told_missing(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
-    """What to do about dimensions that forecasts lack."""
-    told = "apply the model to all and select then"
+def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
+    """Text on what to do about dimensions that forecasts lack."""
+    remedy = "apply the model to all and select then"
     lead = lead_of(fitted)
     if name != "forecast" or missing != [lead] or lead not in fitted.state.indexes:
-        return told
-    return f"{told}, or say which one it has: forecast.assign_coords({lead}=...)"
+        return remedy
+    return f"{remedy}, or say which one it has: forecast.assign_coords({lead}=...)"
 
 
-def check_season(form: Form, fitted: FittedVariable, given: Given, *, name: str) -> None:
+def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
+    """Raise ValueError for leads without a fit."""
+    lead = lead_of(fitted)
+    if lead not in part.indexes or lead not in fitted.state.indexes:
+        return
+    given, fitted_leads = part.indexes[lead], fitted.state.indexes[lead]
+    unknown = given[~given.isin(fitted_leads)]
+    if unknown.size:
+        more = ", ..." if unknown.size > 6 else ""
+        raise ValueError(
+            f"{name} has {unknown.size} of {given.size} leads along {lead!r} that the model was "
+            f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}; it was fitted on "
+            f"{fitted_leads[0]} to {fitted_leads[-1]}: select those, "
+            f"{name}.sel({lead}=model.state[{lead!r}]), or fit on all"
+        )
+
+
+def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
+    """Raise ValueError for leads in another unit than those of the fit that they are compared with.
+
+    Where leads share a fit they are, if it conditions on them.
+    """
+    lead = lead_of(fitted)
+    label = f"calibration_{lead}" if lead in fitted.periods else lead
+    if lead not in part.indexes or label not in fitted.state.coords:
+        return
+    both = part[lead], fitted.state[label]
+    units = [unit_of_leads(leads) for leads in both]
+    if None in units or units[0] == units[1]:
+        return
+    kinds = [
+        "lengths of time" if leads.dtype.kind == "m" else f"numbers of {leads.attrs['units']}"
+        for leads in both
+    ]
+    raise ValueError(
+        f"leads along {lead!r} are {kinds[0]} in {name}, but {kinds[1]} in the model; give "
+        f"{name} leads of the type and unit of model.state[{label!r}]"
+    )
+
+
+def matching_covariates(
+    form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: bool = False
+) -> dict[str, xr.DataArray]:
+    """Covariates of a forecast, or of more cases for the fit, checked against those of the fit."""
+    if not fitted.periods and given is None:
+        return {}
+    name, cases = ("hindcast", (fitted.dim,)) if of_more_cases else ("forecast", ())
+    covariates = read_covariates(
+        tuple(fitted.periods), form, fitted.dim, given, name=name, cases=cases
+    )
+    mine, theirs = "forecast", "hindcast"
+    if of_more_cases:
+        mine, theirs = "the new hindcast", "that of the fit"
+    for covariate, value in covariates.items():
+        period = period_of(value)
+        if period != fitted.periods[covariate]:
+            raise ValueError(
+                f"the covariate {covariate!r} has the period {period} in {mine}, but "
+                f"{fitted.periods[covariate]} in {theirs}; set the same attribute 'period' in both"
+            )
+    if SEASON in fitted.periods and (given is None or SEASON not in given):
+        _check_season(form, fitted, name=name)
+    return covariates
+
+
+def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
     """Raise ValueError unless the season is that of the valid time in forecast and fit alike."""
     leads = fitted.leads
-    by_hand = given is not None and SEASON in given
-    if SEASON not in fitted.periods or by_hand or leads is None or leads.dim not in form.dims:
+    if leads is None or leads.dim not in form.dims:
         return
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     if leads.dated:
@@ -285,16 +315,3 @@ def check_season(form: Form, fitted: FittedVariable, given: Given, *, name: str)
             "that the model knows the season of starts alone; fit again with a hindcast that does: "
             f'hindcast.{leads.dim}.attrs["units"] = "days"'
         )
-
-
-def check_periods(
-    covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, *, names: tuple[str, str]
-) -> None:
-    """Raise ValueError unless circular covariates have the periods of the fit."""
-    for name, value in covariates.items():
-        period = period_of(value)
-        if period != fitted.periods[name]:
-            raise ValueError(
-                f"the covariate {name!r} has the period {period} in {names[0]}, but "
-                f"{fitted.periods[name]} in {names[1]}; set the same attribute 'period' in both"
-            )

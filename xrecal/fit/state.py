@@ -1,8 +1,13 @@
-"""Fitted state: the arrays that a fit leaves behind, lazy or computed, and what they mean."""
+"""Fitted state: the arrays that a fit leaves behind, lazy or computed, and what they mean.
+
+:func:`fit_state` runs one task for each chunk of locations. The task gets plain arrays, which
+:func:`cases_of` turns into the cases that methods learn from; forecasts and covariates of new
+forecasts are brought together by the same functions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,56 +15,29 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import as_array, namespace
-from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.inputs.covariates import period_of
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import LinearPool, Method, VectorCKME
 from xrecal.methods.base import Cases, Covariates, Parameter, method_on_device
 from xrecal.typing import FloatArray
 
-from .fitted import CASE, CASE_MEMBER
-from .pooling import DATE, across, pooled_covariate, position_coordinates, run_on_cases
+from .fitted import CASE, CASE_MEMBER, feature_count
+from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Forecasts
 
+COVARIATE = "covariate_"
+"""Prefix of covariates among the variables of the state."""
+
 PARTNER = "partner_"
 """Prefix of observations of further variables that are recalibrated jointly."""
 
-
-def feature_count(covariates: Mapping[str, xr.DataArray]) -> int:
-    """Number of features: two for a circular covariate, one for any other."""
-    return sum(1 if period_of(value) is None else 2 for value in covariates.values())
-
-
-def task_arguments(
-    pairs: Pairs, covariates: Mapping[str, xr.DataArray]
-) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
-    """Parts of the forecasts, then observations and covariates, as tasks that fit take them.
-
-    For :func:`xrecal.fit.pooling.run_on_cases`, which pools the cases.
-    """
-    form, dim, pool = pairs.form, pairs.dim, pairs.pool
-    case = CASE if pool is None else DATE
-    pooled = () if pool is None else pool.dims
-    locations = [d for d in form.dims if d != dim]
-    parts = task_parts(
-        form,
-        [d for d in locations if d not in pooled],
-        {**{d: d for d in pooled}, dim: case, form.member_dim: CASE_MEMBER},
-    )
-    partners = {f"{PARTNER}{k}": value for k, value in enumerate(pairs.partners)}
-    others = {
-        name: value.drop_vars(list(value.coords)).rename({dim: case})
-        for name, value in {"observations": pairs.observations, **partners, **covariates}.items()
-    }
-    others = {
-        name: value.transpose(*[d for d in locations if d in value.dims], case)
-        for name, value in others.items()
-    }
-    return parts, others
+NEW_MEMBER = "new_member"
+"""Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
 
 def fit_state(
@@ -72,47 +50,81 @@ def fit_state(
     """Lazy or computed state: one call for each chunk of locations."""
     pool = pairs.pool
     parts, others = task_arguments(pairs, covariates)
-    parameters = method.parameters(feature_count(covariates))
     periods = {name: period_of(value) for name, value in covariates.items()}
+    parameters = method.parameters(feature_count(periods))
+    task: Callable[..., Any]
     task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
-    kept = tuple(parts) if method.keeps_cases else ()
+    stored = tuple(parts) if method.keeps_cases else ()
     observed = [name for name in others if name not in covariates]
-    dtypes = [
-        *(parts[name].dtype for name in kept),
-        *(others[name].dtype for name in observed),
-        np.int32,
-        np.int8,
-        *(parameter.dtype for parameter in parameters.values()),
-    ]
-    known = others
+    of_cases = {name: others[name] for name in covariates}
+    n_cases = pairs.observations.sizes[pairs.dim]
+    sizes: dict[Hashable, int] = {}
+    cases: tuple[Hashable, ...] = (CASE,)
+    own_fits: tuple[Hashable, ...] = ()
     if pool is not None:
-        known = {name: pooled_covariate(others[name], pool) for name in covariates}
+        of_cases = {name: pooled_covariate(value, pool) for name, value in of_cases.items()}
         others = {name: across(value, pool) for name, value in others.items()}
-    n_dates = pairs.observations.sizes[pairs.dim]
-    sizes: dict[Hashable, int] = {CASE: n_dates if pool is None else n_dates * len(pool.taken)}
-    sizes[CASE_MEMBER] = next(iter(parts.values())).sizes[CASE_MEMBER]
+        n_cases *= len(pool.taken)
+        sizes |= dict(zip(pool.dims, pool.sizes, strict=True))
+        task = PooledTask(task, pool, (2,) * len(parts) + (1,) * len(others))
+        cases, own_fits = (*pool.dims, DATE), pool.own_fits
+    sizes |= {CASE: n_cases, CASE_MEMBER: next(iter(parts.values())).sizes[CASE_MEMBER]}
     for parameter in parameters.values():
-        sizes |= {d: size for d, size in parameter.sizes(sizes[CASE]).items() if d != CASE}
-    results = run_on_cases(
+        sizes |= {d: size for d, size in parameter.sizes(n_cases).items() if d != CASE}
+    out: dict[str, tuple[Sequence[Hashable], Any]] = {
+        **{name: ((CASE, CASE_MEMBER), parts[name].dtype) for name in stored},
+        **{name: ((CASE,), others[name].dtype) for name in observed},
+        "n_cases": ((), np.int32),
+        "status": ((), np.int8),
+        **{
+            name: (tuple(parameter.dims), parameter.dtype) for name, parameter in parameters.items()
+        },
+    }
+    results = run_blockwise(
         task,
-        pool,
-        parts,
-        others,
-        out=[
-            *[(CASE, CASE_MEMBER)] * len(kept),
-            *[(CASE,)] * len(observed),
-            (),
-            (),
-            *(tuple(parameter.dims) for parameter in parameters.values()),
-        ],
-        dtypes=dtypes,
+        *parts.values(),
+        *others.values(),
+        core=[(*cases, CASE_MEMBER)] * len(parts) + [cases] * len(others),
+        out=[(*own_fits, *dims) for dims, _ in out.values()],
+        dtypes=[dtype for _, dtype in out.values()],
         sizes=sizes,
         what=work_on("the fit", pairs.form.name),
     )
-    names = [*kept, *observed, "n_cases", "status", *parameters]
-    state = xr.Dataset(dict(zip(names, results, strict=True)))
-    state = state.assign({COVARIATE + name: known[name] for name in covariates})
+    state = xr.Dataset(dict(zip(out, results, strict=True)))
+    state = state.assign({COVARIATE + name: of_cases[name] for name in covariates})
     return _with_labels(state, pairs, parameters)
+
+
+def task_arguments(
+    pairs: Pairs,
+    covariates: Mapping[str, xr.DataArray],
+    dims: tuple[str, str] = (CASE, CASE_MEMBER),
+) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
+    """Parts of the forecasts, then observations and covariates, as tasks that fit take them.
+
+    Over the locations, and ``dims`` for cases and members; where cases are pooled, over other
+    locations, the pooled dimensions and ``DATE``, which :class:`xrecal.fit.pooling.PooledTask`
+    makes cases of.
+    """
+    form, dim, pool = pairs.form, pairs.dim, pairs.pool
+    case = dims[0] if pool is None else DATE
+    pooled = () if pool is None else pool.dims
+    locations = [d for d in form.dims if d != dim]
+    parts = task_parts(
+        form,
+        [d for d in locations if d not in pooled],
+        {**{d: d for d in pooled}, dim: case, form.member_dim: dims[1]},
+    )
+    partners = {f"{PARTNER}{k}": value for k, value in enumerate(pairs.partners)}
+    others = {
+        name: value.drop_vars(list(value.coords)).rename({dim: case})
+        for name, value in {"observations": pairs.observations, **partners, **covariates}.items()
+    }
+    others = {
+        name: value.transpose(*[d for d in locations if d in value.dims], case)
+        for name, value in others.items()
+    }
+    return parts, others
 
 
 def _with_labels(
@@ -131,16 +143,6 @@ def _with_labels(
         n_dates = pairs.observations.sizes[dim]
         state = state.assign_coords(position_coordinates(form, pool, n_dates))
     return state
-
-
-def state_of(state: xr.Dataset, place: int) -> xr.Dataset:
-    """The state of one of several variables, by its place, from that of all of them.
-
-    They differ in their observations.
-    """
-    observations = ["observations", *(n for n in state if str(n).startswith(PARTNER))]
-    own = state[observations[place]].variable
-    return state.drop_vars(observations[1:]).assign(observations=own)
 
 
 class _FitTask:
@@ -164,8 +166,8 @@ class _FitTask:
         return method_on_device(self.method) and "scale" not in self.parts
 
     @property
-    def told(self) -> str:
-        """What it fits, for messages."""
+    def description(self) -> str:
+        """The method and the form of the forecasts, for messages."""
         normal = " to normal distributions" if "scale" in self.parts else ""
         return f" by {type(self.method).__name__}{normal}"
 
@@ -238,6 +240,47 @@ def cases_of(
     return lead, Cases(forecasts, usable, covariates, axis, partners=shared), invalid
 
 
+def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
+    """Forecasts (L, n, m) from their parts.
+
+    Of vectors with the members of one variable after those of another; a member that one of them
+    misses is missing in all.
+    """
+    from xrecal.arrays.distributions.forms import Forecasts
+
+    names = [name for name in parts if name.startswith(VECTOR)]
+    vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
+    if not vector:
+        return Forecasts(**parts)
+    missing = np.isnan(vector).any(0)
+    whole = [np.where(missing, np.nan, members) for members in vector]
+    return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))
+
+
+def covariates_of(
+    values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
+) -> Covariates:
+    """Covariates (L, n) each, together; of the shape and library of an array where none."""
+    xp = namespace(like)
+    stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
+    return Covariates(stacked, tuple(periods), tuple(periods.values()))
+
+
+def is_part(name: str) -> bool:
+    """Whether an array of the state holds calibration forecasts."""
+    return name in ("loc", "scale", "weights") or name.startswith(VECTOR)
+
+
+def state_of(state: xr.Dataset, place: int) -> xr.Dataset:
+    """The state of one of several variables, by its place, from that of all of them.
+
+    They differ in their observations.
+    """
+    observations = ["observations", *(n for n in state if str(n).startswith(PARTNER))]
+    own = state[observations[place]].variable
+    return state.drop_vars(observations[1:]).assign(observations=own)
+
+
 def describe_state(
     state: xr.Dataset, method: Method, attrs: Mapping[str, Any], n_features: int
 ) -> xr.Dataset:
@@ -269,47 +312,9 @@ def describe_state(
                 "flag_meanings": " ".join(parameter.flags),
             }
     if isinstance(method, LinearPool):
-        told = (f"{component.label}: {component.meaning}" for component in method.components)
-        described["pool_weight"]["description"] = "; ".join(told)
+        meanings = (f"{component.label}: {component.meaning}" for component in method.components)
+        described["pool_weight"]["description"] = "; ".join(meanings)
     for variable in state.data_vars:
         if str(variable) in described:
             state[variable].attrs = described[str(variable)]
     return state
-
-
-COVARIATE = "covariate_"
-"""Prefix of covariates among the variables of the state."""
-
-NEW_MEMBER = "new_member"
-"""Dimension of the members of forecasts inside a task, where cases and results have their own."""
-
-
-def is_part(name: str) -> bool:
-    """Whether an array of the state holds calibration forecasts."""
-    return name in ("loc", "scale", "weights") or name.startswith(VECTOR)
-
-
-def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Forecasts (L, n, m) from their parts.
-
-    Of vectors with the members of one variable after those of another; a member that one of them
-    misses is missing in all.
-    """
-    from xrecal.arrays.distributions.forms import Forecasts
-
-    names = [name for name in parts if name.startswith(VECTOR)]
-    vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
-    if not vector:
-        return Forecasts(**parts)
-    missing = np.isnan(vector).any(0)
-    whole = [np.where(missing, np.nan, members) for members in vector]
-    return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))
-
-
-def covariates_of(
-    values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
-) -> Covariates:
-    """Covariates (L, n) each, together; of the shape and library of an array where none."""
-    xp = namespace(like)
-    stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
-    return Covariates(stacked, tuple(periods), tuple(periods.values()))

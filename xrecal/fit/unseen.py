@@ -12,14 +12,14 @@ import xarray as xr
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.covariates import Given, period_of
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.methods import Method
 from xrecal.typing import IntArray
 
-from .fit_hindcast import Prepared, prepare
+from .fit_hindcast import Prepared, pair_hindcast, prepare
 from .fitted import CASE, CASE_MEMBER
 from .held_out import CrossValidationTask, Fold, PooledCrossValidationTask, Score
 from .pooling import DATE, across
@@ -43,7 +43,8 @@ def predict_unseen(
 
     One number a case, or ``size`` of them along ``quantile`` in place of the members.
     """
-    prepared = prepare(form, observed, method, dim, covariates, min_samples, pool, in_splits=True)
+    pairs = pair_hindcast(form, observed, method, dim)
+    prepared = prepare(pairs, method, covariates, min_samples, pool, in_splits=True)
     folds = _folds(method, prepared, by, options, min_samples)
     result = _run(prepared, folds, score, size, min_samples, by)
     return _in_user_order(result, form, prepared)

@@ -10,25 +10,23 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
-from xrecal.inputs.covariates import Given, read_covariates
-from xrecal.inputs.dims import CaseAxis, case_axis
-from xrecal.inputs.forms import Form, Labelled, task_parts
+from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods import VectorCKME
 from xrecal.methods.base import Updatable, method_on_device
 from xrecal.typing import IntArray
 
-from .fit_hindcast import dates_of
+from .fit_hindcast import axis_of, require_whole_cases
 from .fitted import CASE, Fitted, FittedVariable
 from .joining import ADDED, ADDED_MEMBER, join_states
 from .mismatch_warnings import warn_of_other_place
-from .select_fits import check_forecast, check_periods, check_season, explicit_member_dim
-from .state import COVARIATE, cases_of
+from .select_fits import check_forecast, explicit_member_dim, matching_covariates
+from .state import COVARIATE, cases_of, is_part, task_arguments
 
 F = TypeVar("F", bound=Fitted)
-
-PARTS = ("loc", "scale", "weights")
 
 
 def update(
@@ -77,17 +75,11 @@ def _update_variable(
 ) -> FittedVariable:
     check_forecast(form, fitted, name="hindcast")
     pairs = in_order(pair_cases(form, observed, fitted.dim, name="hindcast"))
-    for part in pairs.form.parts.values():
-        require_one_chunk(part, (fitted.dim, form.member_dim), name="hindcast")
-    require_one_chunk(pairs.observations, (fitted.dim,), name="observations")
-    given = read_covariates(
-        tuple(fitted.periods), pairs.form, fitted.dim, covariates, name="hindcast", fitting=True
-    )
-    check_periods(given, fitted, names=("the new hindcast", "that of the fit"))
-    check_season(form, fitted, covariates, name="hindcast")
+    require_whole_cases(pairs)
+    given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=True)
     n_kept, n_added = fitted.state.sizes[CASE], pairs.observations.sizes[fitted.dim]
     labels, order = _join_labels(pairs, fitted, n_kept + n_added)
-    added = case_axis(pairs.observations.assign_coords(dates_of(pairs)), fitted.dim)
+    added = axis_of(pairs)
     axis = _join_axes(fitted.axis, added).take(order)
     fitted.method.check(axis, n_kept + n_added)  # raises where dates are needed and missing
     state = join_states(fitted, _added_state(pairs, fitted, added, given), order)
@@ -124,11 +116,11 @@ def _join_labels(
             f"labels along {dim!r} are of the type {types[1].__name__} in hindcast, but "
             f"{types[0].__name__} in the model; use the same calendar and type"
         )
-    known = new[0].isin(kept)
-    if known.any():
+    already = new[0].isin(kept)
+    if already.any():
         raise ValueError(
-            f"{int(known.sum())} of {known.size} labels along {dim!r} of hindcast are in the model "
-            f"already, first {new[0][known][0]}; leave them out"
+            f"{int(already.sum())} of {already.size} labels along {dim!r} of hindcast are in the "
+            f"model already, first {new[0][already][0]}; leave them out"
         )
     joined = kept.append(new[0])
     order = np.asarray(joined.argsort())
@@ -144,19 +136,13 @@ def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
 def _added_state(
     pairs: Pairs, fitted: FittedVariable, axis: CaseAxis, covariates: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
-    """What the added cases bring to the state, over the dimension ``ADDED``, and new counts."""
-    form, method = pairs.form, fitted.method
-    loops = fitted.locations
-    parts = task_parts(form, loops, {fitted.dim: ADDED, form.member_dim: ADDED_MEMBER})
-    others = {
-        name: value.drop_vars(list(value.coords))
-        .rename({fitted.dim: ADDED})
-        .transpose(*[d for d in loops if d in value.dims], ADDED)
-        for name, value in {"observations": pairs.observations, **covariates}.items()
-    }
+    """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
+    parts, others = task_arguments(pairs, covariates, (ADDED, ADDED_MEMBER))
     chosen, own = _chosen_and_own(fitted.state)
-    core = {name: tuple(d for d in v.dims if d not in loops) for name, v in chosen.items()}
-    kept = tuple(parts) if method.keeps_cases else ()
+    core = {
+        name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in chosen.items()
+    }
+    kept = tuple(parts) if fitted.method.keeps_cases else ()
     results = run_blockwise(
         _UpdateTask(fitted, {k: len(dims) for k, dims in core.items()}, tuple(parts), own, axis),
         *chosen.values(),  # first, as they have all locations in their order
@@ -176,21 +162,21 @@ def _added_state(
             *(fitted.state[name].dtype for name in own),
         ],
         sizes={},
-        what=work_on("the update", form.name),
+        what=work_on("the update", pairs.form.name),
     )
     names = [*kept, "observations", "n_cases", "status", *own]
-    found = dict(zip(names, results, strict=True))
-    return found | {COVARIATE + name: others[name] for name in covariates}
+    added = dict(zip(names, results, strict=True))
+    return added | {COVARIATE + name: others[name] for name in covariates}
 
 
 def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.DataArray], list[str]]:
-    """What the fit chose, and the names of parameters that each case has its own of."""
+    """Arrays that the fit chose, and names of parameters that each case has its own of."""
     chosen, own = {}, []
     for label, value in state.items():
         name = str(label)
         if CASE not in value.dims:
             chosen[name] = value.drop_vars(list(value.coords))
-        elif name not in (*PARTS, "observations") and not name.startswith(COVARIATE):
+        elif name != "observations" and not is_part(name) and not name.startswith(COVARIATE):
             own.append(name)
     return chosen, own
 
@@ -219,11 +205,11 @@ class _UpdateTask:
         from xrecal.arrays.distributions.forms import sort_members
         from xrecal.arrays.status import INVALID
 
-        known, args = args[: len(self.chosen)], args[len(self.chosen) :]
+        chosen, args = args[: len(self.chosen)], args[len(self.chosen) :]
         parts = dict(zip(self.parts, args, strict=False))
         lead, cases, invalid = cases_of(parts, args[len(parts) :], self.periods, self.axis)
         fitted = {}
-        for (name, n_core), a in zip(self.chosen.items(), known, strict=True):
+        for (name, n_core), a in zip(self.chosen.items(), chosen, strict=True):
             core = a.shape[a.ndim - n_core :]
             fitted[name] = np.broadcast_to(a, (*lead, *core)).reshape(-1, *core)
         assert isinstance(self.method, Updatable)
@@ -231,11 +217,11 @@ class _UpdateTask:
         own = self.method.update_locations(cases, fitted, self.n_kept)
         used = np.isfinite(cases.observations).sum(-1)
         kept = sort_members(cases.forecasts)._asdict() if self.method.keeps_cases else {}
-        found = (
+        results = (
             *(kept[name].astype(parts[name].dtype, copy=False) for name in parts if kept),
             cases.observations,
             (fitted["n_cases"] + used).astype(np.int32),
             (fitted["status"] | (INVALID * invalid)).astype(np.int8),
             *(own[name] for name in self.own),
         )
-        return tuple(a.reshape((*lead, *a.shape[1:])) for a in found)
+        return tuple(a.reshape((*lead, *a.shape[1:])) for a in results)

@@ -1,1 +1,1 @@
-"""What users give: dimensions, labels, units, forms, valid times, pairs, covariates."""
+"""Inputs of users: dimensions, labels, dates, units, forms, valid times, pairs, covariates."""

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    pass
 
 PERIOD = "circular_period"
 """Attribute of a circular variable, in its unit. A mere ``period`` may be that of an average."""
 
 
-def read_period(value: Any, name: Hashable) -> float | None:
-    """The period of a variable; None for one on a line.
+def read_period(value: Any, name: Hashable) -> float:
+    """The period of a variable, as it is given or as its attribute.
 
     Raises
     ------
     ValueError
         If it is no positive number.
     """
-    if value is None:
-        return None
     number = isinstance(value, (int, float, np.number))
     number &= not isinstance(value, (bool, np.timedelta64))
     if not number or not 0 < value < np.inf:
@@ -43,9 +38,9 @@ def refuse_circular(period: float | None, name: Hashable, what: str) -> None:
         )
 
 
-def check_period(given: float | None, fitted: float | None, name: str) -> None:
+def check_period(given: float, fitted: float | None, name: str) -> None:
     """Raise ValueError if a forecast has another period than the hindcast of the fit."""
-    if given is not None and given != fitted:
+    if given != fitted:
         raise ValueError(
             f"{name} has the {PERIOD} {given:g}, but the hindcast of the model "
             + ("was on a line" if fitted is None else f"had {fitted:g}")

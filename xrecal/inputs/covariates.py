@@ -9,9 +9,9 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_one_chunk
 
-from .dims import case_axis, date_axis
+from .dates import case_axis, date_axis
+from .dims import require_equal_labels
 from .forms import Form
-from .labels import require_equal_labels
 from .valid_time import days_of, known_valid_times
 
 SEASON = "season"
@@ -29,8 +29,7 @@ def read_covariates(
     given: Given,
     *,
     name: str,
-    fitting: bool,
-    pooled: Sequence[Hashable] = (),
+    cases: Sequence[Hashable] = (),
 ) -> dict[str, xr.DataArray]:
     """Values of the covariates of a forecast, over its cases and perhaps locations.
 
@@ -46,10 +45,8 @@ def read_covariates(
         Values that count before coordinates. Labels along ``dim`` and locations must be equal.
     name : str
         What the user calls the forecasts, for messages.
-    fitting : bool
-        Whether these are the calibration cases, along which a covariate must vary.
-    pooled : sequence of hashable
-        Dimensions whose positions are cases too: it may vary along one of them instead.
+    cases : sequence of hashable
+        Of a hindcast ``dim`` and the pooled dimensions: a covariate varies along one of them.
 
     Raises
     ------
@@ -67,10 +64,10 @@ def read_covariates(
             f"the covariates {unknown} are not among those conditioned on, {list(names)}; name "
             "them in condition_on or leave them out"
         )
-    found = {}
+    covariates = {}
     for wanted in names:
         value = given.get(wanted)
-        labels = value is None
+        from_labels = value is None
         if value is None:
             value = season_of(form, dim) if wanted == SEASON else _coordinate(form, wanted)
         if value is None:
@@ -79,11 +76,11 @@ def read_covariates(
             raise TypeError(
                 f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
             )
-        if fitting and dim not in value.dims and set(value.dims) & set(pooled):
+        if dim not in value.dims and set(value.dims) & set(cases):
             value = _for_each_case(value, form, dim)
-        value = _checked(wanted, value, form, dim, name=name, fitting=fitting)
-        found[wanted] = like(value, form.loc) if labels else value
-    return found
+        value = _checked(wanted, value, form, dim, name=name, fitting=bool(cases))
+        covariates[wanted] = like(value, form.loc) if from_labels else value
+    return covariates
 
 
 def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
@@ -109,7 +106,7 @@ def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
 
 
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
-    """What differs between pooled positions, at all cases along ``dim``."""
+    """A covariate that differs between pooled positions alone, repeated along ``dim``."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 
@@ -117,8 +114,8 @@ def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArr
 def _coordinate(form: Form, wanted: str) -> xr.DataArray | None:
     for part in form.parts.values():
         if wanted in part.coords:
-            found: xr.DataArray = part.coords[wanted]
-            return found
+            coordinate: xr.DataArray = part.coords[wanted]
+            return coordinate
     return None
 
 

@@ -1,21 +1,37 @@
-"""Roles of dimensions: which one holds members, which one calibration cases; their dates."""
+"""Dimensions: the role of each, labels along them (matched for cases, equal for locations), levels.
+
+A role, such as that of the members, follows from an argument, a CF standard name or a name. Labels
+of forecasts and observations are matched along the cases, and must be equal along locations.
+Levels are those along a dimension of quantiles.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from keyword import iskeyword
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.typing import FloatArray, IntArray
+from xrecal.chunks.warnings import users_stacklevel
+from xrecal.typing import FloatArray
+
+Dims: TypeAlias = Hashable | Sequence[Hashable] | None
+"""One dimension, several, or the usual one."""
+
+Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
+
+NEAR = 1e-6
+"""How far a level may be outside of those given: float32 levels and rounding pass."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """How a dimension of one kind is recognised, and the argument that names it outright."""
+    """A role of dimensions: the names that have it, and the argument that gives another."""
 
     what: str
     argument: str
@@ -29,13 +45,16 @@ MEMBER = Role(
     ("member", "number", "realization", "ensemble"),
     ("realization",),
 )
+
 LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
+
 CALIBRATION = Role(
     "calibration",
     "dim",
     ("time", "init", "init_time", "forecast_reference_time"),
     ("time", "forecast_reference_time"),
 )
+
 LEAD = Role(
     "lead",
     "dim",
@@ -72,13 +91,13 @@ def find_dim(
                 f"{name} has no dimension {explicit!r} ({role.argument}); it has {list(obj.dims)}"
             )
         return explicit
-    found = candidates(obj, role)
-    if len(found) > 1:
+    dims = candidates(obj, role)
+    if len(dims) > 1:
         raise ValueError(
-            f"{name} has several {role.what} dimensions, {found}; "
-            f"name one: {role.argument}={found[0]!r}"
+            f"{name} has several {role.what} dimensions, {dims}; "
+            f"name one: {role.argument}={dims[0]!r}"
         )
-    return found[0] if found else None
+    return dims[0] if dims else None
 
 
 def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
@@ -91,93 +110,6 @@ def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
     return by_standard_name or [d for d in obj.dims if d in role.names]
 
 
-@dataclass(frozen=True)
-class CaseAxis:
-    """What is known about the dates of the cases along one dimension, each (n,) or None."""
-
-    year: IntArray | None = None
-    season: FloatArray | None = None
-    """Fraction of the year, in [0, 1)."""
-    days: FloatArray | None = None
-    """Days since a fixed date of the calendar."""
-    step: IntArray | None = None
-    """Step in time, which never descends; without, each case is a step of its own."""
-
-    def take(self, cases: slice | IntArray) -> CaseAxis:
-        """Dates of some cases."""
-
-        def taken(part: Any) -> Any:
-            return None if part is None else part[cases]
-
-        return CaseAxis(*map(taken, (self.year, self.season, self.days, self.step)))
-
-    def steps(self, n: int) -> IntArray:
-        """Step in time of each of ``n`` cases."""
-        return np.arange(n) if self.step is None else self.step
-
-
-def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
-    """Dates along ``dim``: of a valid time on it, else of its own coordinate.
-
-    Whole numbers from 1000 to 9999 that increase are years. A dimension that ``obj`` lacks may be
-    a scalar coordinate: a single forecast, dated by it.
-    """
-    for label in _date_candidates(obj, dim):
-        if label.chunks is not None or bool(label.isnull().any()):
-            continue  # dates must be known without computing, and all of them
-        values = label.to_numpy().reshape(-1)
-        dated = date_axis(values)
-        if dated is not None:
-            return dated
-        if np.issubdtype(values.dtype, np.integer):
-            year = values.astype(np.int64)  # differences of unsigned integers are never negative
-            if ((year >= 1000) & (year <= 9999)).all() and (np.diff(year) > 0).all():
-                return CaseAxis(year=year)
-    return CaseAxis()
-
-
-def date_axis(values: Any) -> CaseAxis | None:
-    """What dates (n,) say, as datetime64 or cftime objects; None for anything else."""
-    if np.issubdtype(values.dtype, np.datetime64):
-        return _standard_dates(values)
-    if values.dtype == object and values.size and hasattr(values[0], "dayofyr"):
-        return _calendar_dates(values)
-    return None
-
-
-def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
-    dims = (dim,) if dim in obj.dims else ()
-    along = {name: c for name, c in obj.coords.items() if c.dims == dims and c.size}
-    valid = [
-        c
-        for name, c in along.items()
-        if name != dim and (name == "valid_time" or c.attrs.get("standard_name") == "time")
-    ]
-    return valid + ([along[dim]] if dim in along else [])
-
-
-def _standard_dates(dates: Any) -> CaseAxis:
-    start = dates.astype("datetime64[Y]")
-    length = (start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")
-    elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
-    days = dates.astype("datetime64[s]").astype(np.int64) / 86400
-    return CaseAxis(start.astype(np.int64) + 1970, elapsed / length, days)
-
-
-def _calendar_dates(dates: Any) -> CaseAxis:
-    """Dates of another calendar, as cftime objects; the year has that calendar's length."""
-    year = np.array([d.year for d in dates])
-    start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
-    season = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
-    origin = dates[0].replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
-    days = [(d - origin).total_seconds() / 86400 for d in dates]
-    return CaseAxis(year, np.array(season), np.array(days))
-
-
-Dims: TypeAlias = Hashable | Sequence[Hashable] | None
-"""One dimension, several, or the usual one."""
-
-
 def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
     """Dimensions as a list."""
     return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
@@ -188,8 +120,240 @@ def told_dims(dims: Sequence[Hashable]) -> str:
     return " and ".join(map(repr, dims))
 
 
-NEAR = 1e-6
-"""How far a level may be outside of those given: float32 levels and rounding pass."""
+def match_labels(
+    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable, *, name: str
+) -> tuple[xr.DataArray, int]:
+    """Observations at the labels of the forecasts, NaN where there is none, and how many match.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing on one side, not unique, or none is common.
+    """
+    labelled = [obj for obj in (forecasts, observations) if dim in obj.indexes]
+    size, observed_size = forecasts.sizes[dim], observations.sizes[dim]
+    if not labelled:
+        if size != observed_size:
+            raise ValueError(
+                f"{name} has {size} cases along {dim!r}, observations have {observed_size}, and "
+                "neither has labels to match them by; add a coordinate to both"
+            )
+        return observations, size
+    if len(labelled) == 1:
+        bare = "observations" if dim in forecasts.indexes else name
+        raise ValueError(f"{bare} have no labels along {dim!r} to match by; add the coordinate")
+    wanted, observed = forecasts.indexes[dim], observations.indexes[dim]
+    require_unique(wanted, dim, name)
+    require_unique(observed, dim, "observations")
+    # np.isin compares objects pair by pair
+    matched = int((observed.get_indexer(wanted) >= 0).sum())
+    if matched == 0:
+        types = [
+            f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, observed)
+        ]
+        if types[0] == types[1]:  # else shown, since dates of two calendars print alike
+            types = ["", ""]
+        raise ValueError(
+            f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
+            f"observations (first: {_first(observed)}{types[1]})"
+            + if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
+        )
+    if matched < size / 2:
+        warnings.warn(
+            f"only {matched} of {size} forecasts along {dim!r} have an observation",
+            stacklevel=users_stacklevel(),
+        )
+    if wanted.equals(observed):
+        return observations, matched
+    at_forecasts = observations.reindex_like(forecasts[dim])
+    if len(observations.variable.chunksizes.get(dim, ())) == 1:
+        # Dask cuts the one chunk as it fills the gaps, but every task needs all cases.
+        at_forecasts = at_forecasts.chunk({dim: -1})
+    return at_forecasts, matched
+
+
+def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
+    """Remedy where dates (n,), (p,) agree but for a time of the day or a day of the month."""
+    if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
+        return ""
+    for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
+        days = (dates.astype(f"datetime64[{unit}]") for dates in (wanted, observed))
+        _, i, k = np.intersect1d(*days, return_indices=True)
+        apart = np.unique(wanted[i] - observed[k])
+        if apart.size == 1:
+            hours = apart[0] / np.timedelta64(1, "h")
+            return (
+                f"; they differ by {what} alone, so if they mean the same use observations."
+                f"assign_coords({dim}=observations.{dim} + np.timedelta64({hours:.0f}, 'h'))"
+            )
+        if apart.size:
+            return f"; they differ by {what} alone: give both the same, if they mean the same"
+    return ""
+
+
+def at_scalars(
+    other: Labels,
+    forecasts: xr.DataArray | xr.Dataset,
+    *,
+    names: tuple[str, str],
+    dims: Iterable[Hashable] | None = None,
+) -> Labels:
+    """The part that belongs to forecasts at single labels, such as those of ``.sel(lead=5)``.
+
+    Parameters
+    ----------
+    other : DataArray or Dataset
+        Perhaps along dimensions that are scalar coordinates of the forecasts.
+    forecasts : DataArray or Dataset
+        Forecasts, perhaps at a single lead, place or date.
+    names : tuple of str
+        What the user calls the forecasts and `other`, for messages.
+    dims : iterable of hashable, optional
+        Dimensions of `other` that may be selected along; all if not given.
+
+    Returns
+    -------
+    DataArray or Dataset
+        `other` at these labels. A date that it lacks is NaN.
+
+    Raises
+    ------
+    ValueError
+        If it lacks another label, or has one twice.
+    """
+    for d in other.dims if dims is None else [d for d in dims if d in other.dims]:
+        if d not in other.indexes or d not in forecasts.coords or forecasts[d].ndim:
+            continue
+        label, index = _label_at(forecasts, other, d), other.indexes[d]
+        require_unique(index, d, names[1])
+        dates = index.dtype.kind == "M" or isinstance(index, xr.CFTimeIndex)
+        if label not in index and not dates:
+            raise ValueError(
+                f"{names[0]} is at {d}={label}, which {names[1]} lack; they have {_first(index)}"
+                + (", ..." if index.size > 3 else "")
+            )
+        other = cast("Labels", other.reindex({d: [label]}).isel({d: 0}))
+    return other
+
+
+def _label_at(
+    forecasts: xr.DataArray | xr.Dataset, other: xr.DataArray | xr.Dataset, dim: Hashable
+) -> Any:
+    """Scalar label of forecasts along ``dim``; along the time of observations the valid time."""
+    dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
+    name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim
+    return forecasts[name].to_numpy()[()]
+
+
+def warn_of_other_labels(
+    forecasts: xr.DataArray, observations: xr.DataArray, *, names: tuple[str, str]
+) -> None:
+    """Warn of names of places, as text or whole numbers, that differ where both are at one place.
+
+    Coordinates that are real numbers may differ: a station is beside the point of a grid.
+    """
+    for name, label in observations.coords.items():
+        if label.ndim or label.dtype.kind not in "iuUSTO" or name not in forecasts.coords:
+            continue
+        theirs, mine = label.to_numpy()[()], np.ravel(forecasts[name].to_numpy())
+        if isinstance(theirs, str | int | np.integer) and (mine != theirs).any():
+            warnings.warn(
+                f"{names[0]} is at {name} {_first(mine)}{', ...' if mine.size > 3 else ''}, but "
+                f"{names[1]} at {theirs}: do they belong together? If so, use "
+                f"{names[0]}.drop_vars({name!r})",
+                stacklevel=users_stacklevel(),
+            )
+
+
+def require_unique(index: Any, dim: Hashable, owner: str) -> None:
+    """Raise ValueError if a label along a dimension stands there twice."""
+    if not index.is_unique:
+        twice = index[index.duplicated()][0]
+        raise ValueError(
+            f"labels along {dim!r} of {owner} must be unique, but {twice} stands there more "
+            f"than once; use {owner}.drop_duplicates({dim!r})"
+        )
+
+
+def require_equal_labels(
+    a: xr.DataArray | xr.Dataset,
+    b: xr.DataArray | xr.Dataset,
+    dim: Hashable,
+    *,
+    names: tuple[str, str],
+) -> None:
+    """Raise ValueError unless both have the same size and, if both have them, labels along dim."""
+    at = _at_labels_of(names[0], dim)
+    if a.sizes[dim] != b.sizes[dim]:
+        hint = ""
+        if dim in a.indexes and dim in b.indexes and a.indexes[dim].isin(b.indexes[dim]).all():
+            hint = f", {names[1]}.sel({at})"
+        elif dim in a.indexes and dim in b.indexes:
+            unknown = b.indexes[dim][~b.indexes[dim].isin(a.indexes[dim])]
+            if unknown.size:
+                hint = (
+                    f". {names[0]} has no {_first(unknown)}{', ...' if unknown.size > 3 else ''}, "
+                    f"but {_first(a.indexes[dim])}{', ...' if a.sizes[dim] > 3 else ''}"
+                )
+        raise ValueError(
+            f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
+            f"{b.sizes[dim]} labels; select the same ones{hint}"
+        )
+    if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
+        return
+    labels, others = a.indexes[dim], b.indexes[dim]
+    if labels.sort_values().equals(others.sort_values()):
+        raise ValueError(
+            f"{names[0]} and {names[1]} have the same labels along {dim!r} in another order; use "
+            f"{names[1]}.sel({at})"
+        )
+    differ = np.flatnonzero(np.asarray(labels != others))[0]
+    remedy = "bring both to the same locations"
+    numbers = labels.dtype.kind in "iuf" and others.dtype.kind in "iuf"
+    if numbers and np.allclose(labels, others, rtol=1e-6, atol=1e-6, equal_nan=True):
+        remedy = (
+            "they agree up to rounding, so if they mean the same use "
+            f"{names[1]}.assign_coords({at})"
+        )
+    elif numbers and (apart := _within_half_a_step(labels, others)) is not None:
+        remedy = (
+            f"all are within {apart:.2g} of each other, less than half a step of the grid, so if "
+            f'they mean the same use {names[1]}.sel({at}, method="nearest").assign_coords({at})'
+        )
+    raise ValueError(
+        f"labels along {dim!r} differ, first at position {differ}: {labels[differ]} in "
+        f"{names[0]}, {others[differ]} in {names[1]}; {remedy}"
+    )
+
+
+def _at_labels_of(name: str, dim: Hashable) -> str:
+    """Argument that selects, or assigns, the labels of an object along a dimension."""
+    plain = isinstance(dim, str) and dim.isidentifier() and not iskeyword(dim)
+    if plain and not hasattr(xr.DataArray, str(dim)) and not hasattr(xr.Dataset, str(dim)):
+        return f"{dim}={name}.{dim}"
+    return f"{{{dim!r}: {name}[{dim!r}]}}"
+
+
+def _within_half_a_step(labels: Any, others: Any) -> float | None:
+    """Largest distance of numbers to the nearest others, if that makes them pairs; else None."""
+    if not others.is_unique or not (
+        others.is_monotonic_increasing or others.is_monotonic_decreasing
+    ):
+        return None  # which no label can be selected from by distance
+    a, b = (np.sort(index.to_numpy().astype(np.float64)) for index in (labels, others))
+    step = min(np.diff(a).min(initial=np.inf), np.diff(b).min(initial=np.inf))
+    apart = float(np.abs(a - b).max(initial=0))
+    return apart if apart < step / 2 < np.inf else None
+
+
+def _first(index: object) -> str:
+    return ", ".join(str(label) for label in list(index)[:3]) or "none"  # type: ignore[call-overload]
+
+
+def text_of(value: object) -> str:
+    """A label as one would write it, bytes of a netCDF file as what they stand for."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return text.removesuffix(" 00:00:00")
 
 
 def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
@@ -207,9 +371,9 @@ def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
     if np.asarray(q).dtype.kind in "USOT":
         raise TypeError(f"q must hold numbers between 0 and 1, got {q!r:.60}")
     levels = check_levels(q)
-    found, counts = np.unique(levels, return_counts=True)
+    different, counts = np.unique(levels, return_counts=True)
     if (counts > 1).any():
-        twice = ", ".join(f"{level:g}" for level in found[counts > 1])
+        twice = ", ".join(f"{level:g}" for level in different[counts > 1])
         raise ValueError(f"q holds levels more than once: {twice}; give each level once")
     return levels
 
@@ -226,7 +390,7 @@ def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
 
 
 def is_between(levels: FloatArray, given: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether each level is between the lowest and the highest of those given, or one of them."""
+    """True for levels from the lowest to the highest of those given, up to rounding."""
     return np.asarray((levels >= given.min() - NEAR) & (levels <= given.max() + NEAR))
 
 

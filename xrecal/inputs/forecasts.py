@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from .dims import LEVEL, MEMBER
+from .dims import LEVEL, MEMBER, require_equal_labels
 from .forms import read_forms
-from .labels import require_equal_labels
 
 
 def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:

@@ -47,7 +47,7 @@ class Form:
 
     @property
     def parts(self) -> dict[str, xr.DataArray]:
-        """The arrays that are there, by name."""
+        """The arrays of the form that are not lacking, by name."""
         parts = {name: getattr(self, name) for name in PARTS}
         return {name: part for name, part in parts.items() if part is not None}
 
@@ -61,8 +61,9 @@ class Form:
 
     @property
     def period(self) -> float | None:
-        """Period of a circular variable, from its attribute."""
-        return read_period(self.loc.attrs.get(PERIOD), self.name)
+        """Period of a circular variable, from its attribute; None for one on a line."""
+        given = self.loc.attrs.get(PERIOD)
+        return None if given is None else read_period(given, self.name)
 
     @property
     def dims(self) -> tuple[Hashable, ...]:
@@ -185,8 +186,8 @@ def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray
     edges = np.concatenate([[0.0], (levels[order][1:] + levels[order][:-1]) / 2, [1.0]])
     masses = np.empty_like(levels)
     masses[order] = np.diff(edges)
-    found = xr.DataArray(masses.astype(array.dtype), dims=[dim], coords={dim: array.coords[dim]})
-    return like(found, array)
+    weights = xr.DataArray(masses.astype(array.dtype), dims=[dim], coords={dim: array.coords[dim]})
+    return like(weights, array)
 
 
 def _read_dataset(
@@ -200,10 +201,10 @@ def _read_dataset(
             forms[base] = _read_normal(dataset, base, member_dim, name=name)
             consumed |= {part.name for part in forms[base].parts.values()}
     weights = {
-        variable: found
+        variable: of_variable
         for variable in dataset.data_vars
         if variable not in consumed
-        and (found := _weight_variable(dataset, variable, member_dim)) is not None
+        and (of_variable := _weight_variable(dataset, variable, member_dim)) is not None
     }
     for variable, array in dataset.data_vars.items():
         if variable in consumed or variable in weights.values():
@@ -269,7 +270,10 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
 def _read_bounds(
     dataset: xr.Dataset, base: str, dim: Hashable, *, name: str
 ) -> dict[str, xr.DataArray]:
-    """Where a normal distribution is censored; a variable with members is another quantity."""
+    """Bounds at which a normal distribution is censored, if variables of their names are such.
+
+    One with members is another quantity.
+    """
     bounds = {}
     for end in ("lower", "upper"):
         array = dataset.get(f"{base}_{end}")

@@ -1,16 +1,14 @@
-"""Comparison of `units` attributes: spellings of one unit are equal, different units an error.
+"""Attributes: units that are compared, and what results keep of the attributes of forecasts.
 
-Nothing is converted: a wrong guess would be silent, so the error names the line to type instead.
+Spellings of one unit are equal, different units an error. Nothing is converted: a wrong guess would
+be silent, so the error names the line to type instead.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 _SPELLINGS = {
     "K": "kelvin kelvins degk deg_k degreek degree_k degrees_k degrees_kelvin degree_kelvin",
@@ -35,8 +33,11 @@ _SPELLINGS = {
     "%": "percent pct",
     "": "1 - ~ dimensionless unitless fraction",
 }
+
 _ALIASES = {alias: unit for unit, aliases in _SPELLINGS.items() for alias in aliases.split()}
+
 _ALIASES |= {"C": "degC", "F": "degF"}
+
 
 # unit: (base unit with its exponents, how many of it); a temperature scale is not a multiple.
 _FACTORS: dict[str, tuple[dict[str, int], float]] = {
@@ -54,6 +55,7 @@ _FACTORS: dict[str, tuple[dict[str, int], float]] = {
     "kPa": ({"Pa": 1}, 1000.0),
     "%": ({}, 0.01),
 }
+
 _TEMPERATURE: dict[tuple[str, ...], str] = {
     ("degC", "K"): "({} + 273.15)",
     ("K", "degC"): "({} - 273.15)",
@@ -62,76 +64,10 @@ _TEMPERATURE: dict[tuple[str, ...], str] = {
     ("K", "degF"): "(({} - 273.15) * 1.8 + 32)",
     ("degF", "K"): "(({} - 32) / 1.8 + 273.15)",
 }
+
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+
 _POWER = re.compile(r"(?P<name>[A-Za-z_%°℃℉]+)(?P<exponent>[+-]?\d+)?")
-
-
-def _parse(units: str) -> dict[str, int]:
-    """Split into names with exponents, spellings unified; what is not understood stays as it is."""
-    text = units.replace("(0 - 1)", "1")  # how ECMWF writes a fraction
-    text = text.translate(_SUPERSCRIPTS).replace("**", "").replace("^", "")
-    text = re.sub(r"\bdeg(?:rees?)?\s+(?=[CFK]\b)", "deg", text)  # deg C
-    text = re.sub(r"(?<=\w)\s*[.*·]\s*(?=[A-Za-z])", " ", text)
-    text = re.sub(r"\s*/\s*", " /", text)
-    powers: dict[str, int] = {}
-    for token in text.split():
-        sign, word = (-1, token[1:]) if token.startswith("/") else (1, token)
-        match = _POWER.fullmatch(word)
-        name, exponent = (match["name"], match["exponent"]) if match else (word, None)
-        name = _ALIASES.get(name, _ALIASES.get(name.lower(), name))
-        if name:  # the others are dimensionless
-            powers[name] = powers.get(name, 0) + sign * int(exponent or 1)
-    if powers.get("kg") == 1 and powers.get("m") == -2:  # of water: 1 kg m-2 is 1 mm
-        del powers["kg"], powers["m"]
-        powers["mm"] = powers.get("mm", 0) + 1
-    return {name: power for name, power in powers.items() if power}
-
-
-def same_units(a: str, b: str) -> bool:
-    """Whether two `units` attributes name the same unit.
-
-    Parameters
-    ----------
-    a, b : str
-        Such as "K" and "kelvin", "mm/day" and "kg m**-2 d-1" (of water), "1" and "".
-
-    Returns
-    -------
-    bool
-        False also where a spelling is not known and the strings differ.
-    """
-    return _parse(a) == _parse(b)
-
-
-def _factor(a: str, b: str) -> float | None:
-    """How many a one b is; None where that is not known or has no sense."""
-    dimensions: list[dict[str, int]] = []
-    factor = 1.0
-    for units, direction in ((b, 1), (a, -1)):
-        total: dict[str, int] = {}
-        for name, power in _parse(units).items():
-            base, size = _FACTORS.get(name, ({name: 1}, 1.0))
-            factor *= size ** (direction * power)
-            for dimension, exponent in base.items():
-                total[dimension] = total.get(dimension, 0) + exponent * power
-        dimensions.append({name: power for name, power in total.items() if power})
-    return factor if dimensions[0] == dimensions[1] else None
-
-
-def _conversion(a: str, name_b: str, b: str) -> str | None:
-    """Expression that takes `name_b` from unit b to unit a; None where it is not known."""
-    names_a, names_b = _parse(a), _parse(b)
-    if len(names_a) == len(names_b) == 1:
-        scale = _TEMPERATURE.get((*names_b, *names_a))
-        if scale is not None and {*names_a.values(), *names_b.values()} == {1}:
-            return scale.format(name_b)
-    factor = _factor(a, b)
-    if factor is None:
-        return None
-    multiply, divide = f"{factor:.6g}", f"{1 / factor:.6g}"
-    if len(multiply) < len(divide) or (len(multiply) == len(divide) and factor >= 1):
-        return f"({name_b} * {multiply})"
-    return f"({name_b} / {divide})"
 
 
 def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | None) -> str | None:
@@ -157,8 +93,8 @@ def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | No
     if units_a is None or units_b is None:
         if units_a is None and units_b is None:
             return None
-        missing, known = (name_a, units_b) if units_a is None else (name_b, units_a)
-        return f"units of {missing} not stated, taken as {known}"
+        missing, unit = (name_a, units_b) if units_a is None else (name_b, units_a)
+        return f"units of {missing} not stated, taken as {unit}"
     if same_units(units_a, units_b):
         return None
     expression = _conversion(units_a, name_b, units_b)
@@ -169,11 +105,85 @@ def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | No
             "if the values are converted already, correct the attribute units alone; otherwise "
             f"convert first: {name_b} = {expression}.assign_attrs(units={units_a!r})"
         )
-    found = [
+    stated = [
         f"{name} {'are' if name.endswith('s') else 'is'} in {units.strip() or 'no unit'}"
         for name, units in ((name_a, units_a), (name_b, units_b))
     ]
-    raise ValueError(f"{found[0]} but {found[1]}; {remedy}")
+    raise ValueError(f"{stated[0]} but {stated[1]}; {remedy}")
+
+
+def same_units(a: str, b: str) -> bool:
+    """Whether two `units` attributes name the same unit.
+
+    Parameters
+    ----------
+    a, b : str
+        Such as "K" and "kelvin", "mm/day" and "kg m**-2 d-1" (of water), "1" and "".
+
+    Returns
+    -------
+    bool
+        False also where a spelling is not known and the strings differ.
+    """
+    return _parse(a) == _parse(b)
+
+
+def shown_units(attrs: Mapping[Any, Any]) -> str:
+    """Units to print behind a number; nothing for a dimensionless variable."""
+    units = str(attrs.get("units", "1"))
+    return "" if same_units(units, "1") else units
+
+
+def _parse(units: str) -> dict[str, int]:
+    """Split into names with exponents, spellings unified; what is not understood stays as it is."""
+    text = units.replace("(0 - 1)", "1")  # how ECMWF writes a fraction
+    text = text.translate(_SUPERSCRIPTS).replace("**", "").replace("^", "")
+    text = re.sub(r"\bdeg(?:rees?)?\s+(?=[CFK]\b)", "deg", text)  # deg C
+    text = re.sub(r"(?<=\w)\s*[.*·]\s*(?=[A-Za-z])", " ", text)
+    text = re.sub(r"\s*/\s*", " /", text)
+    powers: dict[str, int] = {}
+    for token in text.split():
+        sign, word = (-1, token[1:]) if token.startswith("/") else (1, token)
+        match = _POWER.fullmatch(word)
+        name, exponent = (match["name"], match["exponent"]) if match else (word, None)
+        name = _ALIASES.get(name, _ALIASES.get(name.lower(), name))
+        if name:  # the others are dimensionless
+            powers[name] = powers.get(name, 0) + sign * int(exponent or 1)
+    if powers.get("kg") == 1 and powers.get("m") == -2:  # of water: 1 kg m-2 is 1 mm
+        del powers["kg"], powers["m"]
+        powers["mm"] = powers.get("mm", 0) + 1
+    return {name: power for name, power in powers.items() if power}
+
+
+def _conversion(a: str, name_b: str, b: str) -> str | None:
+    """Expression that takes `name_b` from unit b to unit a; None where it is not known."""
+    names_a, names_b = _parse(a), _parse(b)
+    if len(names_a) == len(names_b) == 1:
+        scale = _TEMPERATURE.get((*names_b, *names_a))
+        if scale is not None and {*names_a.values(), *names_b.values()} == {1}:
+            return scale.format(name_b)
+    factor = _factor(a, b)
+    if factor is None:
+        return None
+    multiply, divide = f"{factor:.6g}", f"{1 / factor:.6g}"
+    if len(multiply) < len(divide) or (len(multiply) == len(divide) and factor >= 1):
+        return f"({name_b} * {multiply})"
+    return f"({name_b} / {divide})"
+
+
+def _factor(a: str, b: str) -> float | None:
+    """Number by which values in unit b are multiplied to be in unit a; None if not known."""
+    dimensions: list[dict[str, int]] = []
+    factor = 1.0
+    for units, direction in ((b, 1), (a, -1)):
+        total: dict[str, int] = {}
+        for name, power in _parse(units).items():
+            base, size = _FACTORS.get(name, ({name: 1}, 1.0))
+            factor *= size ** (direction * power)
+            for dimension, exponent in base.items():
+                total[dimension] = total.get(dimension, 0) + exponent * power
+        dimensions.append({name: power for name, power in total.items() if power})
+    return factor if dimensions[0] == dimensions[1] else None
 
 
 def describing(attrs: dict[str, Any]) -> dict[str, Any]:
@@ -200,9 +210,3 @@ def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:
 def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
     """``history`` with a line added, for results that the other attributes do not describe."""
     return history_line({name: value for name, value in attrs.items() if name == "history"}, what)
-
-
-def shown_units(attrs: Mapping[Any, Any]) -> str:
-    """Units to print behind a number; nothing for a dimensionless variable."""
-    units = str(attrs.get("units", "1"))
-    return "" if same_units(units, "1") else units

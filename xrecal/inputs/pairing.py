@@ -11,9 +11,19 @@ import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
 
-from .dims import CALIBRATION, LEAD, LEVEL, MEMBER, candidates, find_dim
+from .dims import (
+    CALIBRATION,
+    LEAD,
+    LEVEL,
+    MEMBER,
+    at_scalars,
+    candidates,
+    find_dim,
+    match_labels,
+    require_equal_labels,
+    warn_of_other_labels,
+)
 from .forms import Form, Labelled, read_forms, require_float
-from .labels import at_scalars, match_labels, require_equal_labels, warn_of_other_labels
 from .metadata import check_units
 from .valid_time import (
     VALID_TIME,
@@ -216,24 +226,26 @@ def _at_cases(
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
     """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
     names = (name, "observations")
-    lead = lead_to_look_up(forecasts, dim, name=name)
+    lead = lead_to_look_up(forecasts, dim, name=name) if candidates(forecasts, LEAD) else None
     if lead is not None and lead not in observations.dims:
         start = single_start(forecasts) if dim is None else dim
         time = time_dim(observations, forecasts, start)
         if time is not None:
             others = [d for d in observations.dims if d != time]
             observations = at_scalars(observations, forecasts, names=names, dims=others)
-            found, leads = look_up(forecasts, observations, start, lead, time, name=name)
-            _check_dims(form, found, dim, name=name)
-            return found, max(leads.n_matched), leads, None
+            observed, leads = look_up(forecasts, observations, start, lead, time, name=name)
+            _check_dims(form, observed, dim, name=name)
+            return observed, max(leads.n_matched), leads, None
     observations = at_scalars(observations, forecasts, names=names)
-    time = None if lead is not None else happens_later(forecasts, observations, dim)
+    time = None
+    if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
+        time = happens_later(forecasts, observations, dim)
     if dim is not None and time is not None:
         single = along_lead(forecasts, dim, "lead")
-        found, leads = look_up(single, observations, dim, "lead", time, name=name)
-        found = found.isel(lead=0, drop=True)
-        _check_dims(form, found, dim, name=name)
-        return found, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
+        observed, leads = look_up(single, observations, dim, "lead", time, name=name)
+        observed = observed.isel(lead=0, drop=True)
+        _check_dims(form, observed, dim, name=name)
+        return observed, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None, None

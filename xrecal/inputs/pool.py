@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from xrecal.typing import IntArray
 
-from .dims import CaseAxis
+from .dates import CaseAxis
 
 PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | None
 """Location dimensions, by name or with the width of a window along each."""
@@ -61,7 +61,7 @@ class Pool:
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
     def learning_from(self, n_dates: int) -> Pool:
-        """The pool of a fit to so many dates: of positions in excess some, evenly spaced.
+        """The pool with as many positions, evenly spaced, as a fit to so many dates can have.
 
         The same ones whatever the values and the method. Raises ValueError where no second
         position is left.
@@ -79,7 +79,7 @@ class Pool:
         return replace(self, taken=tuple(int(t) for t in taken))
 
     def repeat(self, of_dates: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What is known of each date (n, ...), for each pooled case (n k, ...)."""
+        """Values of dates (n, ...) repeated for their pooled cases (n k, ...)."""
         return np.repeat(of_dates, len(self.taken), axis=0)
 
     def axis(self, dates: CaseAxis, n_dates: int) -> CaseAxis:
@@ -87,7 +87,7 @@ class Pool:
         step = self.repeat(np.arange(n_dates))
         return replace(dates.take(step), step=step)
 
-    def places(self) -> IntArray:
+    def positions(self) -> IntArray:
         """Positions (O, k) that each of O fits learns from, -1 beyond the edges."""
         taken = np.array(self.taken)
         if self.widths is None:

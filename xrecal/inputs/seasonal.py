@@ -47,14 +47,14 @@ def at_valid_dates(
     """
     for part in (d for d in PARTS if d in values.dims and d not in form.dims):
         dates = _valid_dates(form, dim, part, name)
-        values = take_cases(values, part, _places(values, dates, part, name), form)
+        values = take_cases(values, part, _positions(values, dates, part, name), form)
     return values
 
 
 def take_cases(
-    values: xr.DataArray, dim: Hashable, places: xr.DataArray, form: Form
+    values: xr.DataArray, dim: Hashable, positions: xr.DataArray, form: Form
 ) -> xr.DataArray:
-    """Values at the places along ``dim`` that belong to each forecast, without labels of ``dim``.
+    """Values at the position along ``dim`` that belongs to each forecast, without its labels.
 
     Cut as the forecasts are, so that a few values repeated for very many cases fill no memory.
     """
@@ -63,13 +63,13 @@ def take_cases(
     chunks: dict[Hashable, Any] = {}
     for part in form.parts.values():
         cut = part.variable.chunksizes  # coordinates may have others
-        chunks |= {d: cut[d] for d in places.dims if d in cut}
+        chunks |= {d: cut[d] for d in positions.dims if d in cut}
     if not chunks:
-        return values.isel({dim: places})
-    return values.chunk().isel({dim: places}).chunk(chunks)
+        return values.isel({dim: positions})
+    return values.chunk().isel({dim: positions}).chunk(chunks)
 
 
-def _places(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) -> xr.DataArray:
+def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) -> xr.DataArray:
     """Position along ``part`` for each date."""
     if part not in values.indexes:
         raise ValueError(
@@ -80,15 +80,15 @@ def _places(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) -> 
     if not index.is_unique:
         raise ValueError(f"labels along {part!r} of {name} must be unique; drop the duplicates")
     wanted = getattr(dates.dt, part).to_numpy() if dates.size else np.zeros(dates.shape, int)
-    places = index.get_indexer(wanted.reshape(-1)) if dates.size else wanted
-    if (places < 0).any():
-        missing = np.unique(wanted.reshape(-1)[places < 0])
+    positions = index.get_indexer(wanted.reshape(-1)) if dates.size else wanted
+    if (positions < 0).any():
+        missing = np.unique(wanted.reshape(-1)[positions < 0])
         raise ValueError(
             f"{name} has no value for {part} {', '.join(map(str, missing[:6]))}"
             f"{', ...' if missing.size > 6 else ''}, in which forecasts are valid; it has "
             f"{', '.join(map(str, index[:12]))}. Give one for each"
         )
-    return xr.DataArray(places.reshape(dates.shape), dims=dates.dims)
+    return xr.DataArray(positions.reshape(dates.shape), dims=dates.dims)
 
 
 def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.DataArray:
@@ -104,10 +104,10 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
         return _known(valid, str(valid.name))
     dated = _case_dates(coords, form, dim)
     if len(dated) != 1:
-        found = f"several, {[d.name for d in dated]}" if dated else "none"
+        which = f"several, {[d.name for d in dated]}" if dated else "none"
         raise ValueError(
             f"{name} differs by {part}, which needs the dates of the forecasts, and found are "
-            f"{found}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
+            f"{which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
             f"are wanted for each forecast: {name}.rename({part}='level')"
         )
     lead = [label for label in LEAD.names if label in coords or label in form.dims]

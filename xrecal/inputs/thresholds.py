@@ -11,8 +11,8 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_one_chunk
 
+from .dims import require_equal_labels
 from .forms import Form, require_free
-from .labels import require_equal_labels
 from .metadata import check_units
 from .seasonal import at_valid_dates
 
@@ -87,13 +87,13 @@ def check_edges(edges: Edges) -> None:
 
 def read_edges(edges: Edges, form: Form, dtype: npt.DTypeLike) -> Thresholds:
     """Thresholds between categories; ValueError unless they have a dimension of their own."""
-    found = read_thresholds(edges, form, dtype)
-    if not found.several:
+    thresholds = read_thresholds(edges, form, dtype)
+    if not thresholds.several:
         raise ValueError(
             "edges need a dimension of their own, along which they increase; they have "
             f"{list(getattr(edges, 'dims', ()))}"
         )
-    return found
+    return thresholds
 
 
 def _numbers(threshold: object) -> npt.NDArray[np.float64]:

@@ -1,4 +1,8 @@
-"""The valid time of each forecast over starts and leads: when what it predicts happens."""
+"""When what is forecast happens: valid times of starts and leads, and the units of leads.
+
+First the valid times, then the dimension along which observations have them, then leads: how they
+are read, their units, and how many of them have an observation.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,37 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from .dims import CALIBRATION, LEAD, candidates, case_axis
-from .labels import require_unique
+from .dates import case_axis
+from .dims import CALIBRATION, LEAD, candidates, require_unique
+
+Dates: TypeAlias = npt.NDArray[Any]
+"""Dates as datetime64 or cftime objects, or years as integers."""
 
 VALID_TIME = "valid_time"
+
+COUNTED_FROM_ONE = ("forecastMonth", "leadtime_month")
+"""Leads of the Climate Data Store: 1 is the month of the start, whatever the units say."""
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "pentad": 432000, "week": 604800}
+
+_MONTHS = {"month": 1, "season": 3, "year": 12}
+
+_ALIASES = {
+    "second": ("s", "sec", "secs"),
+    "minute": ("min", "mins"),
+    "hour": ("h", "hr", "hrs"),
+    "day": ("d",),
+    "week": ("w", "wk", "wks"),
+    "month": ("mon", "mons", "mo"),
+    "year": ("y", "yr", "yrs"),
+}
+
+UNITS = {
+    alias: unit
+    for unit in (*_SECONDS, *_MONTHS)
+    for alias in (unit, f"{unit}s", *_ALIASES.get(unit, ()))
+}
+"""Spellings of the units of leads; months, seasons and years are those of the calendar."""
 
 
 def valid_times(
@@ -79,54 +110,6 @@ def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
         return None
 
 
-def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Hashable | None:
-    """Dimension of leads that make the valid time, with ``dim`` that of the starts; else None."""
-    lead = None if dim == VALID_TIME else lead_dim(obj, name=name)
-    return None if lead == dim else lead
-
-
-def happens_later(
-    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None
-) -> Hashable | None:
-    """Dimension of valid times of observations, for cases that a coordinate dates otherwise.
-
-    Forecasts over starts of one lead, say, whose coordinate ``valid_time`` is over the starts.
-    None where labels are to be matched: as both have the same, or as observations have starts.
-    """
-    coords = forecasts.coords
-    if VALID_TIME not in coords or dim == VALID_TIME or coords[VALID_TIME].dims != (dim,):
-        return None
-    if VALID_TIME in observations.coords or coords[VALID_TIME].chunks is not None:
-        return None
-    values = coords[VALID_TIME].to_numpy()
-    if values.dtype.kind != "M" and not _is_cftime(values):
-        return None
-    if dim in forecasts.indexes and np.array_equal(forecasts.indexes[dim].to_numpy(), values):
-        return None
-    time = time_dim(observations, forecasts, dim)
-    return None if time == dim and dim != "time" else time
-
-
-def single_start(obj: xr.DataArray) -> Hashable | None:
-    """The scalar coordinate that says when a forecast without a dimension of starts began."""
-    scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
-    standard = CALIBRATION.standard_names
-    by_standard_name = [n for n in scalars if obj[n].attrs.get("standard_name") in standard]
-    found = by_standard_name or [n for n in scalars if n in CALIBRATION.names]
-    return found[0] if len(found) == 1 else None
-
-
-def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
-    """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
-
-    Their valid times, over ``dim`` or of a single forecast, are over the lead as well.
-    """
-    own = [d for d in (dim,) if d in obj.dims]
-    times = [n for n, c in _named_as_times(obj, (dim, lead)).items() if list(c.dims) == own]
-    whole = obj.expand_dims(lead)
-    return whole.assign_coords({n: whole[n].expand_dims(lead) for n in times})
-
-
 def _named_as_times(
     obj: xr.DataArray, roles: tuple[Hashable | None, ...]
 ) -> dict[Hashable, xr.DataArray]:
@@ -142,14 +125,14 @@ def _coordinate(
     obj: xr.DataArray, roles: tuple[Hashable | None, ...], dims: tuple[Hashable, ...], *, name: str
 ) -> Dates | None:
     """Values of a coordinate of valid times over ``dims``, where they are known."""
-    found = {n: c for n, c in _named_as_times(obj, roles).items() if set(c.dims) == set(dims)}
-    if VALID_TIME in obj.coords and VALID_TIME not in (*found, *roles):
+    over_dims = {n: c for n, c in _named_as_times(obj, roles).items() if set(c.dims) == set(dims)}
+    if VALID_TIME in obj.coords and VALID_TIME not in (*over_dims, *roles):
         raise ValueError(
             f"the coordinate {VALID_TIME!r} of {name} is over {list(obj[VALID_TIME].dims)}, but "
             f"each forecast over {list(dims)} has a valid time of its own; give it over those, or "
             f"drop it: {name}.drop_vars({VALID_TIME!r})"
         )
-    for coordinate in found.values():
+    for coordinate in over_dims.values():
         if coordinate.chunks is None:  # else not known without computing: start plus lead
             values: Dates = coordinate.transpose(*dims).to_numpy()
             if values.dtype.kind in "Miu" or _is_cftime(values):
@@ -175,16 +158,44 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
     )
 
 
-def _is_cftime(values: Dates) -> bool:
-    return values.dtype == object and values.size > 0 and hasattr(values.flat[0], "calendar")
+def single_start(obj: xr.DataArray) -> Hashable | None:
+    """The scalar coordinate that says when a forecast without a dimension of starts began."""
+    scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
+    standard = CALIBRATION.standard_names
+    by_standard_name = [n for n in scalars if obj[n].attrs.get("standard_name") in standard]
+    starts = by_standard_name or [n for n in scalars if n in CALIBRATION.names]
+    return starts[0] if len(starts) == 1 else None
 
 
-def calendar_of(values: Any) -> str | None:
-    """How dates count: "datetime64", or the calendar of cftime objects; None for no dates."""
-    if values.dtype.kind == "M":
-        return "datetime64"
-    flat = np.ravel(np.asarray(values))
-    return str(flat[0].calendar) if _is_cftime(flat) else None
+def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
+    """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
+
+    Their valid times, over ``dim`` or of a single forecast, are over the lead as well.
+    """
+    own = [d for d in (dim,) if d in obj.dims]
+    times = [n for n, c in _named_as_times(obj, (dim, lead)).items() if list(c.dims) == own]
+    whole = obj.expand_dims(lead)
+    return whole.assign_coords({n: whole[n].expand_dims(lead) for n in times})
+
+
+def happens_later(
+    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None
+) -> Hashable | None:
+    """Dimension of valid times of observations, for forecasts whose ``valid_time`` is not a label.
+
+    Forecasts over starts of one lead, say, whose coordinate ``valid_time`` is over the starts.
+    Observations lack that coordinate. None where labels are to be matched, as both have the same.
+    """
+    given = forecasts.coords[VALID_TIME]
+    if dim == VALID_TIME or given.dims != (dim,) or given.chunks is not None:
+        return None
+    values = given.to_numpy()
+    if values.dtype.kind != "M" and not _is_cftime(values):
+        return None
+    if dim in forecasts.indexes and np.array_equal(forecasts.indexes[dim].to_numpy(), values):
+        return None
+    time = time_dim(observations, forecasts, dim)
+    return None if time == dim and dim != "time" else time
 
 
 def time_dim(
@@ -200,13 +211,13 @@ def time_dim(
         If there are several.
     """
     free = [d for d in observations.dims if d == dim or d not in forecasts.dims]
-    found = [d for d in free if _holds_times(observations, d)]
-    if len(found) > 1:
+    dated = [d for d in free if _holds_times(observations, d)]
+    if len(dated) > 1:
         raise ValueError(
-            f"observations have several dimensions of dates, {found}, but not the lead times of "
+            f"observations have several dimensions of dates, {dated}, but not the lead times of "
             "the forecasts; select, so that one with valid times is left"
         )
-    return found[0] if found else None
+    return dated[0] if dated else None
 
 
 def _holds_times(observations: xr.DataArray, d: Hashable) -> bool:
@@ -214,32 +225,16 @@ def _holds_times(observations: xr.DataArray, d: Hashable) -> bool:
     return named or case_axis(observations, d).year is not None
 
 
-Dates: TypeAlias = npt.NDArray[Any]
-"""Dates as datetime64 or cftime objects, or years as integers."""
+def _is_cftime(values: Dates) -> bool:
+    return values.dtype == object and values.size > 0 and hasattr(values.flat[0], "calendar")
 
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "pentad": 432000, "week": 604800}
 
-_MONTHS = {"month": 1, "season": 3, "year": 12}
-
-_ALIASES = {
-    "second": ("s", "sec", "secs"),
-    "minute": ("min", "mins"),
-    "hour": ("h", "hr", "hrs"),
-    "day": ("d",),
-    "week": ("w", "wk", "wks"),
-    "month": ("mon", "mons", "mo"),
-    "year": ("y", "yr", "yrs"),
-}
-
-UNITS = {
-    alias: unit
-    for unit in (*_SECONDS, *_MONTHS)
-    for alias in (unit, f"{unit}s", *_ALIASES.get(unit, ()))
-}
-"""Spellings of the units of leads; months, seasons and years are those of the calendar."""
-
-COUNTED_FROM_ONE = ("forecastMonth", "leadtime_month")
-"""Leads of the Climate Data Store: 1 is the month of the start, whatever the units say."""
+def calendar_of(values: Any) -> str | None:
+    """Calendar of dates: "datetime64", or that of cftime objects; None for no dates."""
+    if values.dtype.kind == "M":
+        return "datetime64"
+    flat = np.ravel(np.asarray(values))
+    return str(flat[0].calendar) if _is_cftime(flat) else None
 
 
 def lead_dim(obj: xr.DataArray, *, name: str) -> Hashable | None:
@@ -250,45 +245,19 @@ def lead_dim(obj: xr.DataArray, *, name: str) -> Hashable | None:
     ValueError
         If there are several candidates.
     """
-    found = candidates(obj, LEAD)
-    if len(found) > 1:
+    dims = candidates(obj, LEAD)
+    if len(dims) > 1:
         raise ValueError(
-            f"{name} has several dimensions of lead times, {found}; rename those that hold "
-            f"something else: {name}.rename({found[1]}=...)"
+            f"{name} has several dimensions of lead times, {dims}; rename those that hold "
+            f"something else: {name}.rename({dims[1]}=...)"
         )
-    return found[0] if found else None
+    return dims[0] if dims else None
 
 
-@dataclass(frozen=True)
-class MatchedLeads:
-    """How many forecasts at each lead have an observation."""
-
-    dim: str
-    labels: tuple[str, ...]
-    """The first and the last lead; none without labels."""
-    units: str
-    n_matched: tuple[int, ...]
-    dated: bool = False
-    """Whether the valid time of each forecast is known."""
-
-    def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
-        """Counts of both, where both have them for the same leads."""
-        if other is None or len(other.n_matched) != len(self.n_matched):
-            return None
-        n_matched = zip(self.n_matched, other.n_matched, strict=True)
-        return replace(self, n_matched=tuple(a + b for a, b in n_matched))
-
-
-def matched_leads(
-    obj: xr.DataArray, lead: Hashable, n_matched: npt.NDArray[np.integer[Any]], *, dated: bool
-) -> MatchedLeads:
-    """Counts, with the leads of ``obj`` as text."""
-    labels: tuple[str, ...] = ()
-    if lead in obj.indexes and obj.sizes[lead]:
-        index = obj.indexes[lead]
-        labels = tuple(str(label).removesuffix(" 00:00:00") for label in (index[0], index[-1]))
-    units = "" if lead not in obj.coords else str(obj[lead].attrs.get("units", ""))
-    return MatchedLeads(str(lead), labels, units, tuple(int(n) for n in n_matched), dated)
+def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Hashable | None:
+    """Dimension of leads that make the valid time, with ``dim`` that of the starts; else None."""
+    lead = None if dim == VALID_TIME else lead_dim(obj, name=name)
+    return None if lead == dim else lead
 
 
 @dataclass(frozen=True)
@@ -371,36 +340,6 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
     return Leads("month", values.astype(np.int64) * _MONTHS[unit], unit)
 
 
-def unit_of_leads(leads: xr.DataArray) -> str | None:
-    """Unit of lead times, whatever its spelling; timedelta64 for lengths, None if not known."""
-    if leads.dtype.kind == "m":
-        return "timedelta64"
-    given = leads.attrs.get("units")
-    return None if given is None else UNITS.get(str(given).strip().lower(), str(given))
-
-
-def span_of(lead: xr.DataArray) -> float | None:
-    """Seconds of a single lead; None if it has no unit of a fixed length."""
-    seconds = seconds_of(lead)
-    return None if seconds is None else float(seconds)
-
-
-def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
-    """Leads in seconds; None if they have no unit of a fixed length."""
-    if leads.dtype.kind == "m":
-        return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
-    unit = unit_of_leads(leads)
-    if unit not in _SECONDS:
-        return None
-    return np.asarray(leads.to_numpy() * float(_SECONDS[unit]), np.float64)
-
-
-def days_of(lengths: xr.DataArray) -> xr.DataArray:
-    """Lengths of time as numbers of days."""
-    days = lengths.copy(data=lengths.data / np.timedelta64(1, "D"))
-    return days.assign_attrs(units="days")
-
-
 def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
     """The same day so many months later, or the last one of that month if it is shorter."""
     month = starts.astype("datetime64[M]")
@@ -413,7 +352,69 @@ def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
 
 
 def _calendar_months_after(start: Any, months: int) -> Any:
-    """As ``_months_after``, of one date of any calendar."""
+    """A date of any calendar as many months later, in the manner of ``_months_after``."""
     years, month = divmod(start.month - 1 + months, 12)
     first = start.replace(year=start.year + years, month=month + 1, day=1)
     return first.replace(day=min(start.day, first.daysinmonth))
+
+
+def unit_of_leads(leads: xr.DataArray) -> str | None:
+    """Unit of lead times, whatever its spelling; timedelta64 for lengths, None if not known."""
+    if leads.dtype.kind == "m":
+        return "timedelta64"
+    given = leads.attrs.get("units")
+    return None if given is None else UNITS.get(str(given).strip().lower(), str(given))
+
+
+def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
+    """Leads in seconds; None if they have no unit of a fixed length."""
+    if leads.dtype.kind == "m":
+        return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
+    unit = unit_of_leads(leads)
+    if unit not in _SECONDS:
+        return None
+    return np.asarray(leads.to_numpy() * float(_SECONDS[unit]), np.float64)
+
+
+def span_of(lead: xr.DataArray) -> float | None:
+    """Seconds of a single lead; None if it has no unit of a fixed length."""
+    seconds = seconds_of(lead)
+    return None if seconds is None else float(seconds)
+
+
+def days_of(lengths: xr.DataArray) -> xr.DataArray:
+    """Lengths of time as numbers of days."""
+    days = lengths.copy(data=lengths.data / np.timedelta64(1, "D"))
+    return days.assign_attrs(units="days")
+
+
+@dataclass(frozen=True)
+class MatchedLeads:
+    """How many forecasts at each lead have an observation."""
+
+    dim: str
+    labels: tuple[str, ...]
+    """The first and the last lead; none without labels."""
+    units: str
+    n_matched: tuple[int, ...]
+    dated: bool = False
+    """Whether the valid time of each forecast is known."""
+
+    def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
+        """Counts of both, where both have them for the same leads."""
+        if other is None or len(other.n_matched) != len(self.n_matched):
+            return None
+        n_matched = zip(self.n_matched, other.n_matched, strict=True)
+        return replace(self, n_matched=tuple(a + b for a, b in n_matched))
+
+
+def matched_leads(
+    obj: xr.DataArray, lead: Hashable, n_matched: npt.NDArray[np.integer[Any]], *, dated: bool
+) -> MatchedLeads:
+    """Counts, with the leads of ``obj`` as text."""
+    labels: tuple[str, ...] = ()
+    if lead in obj.indexes and obj.sizes[lead]:
+        index = obj.indexes[lead]
+        labels = tuple(str(label).removesuffix(" 00:00:00") for label in (index[0], index[-1]))
+    units = "" if lead not in obj.coords else str(obj[lead].attrs.get("units", ""))
+    return MatchedLeads(str(lead), labels, units, tuple(int(n) for n in n_matched), dated)

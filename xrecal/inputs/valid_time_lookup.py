@@ -15,7 +15,7 @@ from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray, IntArray
 
-from .labels import if_days_agree, require_unique
+from .dims import if_days_agree, require_unique
 from .valid_time import MatchedLeads, calendar_of, matched_leads, valid_times
 
 OBSERVED_AT = "observed_at"
@@ -55,19 +55,21 @@ def look_up(
         raise ValueError(
             f"observations have no labels along {time!r} to match by; add the coordinate"
         )
-    known = observations.indexes[time]
-    require_unique(known, time, "observations")
+    times = observations.indexes[time]
+    require_unique(times, time, "observations")
     if dim in forecasts.indexes:
         require_unique(forecasts.indexes[dim], dim, name)
     valid = valid_times(forecasts, dim, lead, name=name)
     wanted = valid.to_numpy()
-    _require_same_calendar(wanted, known, time, name=name)
-    place = np.asarray(known.get_indexer(wanted.ravel())).reshape(wanted.shape)
+    _require_same_calendar(wanted, times, time, name=name)
+    place = np.asarray(times.get_indexer(wanted.ravel())).reshape(wanted.shape)
     counts = (place >= 0).reshape(-1, wanted.shape[-1]).sum(0)
-    _require_matches(int(counts.sum()), wanted, known, time, name=name)
-    found = _taken(observations, forecasts, time, place, valid.dims)
-    found = found.assign_coords({d: forecasts[d] for d in valid.dims if d in forecasts.indexes})
-    return found, matched_leads(forecasts, lead, counts, dated=True)
+    _require_matches(int(counts.sum()), wanted, times, time, name=name)
+    observed = _taken(observations, forecasts, time, place, valid.dims)
+    observed = observed.assign_coords(
+        {d: forecasts[d] for d in valid.dims if d in forecasts.indexes}
+    )
+    return observed, matched_leads(forecasts, lead, counts, dated=True)
 
 
 def _taken(
@@ -84,7 +86,7 @@ def _taken(
         cut = forecasts.variable.chunksizes
         others: dict[Hashable, Any] = {d: cut.get(d, "auto") for d in bare.dims if d != time}
         bare = bare.chunk({**others, time: -1})
-    (found,) = run_blockwise(
+    (taken,) = run_blockwise(
         _TakeTask(place),
         bare.drop_vars([time]).rename({time: OBSERVED_AT}),
         core=[(OBSERVED_AT,)],
@@ -93,7 +95,7 @@ def _taken(
         sizes=dict(zip(dims, place.shape, strict=True)),
         what="the matching of observations",
     )
-    return found.assign_attrs(observations.attrs).rename(observations.name)
+    return taken.assign_attrs(observations.attrs).rename(observations.name)
 
 
 class _TakeTask:
@@ -106,20 +108,20 @@ class _TakeTask:
 
     def __call__(self, observations: FloatArray) -> FloatArray:
         place = namespace(observations).asarray(self.place)
-        found: FloatArray = observations.take(np.maximum(place, 0), axis=-1)
+        taken: FloatArray = observations.take(np.maximum(place, 0), axis=-1)
         missing = place < 0
-        return np.where(missing, np.nan, found) if missing.any() else found
+        return np.where(missing, np.nan, taken) if missing.any() else taken
 
 
 def _require_matches(
-    matched: int, wanted: npt.NDArray[Any], known: Any, time: Hashable, *, name: str
+    matched: int, wanted: npt.NDArray[Any], times: Any, time: Hashable, *, name: str
 ) -> None:
     """Raise ValueError if no valid time has an observation, warn if less than half have one."""
     if matched == 0:
         raise ValueError(
             f"no valid time of {name} (first: {_first(wanted.ravel())}) has an observation along "
-            f"{time!r} (first: {_first(known)})"
-            + if_days_agree(wanted.ravel(), known.to_numpy(), time)
+            f"{time!r} (first: {_first(times)})"
+            + if_days_agree(wanted.ravel(), times.to_numpy(), time)
         )
     if matched < wanted.size / 2:
         warnings.warn(
@@ -135,12 +137,12 @@ def _first(dates: Any) -> str:
 
 
 def _require_same_calendar(
-    wanted: npt.NDArray[Any], known: Any, time: Hashable, *, name: str
+    wanted: npt.NDArray[Any], times: Any, time: Hashable, *, name: str
 ) -> None:
     """Raise ValueError unless valid times and labels of observations are of one kind."""
-    if not known.size:
+    if not times.size:
         return
-    mine, theirs = calendar_of(wanted), calendar_of(known)
+    mine, theirs = calendar_of(wanted), calendar_of(times)
     if mine == theirs:
         return
     if mine is None:
@@ -157,5 +159,5 @@ def _require_same_calendar(
     raise ValueError(
         f"valid times of {name} are {mine or wanted.dtype} (first: "
         f"{_first(wanted.ravel()[:1])}), but labels of observations along {time!r} are "
-        f"{theirs or known.dtype} (first: {_first(known[:1])}); {remedy}"
+        f"{theirs or times.dtype} (first: {_first(times[:1])}); {remedy}"
     )

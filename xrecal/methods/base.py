@@ -31,7 +31,7 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.arrays.rows import is_whole
 from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

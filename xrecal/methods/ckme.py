@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 
 from .base import (
     Bounds,

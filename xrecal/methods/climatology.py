@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
 from .base import (

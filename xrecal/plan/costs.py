@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.chunks.blockwise import one_blas_thread
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.methods import CKME, LinearPool, Method, VectorCKME
 from xrecal.methods.base import Cases, Covariates, equal_mass_levels

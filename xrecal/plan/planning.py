@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import xarray as xr
 
-from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, prepare
+from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, pair_hindcast, prepare
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.fit.select_fits import match_variables, shared_dims
 from xrecal.fit.state import fit_state
@@ -103,7 +103,8 @@ def plan(
     parts, notes = [], set()
     for name, (form, observed) in paired.items():
         bare, verified = _without_values(form), _array_without_values(observed)
-        prepared = prepare(bare, verified, method, dim, covariates, min_samples, pool)
+        pairs = pair_hindcast(bare, verified, method, dim)
+        prepared = prepare(pairs, method, covariates, min_samples, pool)
         parts.append(_task_plan(_work_of_fit(name, prepared, min_samples), resources, probe))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
             notes.add(IN_MEMORY)

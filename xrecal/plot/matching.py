@@ -7,9 +7,8 @@ from collections.abc import Hashable
 import xarray as xr
 
 from xrecal.diagnostics import crps, skill
-from xrecal.inputs.dims import Dims
+from xrecal.inputs.dims import Dims, at_scalars
 from xrecal.inputs.forms import Labelled
-from xrecal.inputs.labels import at_scalars
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.products.ensembles import quantile
 

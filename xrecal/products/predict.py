@@ -13,13 +13,12 @@ from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.select_fits import (
     as_given,
-    check_periods,
-    check_season,
     match_variables,
+    matching_covariates,
     shared_dims,
 )
 from xrecal.fit.state import COVARIATE, NEW_MEMBER
-from xrecal.inputs.covariates import Given, read_covariates
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import level_coordinate, read_levels
 from xrecal.inputs.forms import Form, Labelled, task_parts
 from xrecal.inputs.metadata import describing, history_line
@@ -146,11 +145,7 @@ def task_arguments(
     shared = [d for d in shared_dims(fitted) if d in form.dims]
     loops = [*fitted.locations, *shared]
     new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
-    given = read_covariates(
-        tuple(fitted.periods), form, fitted.dim, covariates, name="forecast", fitting=False
-    )
-    check_periods(given, fitted, names=("forecast", "hindcast"))
-    check_season(form, fitted, covariates, name="forecast")
+    given = matching_covariates(form, fitted, covariates)
     others = {COVARIATE + name: value for name, value in given.items()}
     others |= {f"extra_{i}": value for i, value in enumerate(extras)}
     own = {name: tuple(d for d in v.dims if d not in loops) for name, v in others.items()}

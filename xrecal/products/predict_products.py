@@ -102,7 +102,7 @@ def members(
             partial(vectors_of, n=n, seed=seed) if fitted.jointly else drawn(n, seed),
             [(member,)],
             {member: n},
-            extras=numbers_of(form, fitted.dim, fitted.places),
+            extras=numbers_of(form, fitted.dim, fitted.selected),
             covariates=covariates,
         )
         return values.assign_attrs(issued_attributes(form, fitted))

@@ -10,8 +10,8 @@ import xarray as xr
 
 from xrecal.fit.select_fits import as_given, explicit_member_dim, match_variables, single_dims
 from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import at_scalars
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.labels import at_scalars
 from xrecal.inputs.pairing import Observations, pair_cases
 
 from .predict import run_on_forecasts
@@ -59,7 +59,7 @@ def against_observations(
         observed = _along_single(observed, forecast, fitted)
         along = fitted.dim if fitted.dim in form.dims else None
         pairs = pair_cases(form, observed, along, name="forecast", require_dim=False)
-        numbers = numbers_of(form, fitted.dim, fitted.places) if numbered else []
+        numbers = numbers_of(form, fitted.dim, fitted.selected) if numbered else []
         (values,) = run_on_forecasts(
             form,
             fitted,

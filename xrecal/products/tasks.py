@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xrecal.fit.state import COVARIATE, covariates_of, forecasts_of, is_part
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.methods import Method
 from xrecal.methods.base import Cases, NewCases, method_on_device
 from xrecal.typing import FloatArray
@@ -52,7 +52,7 @@ class PredictTask:
         return method_on_device(self.method) and reduction_on_device(self.reduction)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it makes, for messages."""
         return f", {name_of(self.reduction)} after {type(self.method).__name__},"
 
@@ -159,7 +159,7 @@ class TotalTask(PredictTask):
         return False
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it makes, for messages."""
         return f", total weights after {type(self.method).__name__},"
 
@@ -215,7 +215,7 @@ class StatisticTask:
         return reduction_on_device(self.reduction) and not {"scale", "lower"} & set(self.parts)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it makes, for messages."""
         return f", {name_of(self.reduction)},"
 

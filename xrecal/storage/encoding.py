@@ -60,7 +60,7 @@ def to_plain(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def from_plain(dataset: xr.Dataset) -> xr.Dataset:
-    """What :func:`to_plain` was given; variables that are lazy stay so.
+    """The Dataset that :func:`to_plain` was given; lazy variables stay lazy.
 
     Raises
     ------
@@ -72,18 +72,18 @@ def from_plain(dataset: xr.Dataset) -> xr.Dataset:
     missing = [name for name in record if name not in dataset.variables]
     if missing:
         raise ValueError(f"the variables {missing} are missing")
-    found: dict[str, xr.Variable] = {}
-    for name, known in record.items():
+    variables: dict[str, xr.Variable] = {}
+    for name, described in record.items():
         variable = dataset.variables[name]
-        if list(variable.dims) != known["dims"]:
+        if list(variable.dims) != described["dims"]:
             raise ValueError(
                 f"the variable {name!r} has the dimensions {list(variable.dims)} in place of "
-                f"{known['dims']}"
+                f"{described['dims']}"
             )
-        found[name] = _restored(variable, known["kind"], decode(known["attrs"]))
-    coords = {name: v for name, v in found.items() if record[name]["coordinate"]}
+        variables[name] = _restored(variable, described["kind"], decode(described["attrs"]))
+    coords = {name: v for name, v in variables.items() if record[name]["coordinate"]}
     attrs = {name: value for name, value in dataset.attrs.items() if name != RECORD}
-    whole = xr.Dataset({n: v for n, v in found.items() if n not in coords}, coords, attrs)
+    whole = xr.Dataset({n: v for n, v in variables.items() if n not in coords}, coords, attrs)
     return whole.set_index(text["levels"]) if text["levels"] else whole
 
 
@@ -150,7 +150,7 @@ def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Var
 
 
 def _is_plain(name: str, value: object) -> bool:
-    """Whether files of all kinds can hold an attribute, and leave the variable alone for it."""
+    """Whether all formats store an attribute as it is, and none changes the values for it."""
     array = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) else None
     listed = array is not None and array.dtype.kind in "iuf" and array.ndim == 1
     single = isinstance(value, (str, int, float, np.number)) and not isinstance(value, bool)

@@ -45,9 +45,9 @@ def format_of(path: Path) -> FileFormat:
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}")
-    found: FileFormat = "zarr" if path.is_dir() else "netcdf"
-    require_library(found)
-    return found
+    file_format: FileFormat = "zarr" if path.is_dir() else "netcdf"
+    require_library(file_format)
+    return file_format
 
 
 def partial_of(path: Path) -> Path:

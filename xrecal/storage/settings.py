@@ -86,7 +86,7 @@ def encode(value: Any, what: str) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """What :func:`encode` was given.
+    """The value that :func:`encode` was given.
 
     Raises
     ------

@@ -103,10 +103,10 @@ def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
-        known = fitted.state.chunksizes
+        lazy_chunks = fitted.state.chunksizes
         blocks = block_sizes(sizes, fitted.state.nbytes // max(math.prod(sizes.values()), 1))
-        if known:
-            blocks = {d: max(known.get(d, (sizes[d],))) for d in sizes}
+        if lazy_chunks:
+            blocks = {d: max(lazy_chunks.get(d, (sizes[d],))) for d in sizes}
         chunks |= {f"{prefix_of(model, name)}{d}": size for d, size in blocks.items()}
     located = {
         name: array.chunk({d: chunks.get(d, -1) for d in array.dims})
@@ -207,7 +207,7 @@ def open_fitted(
 
 
 def format_of_finished(path: Path) -> FileFormat:
-    """As :func:`xrecal.storage.paths.format_of`, with a hint at an interrupted run."""
+    """Format of what stands at a path; an error that names an interrupted run, if one does."""
     if not path.exists() and partial_of(path).exists():
         raise FileNotFoundError(
             f"there is no {path} yet, only {partial_of(path)} of an interrupted run; run it again "
@@ -246,21 +246,21 @@ def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
 
 def _require_whole(path: Path, plain: xr.Dataset, what: str) -> None:
     """Raise ValueError if chunks are missing, which would be read as if they were zero."""
-    found = _count_chunks(path)
+    counts = _count_chunks(path)
     for name, n in json.loads(plain.attrs.get(CHUNKS, "{}")).items():
-        if found[name] != n:
-            lost = ValueError(f"{n - found[name]} of {n} chunks of {name!r} are missing")
+        if counts[name] != n:
+            lost = ValueError(f"{n - counts[name]} of {n} chunks of {name!r} are missing")
             raise damaged(what, lost)
 
 
 def _stored_chunks(model: Fitted, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:
     """Sizes of blocks under the names that dimensions have in the file."""
-    known = {d for fitted in model.variables.values() for d in fitted.locations}
-    unknown = [d for d in chunks if d not in known]
+    locations = {d for fitted in model.variables.values() for d in fitted.locations}
+    unknown = [d for d in chunks if d not in locations]
     if unknown:
         raise ValueError(
             f"chunks names {unknown[0]!r}, but the locations of the model are along "
-            f"{sorted(map(str, known))}; leave it out, as every task needs all of it"
+            f"{sorted(map(str, locations))}; leave it out, as every task needs all of it"
         )
     return {
         f"{prefix_of(model, name)}{d}": size

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
-from xrecal.inputs.dims import CaseAxis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
 from xrecal.methods.base import Method
 from xrecal.methods.components import COMPONENT, components_of
@@ -39,7 +39,7 @@ MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfini
 AXIS = "date_"
 """Prefix of the dates of the cases among the variables."""
 
-_APART = ("state", "axis", "places")  # variables rather than JSON; the last are of no whole model
+_APART = ("state", "axis", "selected")  # variables rather than JSON; the last is of no whole model
 
 
 def to_dataset(model: Fitted) -> xr.Dataset:
@@ -81,22 +81,22 @@ def _vectors(state: xr.Dataset) -> list[Hashable]:
 
 def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable, FittedVariable]:
     """All variables with the vectors that they have in common, each in its order."""
-    found = {}
+    whole = {}
     for name, fitted in variables.items():
         owner = variables[_owner(variables, name)].state
         shared = owner[_vectors(owner)]
         state = shared.assign(fitted.state) if fitted.jointly else fitted.state
-        found[name] = replace(fitted, state=state)
-    return found
+        whole[name] = replace(fitted, state=state)
+    return whole
 
 
 def prefix_of(model: Fitted, name: Hashable) -> str:
-    """What stands before the names of a variable's arrays and dimensions, if there are several."""
+    """Prefix of the names of a variable's arrays and dimensions, where there are several."""
     return f"{name}." if len(model.variables) > 1 else ""
 
 
 def _fields(fitted: FittedVariable) -> dict[str, Any]:
-    """All that is no array, as JSON."""
+    """Fields of a fitted variable that are no arrays, as JSON."""
     return {
         f.name: encode(getattr(fitted, f.name), f"{f.name} of the model")
         for f in fields(FittedVariable)
@@ -165,8 +165,8 @@ def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
 
 def damaged(what: str, error: Exception) -> ValueError:
     """The error to raise for a model that cannot be read, from what went wrong."""
-    told = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
-    return ValueError(f"{what} is damaged: {told}; restore it, or fit and save the model again")
+    reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+    return ValueError(f"{what} is damaged: {reason}; restore it, or fit and save the model again")
 
 
 def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:
@@ -189,11 +189,11 @@ def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariab
 
 
 def _as_fitted(method: Method, state: xr.Dataset) -> Method:
-    """A pool that was told no methods mixes those that were mixed by default when it was fitted."""
+    """A pool without methods of its own mixes what was mixed by default when it was fitted."""
     if not isinstance(method, LinearPool) or method.methods is not None:
         return method
     labels = {str(label) for label in state["pool_weight"][COMPONENT].values}
-    known = [m for m in method.mixed if {c.label for c in components_of((m,))} <= labels]
-    if known == list(method.mixed):
+    mixed = [m for m in method.mixed if {c.label for c in components_of((m,))} <= labels]
+    if mixed == list(method.mixed):
         return method
-    return replace(method, methods=tuple(known), condition_on=None, bounds="auto")
+    return replace(method, methods=tuple(mixed), condition_on=None, bounds="auto")

@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 from tests.cli.files import succeed
 from tests.marks import forbid_compute
-from xrecal.inputs.dims import case_axis
+from xrecal.inputs.dates import case_axis
 
 from .test_valid_time_lookup import AT_LEADS, HINDCAST, LEADS, OBSERVED, STARTS, TIMES, N, hindcast
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.inputs.test_leads import FIXED, NEW, SEASON, Q, fit, same
+from tests.inputs.test_valid_time_leads import FIXED, NEW, SEASON, Q, fit, same
 from tests.inputs.test_valid_time_lookup import AT_LEADS, HINDCAST, LEADS, OBSERVED
 from tests.labelled import freeze
 from tests.marks import forbid_compute

@@ -1,0 +1,95 @@
+"""Dates of cases: the year, the season and the day of each, from datetime64, cftime or years."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class CaseAxis:
+    """Dates of the cases along one dimension, each part (n,) or None where it is not known."""
+
+    year: IntArray | None = None
+    season: FloatArray | None = None
+    """Fraction of the year, in [0, 1)."""
+    days: FloatArray | None = None
+    """Days since a fixed date of the calendar."""
+    step: IntArray | None = None
+    """Step in time, which never descends; without, each case is a step of its own."""
+
+    def take(self, cases: slice | IntArray) -> CaseAxis:
+        """Dates of some cases."""
+
+        def taken(part: Any) -> Any:
+            return None if part is None else part[cases]
+
+        return CaseAxis(*map(taken, (self.year, self.season, self.days, self.step)))
+
+    def steps(self, n: int) -> IntArray:
+        """Step in time of each of ``n`` cases."""
+        return np.arange(n) if self.step is None else self.step
+
+
+def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
+    """Dates along ``dim``: of a valid time on it, else of its own coordinate.
+
+    Whole numbers from 1000 to 9999 that increase are years. A dimension that ``obj`` lacks may be
+    a scalar coordinate: a single forecast, dated by it.
+    """
+    for label in _date_candidates(obj, dim):
+        if label.chunks is not None or bool(label.isnull().any()):
+            continue  # dates must be known without computing, and all of them
+        values = label.to_numpy().reshape(-1)
+        dated = date_axis(values)
+        if dated is not None:
+            return dated
+        if np.issubdtype(values.dtype, np.integer):
+            year = values.astype(np.int64)  # differences of unsigned integers are never negative
+            if ((year >= 1000) & (year <= 9999)).all() and (np.diff(year) > 0).all():
+                return CaseAxis(year=year)
+    return CaseAxis()
+
+
+def date_axis(values: Any) -> CaseAxis | None:
+    """Years, seasons and days of datetime64 or cftime objects (n,); None for anything else."""
+    if np.issubdtype(values.dtype, np.datetime64):
+        return _standard_dates(values)
+    if values.dtype == object and values.size and hasattr(values[0], "dayofyr"):
+        return _calendar_dates(values)
+    return None
+
+
+def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
+    dims = (dim,) if dim in obj.dims else ()
+    along = {name: c for name, c in obj.coords.items() if c.dims == dims and c.size}
+    valid = [
+        c
+        for name, c in along.items()
+        if name != dim and (name == "valid_time" or c.attrs.get("standard_name") == "time")
+    ]
+    return valid + ([along[dim]] if dim in along else [])
+
+
+def _standard_dates(dates: Any) -> CaseAxis:
+    start = dates.astype("datetime64[Y]")
+    length = (start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")
+    elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
+    days = dates.astype("datetime64[s]").astype(np.int64) / 86400
+    return CaseAxis(start.astype(np.int64) + 1970, elapsed / length, days)
+
+
+def _calendar_dates(dates: Any) -> CaseAxis:
+    """Dates of another calendar, as cftime objects; the year has that calendar's length."""
+    year = np.array([d.year for d in dates])
+    start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
+    season = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
+    origin = dates[0].replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
+    days = [(d - origin).total_seconds() / 86400 for d in dates]
+    return CaseAxis(year, np.array(season), np.array(days))
