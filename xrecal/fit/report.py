@@ -14,6 +14,7 @@ import xarray as xr
 
 from xrecal.arrays.status import MEANINGS, TOO_FEW
 from xrecal.inputs.metadata import shown_units
+from xrecal.methods.settings_html import folded, framed, settings_table, table
 
 if TYPE_CHECKING:
     from xrecal.inputs.valid_time import MatchedLeads
