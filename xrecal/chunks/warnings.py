@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
-_TOLD: ContextVar[set[str] | None] = ContextVar("told", default=None)
-"""What the user's call has told already; None outside of one."""
-
-
-@contextmanager
-def one_call() -> Iterator[None]:
-    """A call of the user, with all calls inside it."""
-    if _TOLD.get() is not None:
-        yield
-        return
-    token = _TOLD.set(set())
-    try:
-        yield
-    finally:
-        _TOLD.reset(token)
+WARNED: ContextVar[set[str] | None] = ContextVar("warned", default=None)
+"""What the user's call has warned of already; None outside of one."""
 
 
 def warn_once(text: str) -> None:
     """Warn of something, unless the same call has done so."""
-    told = _TOLD.get()
-    if told is None or text not in told:
+    warned = WARNED.get()
+    if warned is None or text not in warned:
         warnings.warn(text, stacklevel=users_stacklevel())
-    if told is not None:
-        told.add(text)
+    if warned is not None:
+        warned.add(text)
 
 
 def users_stacklevel() -> int:

@@ -12,6 +12,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims, is_between
 from xrecal.inputs.forms import Form, Labelled, levels_of, require_free
 from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import check_seed
 from xrecal.products.reductions import quantiles_of
 
@@ -23,6 +24,7 @@ UNKNOWN = "not known from these quantiles"
 """Of intervals that end beyond the levels of a forecast that is given as quantiles."""
 
 
+@explained("xrecal.diagnostics.coverage")
 def coverage(
     forecast: Labelled,
     observations: Observations,

@@ -9,8 +9,10 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import run_blockwise
+from xrecal.methods.call_errors import explained
 
 
+@explained("xrecal.diagnostics.adjusted_p_values")
 def adjusted_p_values(
     p_values: xr.DataArray, *, method: Literal["bh", "by"] = "bh"
 ) -> xr.DataArray:

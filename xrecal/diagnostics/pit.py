@@ -14,6 +14,7 @@ from xrecal.inputs.forms import Labelled, levels_of, require_free
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.base import is_whole
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import check_seed, numbers_of
 from xrecal.products.reductions import Reduction, pit_of, quantile_pit_of
 
@@ -23,6 +24,7 @@ ATTRS = {"long_name": "probability integral transform of the observations", "uni
 BIN = "pit_bin"
 
 
+@explained("xrecal.diagnostics.pit")
 def pit(
     forecast: Labelled,
     observations: Observations,
@@ -93,6 +95,7 @@ def pit(
     return xr.Dataset(found, attrs=told)
 
 
+@explained("xrecal.diagnostics.pit_histogram")
 def pit_histogram(
     forecast: Labelled,
     observations: Observations,
@@ -164,6 +167,7 @@ def pit_histogram(
     return result.assign_coords({BIN: (BIN, middle, ATTRS)})
 
 
+@explained("xrecal.diagnostics.pit_test")
 def pit_test(
     forecast: Labelled,
     observations: Observations,

@@ -13,6 +13,7 @@ from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
+from xrecal.methods.call_errors import explained
 from xrecal.products.reductions import quantiles_of
 
 from .events import Events, read_events
@@ -25,6 +26,7 @@ _PARTS = {
 }
 
 
+@explained("xrecal.diagnostics.reliability")
 def reliability(
     forecast: Labelled,
     observations: Observations,
@@ -100,6 +102,7 @@ def reliability(
     return _labelled(evidence, events, variables, "reliability of probabilities")
 
 
+@explained("xrecal.diagnostics.quantile_reliability")
 def quantile_reliability(
     forecast: Labelled,
     observations: Observations,

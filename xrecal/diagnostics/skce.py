@@ -16,6 +16,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Form, Labelled, task_parts
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.base import is_whole
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import check_seed, numbers_of
 
 from .evidence import (
@@ -39,6 +40,7 @@ _TESTS = {
 }
 
 
+@explained("xrecal.diagnostics.skce")
 def skce(
     forecast: Labelled,
     observations: Observations,
@@ -70,6 +72,7 @@ def skce(
     return _run(evidence, augmented, None, {"n_resamples": 1, "seed": 0, "block_length": None})
 
 
+@explained("xrecal.diagnostics.skce_test")
 def skce_test(
     forecast: Labelled,
     observations: Observations,

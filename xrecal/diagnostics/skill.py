@@ -11,10 +11,12 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, told_dims
 from xrecal.inputs.labels import require_equal_labels
 from xrecal.inputs.metadata import check_units, history_only, shown_units
+from xrecal.methods.call_errors import explained
 
 from .evidence import by_time, counted, named_dims, where_enough
 
 
+@explained("xrecal.diagnostics.skill")
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:
     r"""Skill of scores against those of a reference, and its significance.
 

@@ -13,6 +13,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.base import is_whole
+from xrecal.methods.call_errors import explained
 from xrecal.products.reductions import mean_of, std_of
 
 from .evidence import as_dataset, by_time, counted, read_evidence, task_name
@@ -20,6 +21,7 @@ from .evidence import as_dataset, by_time, counted, read_evidence, task_name
 BIN = "spread_bin"
 
 
+@explained("xrecal.diagnostics.spread_skill")
 def spread_skill(
     forecast: Labelled,
     observations: Observations,

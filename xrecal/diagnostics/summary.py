@@ -13,6 +13,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
 
 from .comparison import Table, shown_p
 from .evidence import as_dataset, read_evidence
@@ -104,6 +105,7 @@ class Summary(xr.Dataset):
         return [label, *map(shown_p, three), f"{rejected} of {known.size}"]
 
 
+@explained("xrecal.diagnostics.summary")
 def summary(
     forecast: Labelled,
     observations: Observations,
