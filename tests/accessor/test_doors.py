@@ -1,6 +1,7 @@
 """Doors have the types, signatures and docstrings of the functions that they call."""
 
 import doctest
+import functools
 import inspect
 import pydoc
 import re
@@ -12,7 +13,7 @@ import pytest
 import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.accessor.doors import Forecasts, door
+from xrecal.accessor.doors import Accessor, door
 from xrecal.accessor.recal import DataArrayRecal
 from xrecal.fit import fit_hindcast as recalibrate
 from xrecal.methods.call_errors import explained
@@ -87,8 +88,8 @@ def undescribed(forecast):
     return forecast
 
 
-class Held(Forecasts):
-    _accessor = "held"
+class Held(Accessor):
+    _typed_as = "held"
 
     scaled = door(scaled)
     undescribed = door(undescribed)
@@ -125,10 +126,27 @@ def test_a_door_is_one_frame_and_skips_the_explanation_of_its_function():
     def frames(forecast):
         return [frame.function for frame in inspect.stack()]
 
-    class Seen(Forecasts):
+    class Seen(Accessor):
         seen = door(frames)
 
     assert Seen(xr.DataArray(0)).seen()[:3] == ["frames", "called", inspect.stack()[0].function]
+
+
+def test_what_wraps_an_explained_function_is_called():
+    @explained("xrecal.half")
+    def half(forecast):
+        return forecast / 2
+
+    @functools.wraps(half)
+    def quarter(forecast):
+        return half(forecast) / 2
+
+    class Parts(Accessor):
+        half = door(half)
+        quarter = door(quarter)
+
+    assert Parts(xr.DataArray(8.0)).half().item() == 4
+    assert Parts(xr.DataArray(8.0)).quarter().item() == 2
 
 
 TYPED = """

@@ -24,11 +24,11 @@ _NEAR = re.compile(r":func:`(\w+)`")
 _REFERENCE = re.compile(r"\s*\[\d+\]_")
 
 
-class Forecasts:
-    """Forecasts, with doors to what can be done with them."""
+class Accessor:
+    """Forecasts, with doors as methods."""
 
-    _accessor: ClassVar[str]
-    """What stands between the forecasts and a door where it is called."""
+    _typed_as: ClassVar[str]
+    """What users type between the forecasts and a door."""
 
     def __init__(self, obj: Labelled) -> None:
         self._obj: Labelled = obj
@@ -38,7 +38,7 @@ class Forecasts:
 
 
 def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Method of :class:`Forecasts` that calls a function with the forecasts held there.
+    """Method of :class:`Accessor` that calls a function with the forecasts held there.
 
     It has the signature of the function without the first parameter. Wrong calls are explained as
     by :func:`~xrecal.methods.call_errors.explained`.
@@ -48,13 +48,13 @@ def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenat
     typed = inspect.Signature(others)
 
     @wraps(function)
-    def called(self: Forecasts, /, *args: P.args, **given: P.kwargs) -> R:
+    def called(self: Accessor, /, *args: P.args, **given: P.kwargs) -> R:
         outer = WARNED.get()
         token = WARNED.set(set() if outer is None else outer)
         try:
             return behind(self._obj, *args, **given)
         except TypeError:
-            call = f"{first.name}.{self._accessor}.{called.__name__}"
+            call = f"{first.name}.{self._typed_as}.{called.__name__}"
             explain(function, typed, call, args, given)
             raise
         finally:

@@ -6,13 +6,13 @@ from typing import NoReturn
 
 from xrecal.plot import forecasts
 
-from .doors import Forecasts, door
+from .doors import Accessor, door
 
 
-class Plots(Forecasts):
+class Plots(Accessor):
     """``.recal.plot``: each method scores the forecasts and draws the result on Axes."""
 
-    _accessor = "recal.plot"
+    _typed_as = "recal.plot"
 
     def __repr__(self) -> str:
         return f"<figures of forecasts: {self._doors()}>"

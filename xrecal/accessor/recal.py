@@ -18,7 +18,7 @@ from xrecal.inputs.thresholds import Threshold
 from xrecal.model import Recalibrator
 from xrecal.products import categories, cross_validate, ensembles, products
 
-from .doors import Forecasts, door
+from .doors import Accessor, door
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,10 +88,10 @@ def report(
     )
 
 
-class _Recal(Forecasts):
+class _Recal(Accessor):
     """Recalibrate, describe, score and draw the forecasts held here; see :mod:`xrecal`."""
 
-    _accessor = "recal"
+    _typed_as = "recal"
 
     def __repr__(self) -> str:
         return f"<what can be done with these forecasts: {self._doors()}>"

@@ -1,4 +1,4 @@
-"""Calls that a signature does not take: what is wrong, what was found, what to type instead."""
+"""Calls that a signature does not take: what is wrong with them, and what to type instead."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from xrecal.chunks.warnings import WARNED
 
@@ -24,6 +25,9 @@ NEEDED = {
     "threshold": "a value of the variable, or several",
 }
 """What is wanted, where no docstring tells it."""
+
+_BEHIND: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDictionary()
+"""Functions whose wrong calls are explained, without the explanation."""
 
 
 def explain_calls(cls: type) -> None:
@@ -62,7 +66,7 @@ def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         if call.startswith("xrecal."):
             called.__module__, _, called.__name__ = call.rpartition(".")
             called.__qualname__ = called.__name__
-        vars(called)["_unexplained"] = function
+        _BEHIND[called] = function
         return called
 
     return decorate
@@ -70,7 +74,7 @@ def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def unexplained(function: Callable[P, R]) -> Callable[P, R]:
     """The function without the explanation of its wrong calls."""
-    plain: Callable[P, R] = vars(function).get("_unexplained", function)
+    plain: Callable[P, R] = _BEHIND.get(function, function)
     return plain
 
 
@@ -99,7 +103,7 @@ def _explanation(
     args: Sequence[Any],
     given: Mapping[str, Any],
 ) -> str | None:
-    """What is wrong with a call; None if arguments are given twice."""
+    """Text that says what is wrong with a call; None if an argument is given twice."""
     parameters = typed.parameters
     named = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY]
     ordered = [name for name in parameters if name not in named]
@@ -131,7 +135,7 @@ def _explanation(
 
 
 def _described(function: Callable[..., Any], name: str) -> str:
-    """What a parameter must be, by the docstring."""
+    """The type of a parameter by the docstring, in parentheses; empty if there is none."""
     text = inspect.getdoc(function) or ""
     line = re.search(rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)$", text, re.MULTILINE)
     description = NEEDED.get(name) if line is None else line[1]
@@ -141,7 +145,7 @@ def _described(function: Callable[..., Any], name: str) -> str:
 def _misplaced_settings(
     call: str, unknown: Mapping[str, Any], method: object, parameters: Mapping[str, Any]
 ) -> str | None:
-    """That settings belong into the method; None if what is not known looks like none."""
+    """Text that settings belong into the method; None if no unknown parameter looks like one."""
     name = next(iter(unknown))
     kind = method if isinstance(method, type) else type(method)
     given = issubclass(kind, Shown)
@@ -172,16 +176,16 @@ def require_settings(method: object, call: str) -> None:
     kinds = {kind.__name__: kind for kind in KINDS}
     name = method.__name__ if isinstance(method, type) else str(method)
     plain = name.lower().removeprefix("xrecal.").removesuffix("()")
-    ours = {known.lower(): known for known in kinds}.get(plain)
+    ours = {kind.lower(): kind for kind in kinds}.get(plain)
     if ours is None and isinstance(method, type) and hasattr(method, "fit_locations"):
         settings, listed = f"{name}()", ""
     else:
         settings = f"xrecal.{ours or CKME.__name__}()"
         listed = "" if ours else f". Methods are {', '.join(kinds)}"
-    found = repr(method) if isinstance(method, (str, type)) else _short(method)
-    found = f"a {type(method).__name__}" if found == "..." else found
+    got = repr(method) if isinstance(method, (str, type)) else _short(method)
+    got = f"a {type(method).__name__}" if got == "..." else got
     raise TypeError(
-        f"method must be settings such as {settings}, got {found}; "
+        f"method must be settings such as {settings}, got {got}; "
         f"write {written(call, settings)}{listed}"
     )
 
