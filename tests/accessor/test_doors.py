@@ -142,11 +142,11 @@ def test_what_wraps_an_explained_function_is_called():
         return half(forecast) / 2
 
     class Parts(Accessor):
-        half = door(half)
-        quarter = door(quarter)
+        of_two = door(half)
+        of_four = door(quarter)
 
-    assert Parts(xr.DataArray(8.0)).half().item() == 4
-    assert Parts(xr.DataArray(8.0)).quarter().item() == 2
+    assert Parts(xr.DataArray(8.0)).of_two().item() == 4
+    assert Parts(xr.DataArray(8.0)).of_four().item() == 2
 
 
 TYPED = """
