@@ -1,5 +1,7 @@
 """Names that the examples in docstrings share, besides those they make themselves."""
 
+import doctest
+import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +20,16 @@ os.environ["NUMBA_CACHE_DIR"] = str(
 
 # Docstrings of doors show the examples of the functions behind them, which run there.
 collect_ignore_glob = ["xrecal/accessor/*.py"]
+
+
+class _Finder(doctest.DocTestFinder):
+    """Finds the examples of functions that are decorated where they are defined, too."""
+
+    def _from_module(self, module: Any, object: Any) -> bool:
+        return super()._from_module(module, inspect.unwrap(object))  # type: ignore[misc]
+
+
+doctest.DocTestFinder = _Finder  # type: ignore[misc]
 
 
 @pytest.fixture(scope="session")

@@ -37,10 +37,11 @@ from typing import TYPE_CHECKING, Any
 from . import accessor as accessor
 from . import datasets as datasets
 from . import diagnostics as diagnostics
+from . import model
 from .chunks.blockwise import TaskError
 from .diagnostics import skill
 from .diagnostics.compare import compare
-from .inputs.forecasts import gaussian, weighted
+from .inputs import forecasts
 from .methods import (
     CKME,
     EMOS,
@@ -52,7 +53,7 @@ from .methods import (
     Raw,
 )
 from .methods.call_errors import explained
-from .model import Recalibrator, open_recalibrator
+from .model import Recalibrator
 from .plan.planning import plan
 from .plan.plans import MemoryPlanError, Plan, check_plan
 from .storage.stored import VERSION
@@ -87,9 +88,10 @@ __all__ = [
 ]
 
 
-# Here rather than where they are: other processes find what is wrapped by this name.
-for _name in ("compare", "gaussian", "open_recalibrator", "plan", "weighted"):
-    globals()[_name] = explained(globals()[_name], f"{__name__}.{_name}", __name__)
+# These stand below what explains their calls.
+gaussian = explained("xrecal.gaussian")(forecasts.gaussian)
+weighted = explained("xrecal.weighted")(forecasts.weighted)
+open_recalibrator = explained("xrecal.open_recalibrator")(model.open_recalibrator)
 
 
 def __getattr__(name: str) -> Any:

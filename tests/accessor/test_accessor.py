@@ -49,6 +49,43 @@ def test_two_calls():
     assert NEW.recal.crps(VERIFIED).identical(diagnostics.crps(NEW, VERIFIED))
 
 
+CALLS = {
+    "mean": ((), {}),
+    "std": ((), {}),
+    "quantile": (([0.1, 0.9],), {}),
+    "exceedance": ((281.0,), {}),
+    "cdf": ((281.0,), {}),
+    "categories": (([280.0, 282.0],), {}),
+    "members": ((7,), {"seed": 3}),
+    "crps": ((VERIFIED,), {"fair": True}),
+    "quantile_weighted_crps": ((VERIFIED, "time"), {"emphasis": "center"}),
+    "brier_score": ((VERIFIED, 281.0), {"fair": True}),
+    "ranked_probability_score": ((VERIFIED, [280.0, 282.0]), {}),
+    "quantile_score": ((VERIFIED, [0.2, 0.8]), {}),
+    "pit": ((VERIFIED,), {"seed": 5}),
+    "coverage": ((VERIFIED,), {"level": 0.6, "seed": 5}),
+    "spread_skill": ((VERIFIED,), {"bins": 2}),
+    "rank_histogram": ((VERIFIED,), {"seed": 5}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:only")
+@pytest.mark.parametrize("kind", ["DataArray", "Dataset"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_door_returns_what_its_function_returns(name, kind):
+    args, given = CALLS[name]
+    forecast = NEW if kind == "DataArray" else NEW.to_dataset()
+    if kind == "Dataset":
+        args = tuple({"t2m": a} if isinstance(a, xr.DataArray) else a for a in args)
+    found = getattr(forecast.recal, name)(*args, **given)
+    xr.testing.assert_identical(found, DOORS[name](forecast, *args, **given))
+
+
+def test_apply_needs_a_model():
+    with pytest.raises(TypeError, match=r"apply takes a fitted model, from .*, got EMOS"):
+        NEW.recal.apply(xrecal.EMOS())
+
+
 @pytest.mark.parametrize("package", ["numba", "matplotlib", "distributed", "scipy.optimize"])
 def test_import_loads_only_what_it_needs(package):
     code = f"import sys, xrecal; print({package!r} in sys.modules)"

@@ -1,15 +1,24 @@
-"""Docstrings of ``.recal`` show those of the functions that they call."""
+"""Doors have the types, signatures and docstrings of the functions that they call."""
 
 import doctest
+import functools
 import inspect
+import pydoc
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.accessor.doors import show_what_is_behind
+from xrecal.accessor.doors import Accessor, door
 from xrecal.accessor.recal import DataArrayRecal
 from xrecal.fit import fit_hindcast as recalibrate
+from xrecal.methods.call_errors import explained
+
+ROOT = Path(__file__).parents[2]
 
 DOORS = [
     name
@@ -32,13 +41,21 @@ def test_every_parameter_of_a_door_is_described(name):
 
 def test_first_line_stays_and_sources_are_left_out():
     text = inspect.getdoc(DataArrayRecal.fit)
-    assert text.startswith("Learn from these past forecasts and what verified; see :func:`xrecal.")
-    assert "The forecasts held here are `hindcast` below, which is not given." in text
+    behind = inspect.getdoc(recalibrate.fit)
+    assert text.splitlines()[0] == behind.splitlines()[0]
+    assert "The forecasts held here are `hindcast` below, which is not given; see :func:`" in text
     assert "\nNotes\n" not in text
     assert "References" not in inspect.getdoc(DataArrayRecal.skce_test)
     assert "]_" not in inspect.getdoc(DataArrayRecal.skce_test)
-    behind = inspect.getdoc(recalibrate.fit)
     assert text.partition("Parameters\n")[2].partition("\n\n")[0] in behind
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_every_door_names_what_is_behind_it(name):
+    (link,) = re.findall(
+        r"; see :(?:func|meth):`([\w.]+)`", inspect.getdoc(getattr(DataArrayRecal, name))
+    )
+    assert pydoc.locate(link).__name__ == name
 
 
 def test_help_on_fit_tells_how_to_see_its_progress():
@@ -60,21 +77,106 @@ def test_what_is_behind_is_left_alone():
     assert "\nReferences\n" in inspect.getdoc(diagnostics.skce_test)
 
 
-def test_own_parameters_stay_and_names_that_are_not_imported_are_no_error():
-    class Doors:
-        def own(self):
-            """Own; see :func:`xrecal.fit.fit_hindcast.fit`.
+def scaled(forecast, by, *, shift=0.0):
+    """Scaled; as :func:`other`."""
+    if isinstance(by, str):
+        raise TypeError("by is text")
+    return forecast * by + shift
 
-            Parameters
-            ----------
-            """
 
-        def unknown(self):
-            """Draw; see :func:`xrecal.nowhere.draw`."""
+def undescribed(forecast):
+    return forecast
 
-        def none(self):
-            pass
 
-    before = [inspect.getdoc(getattr(Doors, name)) for name in ("own", "unknown", "none")]
-    show_what_is_behind(Doors)
-    assert [inspect.getdoc(getattr(Doors, n)) for n in ("own", "unknown", "none")] == before
+class Held(Accessor):
+    _typed_as = "held"
+
+    scaled = door(scaled)
+    undescribed = door(undescribed)
+
+
+def test_a_door_calls_its_function_with_the_forecasts():
+    forecast = xr.DataArray([1.0, 2.0])
+    assert Held(forecast).scaled(2, shift=1).identical(forecast * 2 + 1)
+    assert Held(forecast).undescribed() is forecast
+
+
+def test_a_docstring_without_parameters_stays():
+    assert Held.scaled.__doc__ == "Scaled; as :func:`other`."
+    assert Held.undescribed.__doc__ is None
+
+
+def test_a_signature_lacks_the_forecasts():
+    assert str(inspect.signature(Held.scaled)) == "(self, by, *, shift=0.0)"
+    assert str(inspect.signature(Held(xr.DataArray(0)).scaled)) == "(by, *, shift=0.0)"
+
+
+def test_wrong_calls_are_explained_and_errors_inside_are_left_alone():
+    held = Held(xr.DataArray([1.0]))
+    with pytest.raises(TypeError, match=r"^forecast.held.scaled needs by: write forecast.held.sc"):
+        held.scaled()
+    with pytest.raises(TypeError, match=r"^forecast.held.scaled has no parameter 'forecast'"):
+        held.scaled(2, forecast=1)
+    with pytest.raises(TypeError, match=r"^by is text$"):
+        held.scaled("2")
+
+
+def test_a_door_is_one_frame_and_skips_the_explanation_of_its_function():
+    @explained("xrecal.frames")
+    def frames(forecast):
+        return [frame.function for frame in inspect.stack()]
+
+    class Seen(Accessor):
+        seen = door(frames)
+
+    assert Seen(xr.DataArray(0)).seen()[:3] == ["frames", "called", inspect.stack()[0].function]
+
+
+def test_what_wraps_an_explained_function_is_called():
+    @explained("xrecal.half")
+    def half(forecast):
+        return forecast / 2
+
+    @functools.wraps(half)
+    def quarter(forecast):
+        return half(forecast) / 2
+
+    class Parts(Accessor):
+        of_two = door(half)
+        of_four = door(quarter)
+
+    assert Parts(xr.DataArray(8.0)).of_two().item() == 4
+    assert Parts(xr.DataArray(8.0)).of_four().item() == 2
+
+
+TYPED = """
+import xarray as xr
+from typing import reveal_type
+from xrecal.accessor.recal import DataArrayRecal, DatasetRecal
+
+reveal_type(DataArrayRecal(xr.DataArray()).members)
+reveal_type(DatasetRecal(xr.Dataset()).members)
+reveal_type(DatasetRecal(xr.Dataset()).plot.pit(xr.DataArray()))
+DataArrayRecal(xr.DataArray()).crps(xr.DataArray(), fair="yes")
+DatasetRecal(xr.Dataset()).crps(xr.DataArray(), "time", fare=True)
+DatasetRecal(xr.Dataset()).plot.coverage(xr.DataArray(), seed="a")
+"""
+
+
+def test_doors_are_typed_as_their_functions(tmp_path):
+    pytest.importorskip("mypy")
+    path = tmp_path / "typed.py"
+    path.write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--strict", str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    labelled = "xarray.core.dataarray.DataArray | xarray.core.dataset.Dataset"
+    members = f'"def (n: int, *, seed: int =, member_dim: typing.Hashable | None =) -> {labelled}"'
+    found = [line.partition("typed.py:")[2] for line in done.stdout.splitlines()]
+    assert found == [
+        f"6: note: Revealed type is {members}",
+        f"7: note: Revealed type is {members}",
+        '8: note: Revealed type is "matplotlib.axes._axes.Axes"',
+        '9: error: Argument "fair" has incompatible type "str"; expected "bool"  [arg-type]',
+        '10: error: Unexpected keyword argument "fare"  [call-arg]',
+        '11: error: Argument "seed" has incompatible type "str"; expected "int"  [arg-type]',
+    ]

@@ -7,7 +7,8 @@ import pytest
 
 import xrecal
 from tests.strategies import ensemble_and_truth
-from xrecal.chunks.warnings import one_call, warn_once
+from xrecal.chunks.warnings import warn_once
+from xrecal.methods.call_errors import explained
 
 HINDCAST, TRUTH = ensemble_and_truth()
 HINDCAST, TRUTH = HINDCAST.assign_attrs(units="K"), TRUTH.assign_attrs(units="K")
@@ -55,15 +56,23 @@ def test_other_calls_tell_it_again():
         assert len(caught) == 1
 
 
+@explained("inner")
+def inner():
+    warn_once("a")
+
+
+@explained("outer")
+def outer():
+    warn_once("a")
+    inner()
+    warn_once("b")
+
+
 def test_calls_inside_a_call_are_one():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with one_call():
-            warn_once("a")
-            with one_call():
-                warn_once("a")
-            warn_once("b")
-        warn_once("a")
+        outer()
+        inner()
     assert [str(w.message) for w in caught] == ["a", "b", "a"]
 
 

@@ -1,53 +1,82 @@
-"""Docstrings of doors: each shows those of the function behind it, for ``help`` and notebooks."""
+"""Doors: methods of an accessor, each made of one function that takes forecasts first."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+
+from xrecal.chunks.warnings import WARNED
+from xrecal.inputs.forms import Labelled
+from xrecal.methods.call_errors import explain, unexplained
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SHOWN = ("Parameters", "Returns", "Raises", "Examples")
-_BEHIND = re.compile(r"see :(?:func|meth):`([\w.]+)`")
+"""Sections of a function's docstring that its door shows; formulas and sources stay with it."""
+
 _SECTIONS = re.compile(r"\n\n(?=[A-Z]\w+\n-{3,}\n)")
-_NEAR = re.compile(r":(func|meth):`(\w+)`")
+_LINK = re.compile(r":(?:func|meth):`")
+_NEAR = re.compile(r":func:`(\w+)`")
 _REFERENCE = re.compile(r"\s*\[\d+\]_")
 
 
-def show_what_is_behind(cls: type) -> None:
-    """Complete the docstrings of methods that name a function with ``see :func:``.
+class Accessor:
+    """Forecasts, with doors as methods."""
 
-    Formulas and sources stay with the function. What is not imported yet is left as it is.
+    _typed_as: ClassVar[str]
+    """What users type between the forecasts and a door."""
+
+    def __init__(self, obj: Labelled) -> None:
+        self._obj: Labelled = obj
+
+    def _doors(self) -> str:
+        return ", ".join(name for name in dir(type(self)) if not name.startswith("_"))
+
+
+def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Method of :class:`Accessor` that calls a function with the forecasts held there.
+
+    It has the signature of the function without the first parameter. Wrong calls are explained as
+    by :func:`~xrecal.methods.call_errors.explained`.
     """
-    for base in cls.__mro__[:-1]:
-        for door in vars(base).values():
-            named = inspect.isfunction(door) and _BEHIND.search(door.__doc__ or "")
-            behind = _found(named[1]) if named else None
-            if named and behind is not None:
-                text = _completed(inspect.getdoc(door) or "", behind)
-                # Names that are near to the function are far from its door.
-                near = named[1].rpartition(".")[0]
-                door.__doc__ = _NEAR.sub(rf":\1:`~{near}.\2`", text)
+    behind = unexplained(function)
+    first, *others = inspect.signature(function).parameters.values()
+    typed = inspect.Signature(others)
+
+    @wraps(function)
+    def called(self: Accessor, /, *args: P.args, **given: P.kwargs) -> R:
+        outer = WARNED.get()
+        token = WARNED.set(set() if outer is None else outer)
+        try:
+            return behind(self._obj, *args, **given)
+        except TypeError:
+            call = f"{first.name}.{self._typed_as}.{called.__name__}"
+            explain(function, typed, call, args, given)
+            raise
+        finally:
+            WARNED.reset(token)
+
+    held = inspect.Parameter("self", first.kind)
+    vars(called)["__signature__"] = typed.replace(parameters=[held, *others])
+    called.__doc__ = _docstring(function, first.name)
+    return called
 
 
-def _found(name: str) -> Callable[..., Any] | None:
-    """A function by its full name, in modules that are imported already."""
-    parent, _, last = name.rpartition(".")
-    owner: Any = sys.modules.get(parent)
-    if owner is None:  # the method of a class
-        module, _, cls = parent.rpartition(".")
-        owner = getattr(sys.modules.get(module), cls, None)
-    found: Callable[..., Any] | None = getattr(owner, last, None)
-    return found
-
-
-def _completed(text: str, behind: Callable[..., Any]) -> str:
-    """The text of a door with sections of the docstring behind it, unless it has its own."""
-    sections = _SECTIONS.split(inspect.getdoc(behind) or "")[1:]
-    shown = [part for part in sections if part.partition("\n")[0] in SHOWN]
-    if not shown or "Parameters\n---" in text:
-        return text
-    first = next(name for name in inspect.signature(behind).parameters if name != "self")
-    given = f"The forecasts held here are `{first}` below, which is not given."
-    return _REFERENCE.sub("", "\n\n".join([text, given, *shown])) + "\n"
+def _docstring(function: Callable[..., Any], first: str) -> str | None:
+    """Docstring of a door: first line and sections of that of the function behind it."""
+    text = inspect.getdoc(function) or ""
+    head, *sections = _SECTIONS.split(text)
+    shown = [section for section in sections if section.partition("\n")[0] in SHOWN]
+    if not shown:
+        return function.__doc__
+    line = head.partition("\n")[0]
+    given = f"The forecasts held here are `{first}` below, which is not given"
+    if not _LINK.search(line):
+        given += f"; see :func:`{function.__module__}.{function.__name__}`"
+    door = _REFERENCE.sub("", "\n\n".join([line, f"{given}.", *shown])) + "\n"
+    # Names that are near to the function are far from its door.
+    return _NEAR.sub(rf":func:`~{function.__module__}.\1`", door)

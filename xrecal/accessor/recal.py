@@ -1,182 +1,153 @@
-"""``.recal`` on DataArray and Dataset: thin doors. Each method calls one function."""
+"""``.recal`` on DataArray and Dataset: doors to functions that take forecasts first."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Hashable
+from os import PathLike
+from typing import TYPE_CHECKING
 
-import numpy as np
 import xarray as xr
 
-from xrecal import model
-from xrecal.fit import fit_hindcast as prepare
-from xrecal.fit.jointly import Period
-from xrecal.fit.unseen import By
+from xrecal import diagnostics, model
+from xrecal.diagnostics.skce import Test
 from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
-from xrecal.inputs.pool import PoolOver
-from xrecal.inputs.thresholds import Edges, Threshold
-from xrecal.methods import Method
-from xrecal.methods.call_errors import explain_calls
+from xrecal.inputs.thresholds import Threshold
 from xrecal.model import Recalibrator
-from xrecal.products import categories, ensembles, products
-from xrecal.products import cross_validate as cross_validation
-from xrecal.products.cross_validate import OutputOf, Span
+from xrecal.products import categories, cross_validate, ensembles, products
 
-from .doors import show_what_is_behind
-from .evidence import Evidence
-from .fields import Fields
-from .plot import Figures
+from .doors import Accessor, door
 
-T = TypeVar("T", xr.DataArray, xr.Dataset)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .plot import Plots
 
 
-class _Recal(Evidence[T], Fields[T], Figures[T]):
+def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) -> xr.Dataset:
+    """Recalibrate new forecasts; see :meth:`xrecal.Recalibrator.apply`.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        Of the kind the model was fitted on, at the same locations.
+    model : Recalibrator
+        From ``hindcast.recal.fit(observations)``.
+    covariates : mapping of str to DataArray, optional
+        What the model is conditioned on, for these forecasts.
+
+    Returns
+    -------
+    Dataset
+        Distributions: weighted ensembles, or the parameters of normal ones.
+
+    Examples
+    --------
+    >>> list(forecast.recal.apply(model))
+    ['forecast', 'forecast_weight']
+    """
+    if not isinstance(model, Recalibrator):
+        raise TypeError(
+            "apply takes a fitted model, from hindcast.recal.fit(observations), "
+            f"got {type(model).__name__}"
+        )
+    return model.apply(forecast, covariates=covariates)
+
+
+def report(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    path: str | PathLike[str] | None = None,
+    *,
+    threshold: Threshold | None = None,
+    test: Test = "bootstrap",
+    n_resamples: int = 1000,
+    block_length: int | None = None,
+    augmented: bool = False,
+    seed: int = 0,
+    member_dim: Hashable | None = None,
+) -> Figure:
+    """One page of evidence, as a figure and perhaps a file; see :func:`xrecal.plot.report`."""
+    from xrecal.plot import report  # needs matplotlib
+
+    return report(
+        forecast,
+        observations,
+        dim,
+        path,
+        threshold=threshold,
+        test=test,
+        n_resamples=n_resamples,
+        block_length=block_length,
+        augmented=augmented,
+        seed=seed,
+        member_dim=member_dim,
+    )
+
+
+class _Recal(Accessor):
     """Recalibrate, describe, score and draw the forecasts held here; see :mod:`xrecal`."""
 
-    def __init__(self, obj: T) -> None:
-        self._obj: T = obj
+    _typed_as = "recal"
 
     def __repr__(self) -> str:
-        names = [name for name in dir(type(self)) if not name.startswith("_")]
-        return f"<what can be done with these forecasts: {', '.join(names)}>"
+        return f"<what can be done with these forecasts: {self._doors()}>"
 
-    def fit(
-        self,
-        observations: Observations,
-        method: Method = prepare.DEFAULT,
-        *,
-        dim: Hashable | None = None,
-        member_dim: Hashable | None = None,
-        condition_on: str | tuple[str, ...] | None = None,
-        covariates: Given = None,
-        pool: PoolOver = None,
-        jointly: Sequence[Hashable] | None = None,
-        period: Period = None,
-        min_samples: int = 20,
-    ) -> Recalibrator:
-        """Learn from past forecasts and what verified; see :func:`xrecal.fit.fit_hindcast.fit`."""
-        return model.fit(
-            self._obj,
-            observations,
-            method,
-            dim=dim,
-            member_dim=member_dim,
-            condition_on=condition_on,
-            covariates=covariates,
-            pool=pool,
-            jointly=jointly,
-            period=period,
-            min_samples=min_samples,
-        )
+    @property
+    def plot(self) -> Plots:
+        """Figures of these forecasts; see :mod:`xrecal.plot`."""
+        from .plot import Plots  # needs matplotlib
 
-    def cross_validate(
-        self,
-        observations: Observations,
-        method: Method = prepare.DEFAULT,
-        *,
-        dim: Hashable | None = None,
-        member_dim: Hashable | None = None,
-        by: By = "year",
-        gap: Span = 0,
-        blocks: int = 5,
-        window: Span | None = None,
-        every: Span | None = None,
-        output: OutputOf = "quantile",
-        q: float | Sequence[float] | np.ndarray = cross_validation.QUANTILES,
-        condition_on: str | tuple[str, ...] | None = None,
-        covariates: Given = None,
-        pool: PoolOver = None,
-        min_samples: int = 20,
-    ) -> Labelled:
-        """Predict each case unseen; see :func:`xrecal.products.cross_validate.cross_validate`."""
-        return cross_validation.cross_validate(
-            self._obj,
-            observations,
-            method,
-            dim=dim,
-            member_dim=member_dim,
-            by=by,
-            gap=gap,
-            blocks=blocks,
-            window=window,
-            every=every,
-            output=output,
-            q=q,
-            condition_on=condition_on,
-            covariates=covariates,
-            pool=pool,
-            min_samples=min_samples,
-        )
+        return Plots(self._obj)
 
-    def apply(self, model: Recalibrator, *, covariates: Given = None) -> xr.Dataset:
-        """Recalibrate these forecasts; see :meth:`xrecal.Recalibrator.apply`.
+    # model
+    fit = door(model.fit)
+    apply = door(apply)
+    cross_validate = door(cross_validate.cross_validate)
 
-        Parameters
-        ----------
-        model : Recalibrator
-            From ``hindcast.recal.fit(observations)``.
-        covariates : mapping of str to DataArray, optional
-            What the model is conditioned on, for these forecasts.
+    # products
+    mean = door(ensembles.mean)
+    std = door(ensembles.std)
+    quantile = door(ensembles.quantile)
+    exceedance = door(products.exceedance)
+    cdf = door(products.cdf)
+    categories = door(categories.categories)
+    members = door(products.members)
 
-        Returns
-        -------
-        Dataset
-            Distributions: weighted ensembles, or the parameters of normal ones.
+    # scores
+    crps = door(diagnostics.crps)
+    quantile_weighted_crps = door(diagnostics.quantile_weighted_crps)
+    brier_score = door(diagnostics.brier_score)
+    ranked_probability_score = door(diagnostics.ranked_probability_score)
+    quantile_score = door(diagnostics.quantile_score)
+    energy_score = door(diagnostics.energy_score)
+    variogram_score = door(diagnostics.variogram_score)
 
-        Examples
-        --------
-        >>> list(forecast.recal.apply(model))
-        ['forecast', 'forecast_weight']
-        """
-        if not isinstance(model, Recalibrator):
-            raise TypeError(
-                "apply takes a fitted model, from hindcast.recal.fit(observations), "
-                f"got {type(model).__name__}"
-            )
-        return model.apply(self._obj, covariates=covariates)
-
-    def mean(self, *, member_dim: Hashable | None = None) -> Labelled:
-        """Mean of each forecast; see :func:`xrecal.products.ensembles.mean`."""
-        return ensembles.mean(self._obj, member_dim=member_dim)
-
-    def std(self, *, member_dim: Hashable | None = None) -> Labelled:
-        """Standard deviation of each forecast; see :func:`xrecal.products.ensembles.std`."""
-        return ensembles.std(self._obj, member_dim=member_dim)
-
-    def quantile(
-        self, q: float | Sequence[float] | np.ndarray, *, member_dim: Hashable | None = None
-    ) -> Labelled:
-        """Quantiles of each forecast; see :func:`xrecal.products.ensembles.quantile`."""
-        return ensembles.quantile(self._obj, q, member_dim=member_dim)
-
-    def exceedance(self, threshold: Threshold, *, member_dim: Hashable | None = None) -> Labelled:
-        """P(Y > threshold) of each forecast; see :func:`xrecal.products.products.exceedance`."""
-        return products.exceedance(self._obj, threshold, member_dim=member_dim)
-
-    def cdf(self, threshold: Threshold, *, member_dim: Hashable | None = None) -> Labelled:
-        """P(Y <= threshold) of each forecast; see :func:`xrecal.products.products.cdf`."""
-        return products.cdf(self._obj, threshold, member_dim=member_dim)
-
-    def categories(self, edges: Edges, *, member_dim: Hashable | None = None) -> Labelled:
-        """Probabilities of categories; see :func:`xrecal.products.categories.categories`."""
-        return categories.categories(self._obj, edges, member_dim=member_dim)
-
-    def members(self, n: int, *, seed: int = 0, member_dim: Hashable | None = None) -> Labelled:
-        """Equally likely members of each forecast; see :func:`xrecal.products.products.members`."""
-        return products.members(self._obj, n, seed=seed, member_dim=member_dim)
+    # evidence
+    pit = door(diagnostics.pit)
+    pit_histogram = door(diagnostics.pit_histogram)
+    pit_test = door(diagnostics.pit_test)
+    rank_histogram = door(diagnostics.rank_histogram)
+    reliability = door(diagnostics.reliability)
+    quantile_reliability = door(diagnostics.quantile_reliability)
+    coverage = door(diagnostics.coverage)
+    spread_skill = door(diagnostics.spread_skill)
+    skce = door(diagnostics.skce)
+    skce_test = door(diagnostics.skce_test)
+    decompose = door(diagnostics.decompose)
+    ridge_curve = door(diagnostics.ridge_curve)
+    summary = door(diagnostics.summary)
+    report = door(report)
 
 
 @xr.register_dataarray_accessor("recal")
-class DataArrayRecal(_Recal[xr.DataArray]):
+class DataArrayRecal(_Recal):
     """``DataArray.recal``: recalibrate, describe, score and draw these forecasts."""
 
 
 @xr.register_dataset_accessor("recal")
-class DatasetRecal(_Recal[xr.Dataset]):
+class DatasetRecal(_Recal):
     """``Dataset.recal``: recalibrate, describe, score and draw these forecasts."""
-
-
-show_what_is_behind(_Recal)
-explain_calls(_Recal, "recal")

@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
-_GIVEN: ContextVar[set[str] | None] = ContextVar("given", default=None)
-"""Warnings that the user's call has given already; None outside of a call."""
-
-
-@contextmanager
-def one_call() -> Iterator[None]:
-    """A call of the user, with all calls inside it."""
-    if _GIVEN.get() is not None:
-        yield
-        return
-    token = _GIVEN.set(set())
-    try:
-        yield
-    finally:
-        _GIVEN.reset(token)
+WARNED: ContextVar[set[str] | None] = ContextVar("warned", default=None)
+"""What the user's call has warned of already; None outside of one."""
 
 
 def warn_once(text: str) -> None:
-    """Warn, unless the same call has given this warning already."""
-    given = _GIVEN.get()
-    if given is None or text not in given:
+    """Warn of something, unless the same call has done so."""
+    warned = WARNED.get()
+    if warned is None or text not in warned:
         warnings.warn(text, stacklevel=users_stacklevel())
-    if given is not None:
-        given.add(text)
+    if warned is not None:
+        warned.add(text)
 
 
 def users_stacklevel() -> int:

@@ -18,8 +18,6 @@ summary                       the most telling of these together
 ============================  =====================================================================
 """
 
-from xrecal.methods.call_errors import explained
-
 from .decompose import decompose
 from .intervals import coverage
 from .multivariate import energy_score, variogram_score
@@ -59,7 +57,3 @@ __all__ = [
     "summary",
     "variogram_score",
 ]
-
-# Here rather than where they are, as doctests do not find what is wrapped.
-for _name in __all__:
-    globals()[_name] = explained(globals()[_name], f"{__name__}.{_name}", __name__)

@@ -21,6 +21,7 @@ from xrecal.inputs.pairing import pair_cases
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.valid_time import lead_to_look_up
 from xrecal.methods import CKME, EMOS, Climatology, LinearPool, Method
+from xrecal.methods.call_errors import explained
 from xrecal.products.cross_validate import Span
 
 from .compare_evidence import as_issued, cross_validated, on_unseen
@@ -31,6 +32,7 @@ DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": Lin
 """Methods that are compared if none are named."""
 
 
+@explained("xrecal.compare")
 def compare(
     hindcast: Labelled,
     observations: xr.DataArray,

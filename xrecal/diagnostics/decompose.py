@@ -14,6 +14,7 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods import Method
+from xrecal.methods.call_errors import explained
 from xrecal.products.cross_validate import Span, told_of
 
 from .evidence import as_dataset, by_quantiles, counted, read_evidence, task_name, where_enough
@@ -29,6 +30,7 @@ _TEXTS = {
 }
 
 
+@explained("xrecal.diagnostics.decompose")
 def decompose(
     forecast: Labelled,
     observations: Observations,

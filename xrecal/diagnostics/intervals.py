@@ -11,6 +11,7 @@ import xarray as xr
 from xrecal.inputs.dims import Dims, is_between
 from xrecal.inputs.forms import Form, Labelled, levels_of, require_free
 from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import check_seed
 from xrecal.products.reductions import quantiles_of
 
@@ -36,6 +37,7 @@ _TEXTS = {
 }
 
 
+@explained("xrecal.diagnostics.coverage")
 def coverage(
     forecast: Labelled,
     observations: Observations,

@@ -21,6 +21,7 @@ from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, listed
 from xrecal.inputs.forecasts import weighted
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
+from xrecal.methods.call_errors import explained
 from xrecal.products.score_variables import score_variables
 from xrecal.typing import FloatArray
 
@@ -36,6 +37,7 @@ Score: TypeAlias = Callable[..., FloatArray]
 _MISSING = "places without observation or members left out, and members that miss others"
 
 
+@explained("xrecal.diagnostics.energy_score")
 def energy_score(
     forecast: Labelled,
     observations: Observations,
@@ -119,6 +121,7 @@ def energy_score(
     )
 
 
+@explained("xrecal.diagnostics.variogram_score")
 def variogram_score(
     forecast: Labelled,
     observations: Observations,

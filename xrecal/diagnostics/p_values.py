@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.chunks.blockwise import run_blockwise
+from xrecal.methods.call_errors import explained
 
 SIGNIFICANT = 0.05
 """Share of false rejections among those of several locations."""
@@ -30,6 +31,7 @@ def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
     return int((adjusted(p_values) < SIGNIFICANT).sum()), int((~np.isnan(p_values)).sum())
 
 
+@explained("xrecal.diagnostics.adjusted_p_values")
 def adjusted_p_values(
     p_values: xr.DataArray, *, method: Literal["bh", "by"] = "bh"
 ) -> xr.DataArray:

@@ -13,6 +13,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, levels_of, require_free
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import check_seed, numbers_of
 from xrecal.products.reductions import Reduction, pit_of, quantile_pit_of
 
@@ -34,6 +35,7 @@ _TEST_TEXTS = {
 }
 
 
+@explained("xrecal.diagnostics.pit")
 def pit(
     forecast: Labelled,
     observations: Observations,
@@ -104,6 +106,7 @@ def pit(
     return xr.Dataset(transforms, attrs=history)
 
 
+@explained("xrecal.diagnostics.pit_histogram")
 def pit_histogram(
     forecast: Labelled,
     observations: Observations,
@@ -174,6 +177,7 @@ def pit_histogram(
     return result.assign_coords({BIN: (BIN, middle, ATTRS)})
 
 
+@explained("xrecal.diagnostics.pit_test")
 def pit_test(
     forecast: Labelled,
     observations: Observations,

@@ -19,6 +19,7 @@ from xrecal.inputs.thresholds import (
     read_edges,
     read_thresholds,
 )
+from xrecal.methods.call_errors import explained
 from xrecal.products.ensembles import reduce_form
 from xrecal.products.reductions import brier_of, quantile_scores_of
 from xrecal.products.score_variables import score_variables
@@ -26,6 +27,7 @@ from xrecal.products.score_variables import score_variables
 from .evidence import require_plain
 
 
+@explained("xrecal.diagnostics.brier_score")
 def brier_score(
     forecast: Labelled,
     observations: Observations,
@@ -93,6 +95,7 @@ def brier_score(
     )
 
 
+@explained("xrecal.diagnostics.ranked_probability_score")
 def ranked_probability_score(
     forecast: Labelled,
     observations: Observations,
@@ -155,6 +158,7 @@ def ranked_probability_score(
     )
 
 
+@explained("xrecal.diagnostics.quantile_score")
 def quantile_score(
     forecast: Labelled,
     observations: Observations,

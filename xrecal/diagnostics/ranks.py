@@ -11,6 +11,7 @@ import xarray as xr
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import check_seed, numbers_of
 from xrecal.products.reductions import rank_of
 
@@ -27,6 +28,7 @@ _TEXTS = {
 }
 
 
+@explained("xrecal.diagnostics.rank_histogram")
 def rank_histogram(
     forecast: Labelled,
     observations: Observations,

@@ -15,6 +15,7 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import EXCEEDANCE
 from xrecal.products.reductions import quantiles_of
 
@@ -63,6 +64,7 @@ def read_events(evidence: Evidence, threshold: Threshold) -> Events:
     return Events(wanted, probability.assign_attrs(attrs), above.where(known))
 
 
+@explained("xrecal.diagnostics.reliability")
 def reliability(
     forecast: Labelled,
     observations: Observations,
@@ -136,6 +138,7 @@ def reliability(
     return events.label(as_dataset(evidence, variables, "reliability of probabilities"))
 
 
+@explained("xrecal.diagnostics.quantile_reliability")
 def quantile_reliability(
     forecast: Labelled,
     observations: Observations,

@@ -20,10 +20,12 @@ from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.methods import CKME, Method
+from xrecal.methods.call_errors import explained
 
 RIDGE = "ridge"
 
 
+@explained("xrecal.diagnostics.ridge_curve")
 def ridge_curve(
     hindcast: Labelled,
     observations: Observations,

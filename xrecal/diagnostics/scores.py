@@ -13,6 +13,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, pair_cases
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.methods.call_errors import explained
 from xrecal.products.ensembles import reduce_form
 from xrecal.products.reductions import (
     Reduction,
@@ -28,6 +29,7 @@ from .evidence import require_plain
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 
 
+@explained("xrecal.diagnostics.crps")
 def crps(
     forecast: Labelled,
     observations: Observations,
@@ -114,6 +116,7 @@ def crps(
     return score_variables(forecast, observations, one, dim, member_dim, estimator)
 
 
+@explained("xrecal.diagnostics.quantile_weighted_crps")
 def quantile_weighted_crps(
     forecast: Labelled,
     observations: Observations,

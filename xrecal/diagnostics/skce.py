@@ -16,6 +16,7 @@ from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Form, Labelled, task_parts
 from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
 from xrecal.products.products import check_seed, numbers_of
 
 from .evidence import (
@@ -61,6 +62,7 @@ class _Settings(NamedTuple):
         return words if self.test == "block" else f"{words}, {self.n_resamples} resamples"
 
 
+@explained("xrecal.diagnostics.skce")
 def skce(
     forecast: Labelled,
     observations: Observations,
@@ -92,6 +94,7 @@ def skce(
     return _run(evidence, _Settings(augmented=augmented))
 
 
+@explained("xrecal.diagnostics.skce_test")
 def skce_test(
     forecast: Labelled,
     observations: Observations,

@@ -11,6 +11,7 @@ import xarray as xr
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import CALIBRATION, Dims, require_equal_labels, told_dims
 from xrecal.inputs.metadata import check_units, history_only, shown_units
+from xrecal.methods.call_errors import explained
 
 from .evidence import NO_UNIT, by_time, case_dim, counted, described, named_dims, where_enough
 
@@ -21,6 +22,7 @@ _TEXTS = {
 }
 
 
+@explained("xrecal.diagnostics.skill")
 def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:
     r"""Skill of scores against those of a reference, and its significance.
 

@@ -13,6 +13,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
 from xrecal.products.reductions import mean_of, std_of
 
 from .evidence import NO_UNIT, as_dataset, by_time, counted, described, read_evidence
@@ -30,6 +31,7 @@ _TEXTS = {
 }
 
 
+@explained("xrecal.diagnostics.spread_skill")
 def spread_skill(
     forecast: Labelled,
     observations: Observations,

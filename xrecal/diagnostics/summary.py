@@ -13,6 +13,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
 
 from .comparison import Table
 from .evidence import as_dataset, read_evidence
@@ -105,6 +106,7 @@ def _median_and_ends(values: np.ndarray) -> tuple[float, float, float]:
     return np.median(values), values.min(), values.max()
 
 
+@explained("xrecal.diagnostics.summary")
 def summary(
     forecast: Labelled,
     observations: Observations,

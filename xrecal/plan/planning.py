@@ -18,6 +18,7 @@ from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
+from xrecal.methods.call_errors import explained
 from xrecal.products.predict import run_on_forecasts
 from xrecal.products.reductions import mean_of
 
@@ -46,6 +47,7 @@ IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make 
 REFITTED = "the model is not in memory; unless persisted, each product fits it again"
 
 
+@explained("xrecal.plan")
 def plan(
     hindcast: Labelled,
     observations: Observations | None = None,
