@@ -43,7 +43,7 @@ def main() -> dict[str, float]:
     found["long rows across"] = error(
         _distance_cuda.across(same, others), naive.across(same, others)
     )
-    DISTANCES["numpy"] = "_distance_cuda"
+    DISTANCES["numpy"] = "device.distance_cuda"
     x[1, 5] = np.nan
     gaps = arrange(x, None)
     missing = np.isnan(among(gaps)[1])

@@ -23,7 +23,7 @@ BOUNDS = np.array([0.3, -np.inf, 0.3]), np.array([np.inf, np.inf, 2.0])
 @pytest.mark.parametrize("code", CODES)
 def test_coefficients_and_centres_are_those_of_the_host(library, cases, code):
     ours = [library(part) for part in (*cases, *BOUNDS)]
-    found = batched.fit_centres(code, *ours, 8)
+    found = batched.fit_centres(code, centre.Sample(*ours), 8)
     host = library.host(found)
     codes = np.full(3, code)
     parts = batched.centres_of(codes, found, *ours[:3])
@@ -31,7 +31,7 @@ def test_coefficients_and_centres_are_those_of_the_host(library, cases, code):
         one = [part[place] for part in cases]
         expected, filled = np.empty(8), np.empty((2, 30))
         low, high = (float(bound[place]) for bound in BOUNDS)
-        centre.fit_centre(code, *one, low, high, expected)
+        centre.fit_centre(code, centre.Sample(*one, low, high), expected)
         np.testing.assert_allclose(host[place], expected, rtol=1e-12, atol=1e-14)
         centre.fill_centres(code, expected, *one[:3], filled)
         for part, other in zip(parts, filled, strict=True):
@@ -58,10 +58,10 @@ def test_members_are_those_of_the_host(library, cases):
             )
             assert library.host(error)[place, i] == pytest.approx(one)
             expected = np.empty(30)
+            limited = errors.Limits(*bounds, first, last)
             errors.fill_members(
-                mean[place, i], np.sqrt(variance[place, i]), ascending[place], *bounds,
-                first, last, expected,
-            )  # fmt: skip
+                mean[place, i], np.sqrt(variance[place, i]), ascending[place], limited, expected
+            )
             np.testing.assert_allclose(library.host(points)[place, i], expected, rtol=1e-14)
 
 

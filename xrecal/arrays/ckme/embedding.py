@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.distribution import moments
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.covariates import Features, no_features
@@ -90,6 +91,8 @@ class Calibration(NamedTuple):
     """(L, n, n) squared distances, where known"""
     vectors: FloatArray | None
     """(L, n, d) observed vectors, where observations are the numbers of these"""
+    used: npt.NDArray[np.bool_]
+    """(L, n) cases that count in the period, on the host"""
 
 
 def calibration(
@@ -113,7 +116,7 @@ def calibration(
             raise ValueError(f"{name} has shape {array.shape}, but there are {n} cases")
     features = no_features(n_locations, n) if features is None else features
     known = features, days, groups, blocks, step, squared, vectors
-    return Calibration(cases, observations, *known)
+    return Calibration(cases, observations, *known, namespace(observations).isfinite(observations))
 
 
 def ordered_cases(

@@ -10,12 +10,11 @@ from xrecal.arrays.distributions.distance import cross_distances, self_distances
 from xrecal.arrays.distributions.forms import Squared
 from xrecal.arrays.distributions.normal import fill_normal_distances
 from xrecal.arrays.kernels.covariates import feature_weights
-from xrecal.arrays.kernels.kernel import positive_median
+from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
 from xrecal.typing import FloatArray, IntArray
 
 from .columns import Columns
 from .embedding import roots_of
-from .held_out_losses import median_gap
 from .ordered_cases import NewForecasts, OrderedCases
 
 
@@ -159,3 +158,11 @@ def feature_distances(new: FloatArray, of: FloatArray, precision: FloatArray) ->
     for column, weight in enumerate(precision):
         apart += weight * (new[:, column, np.newaxis] - of[:, column]) ** 2
     return apart
+
+
+def median_gap(target: FloatArray) -> float:
+    """Median positive distance of targets (n,), the scale of the Laplace loss; 1 without any."""
+    some = target[subset(target.size, MEDIAN_CASES)]
+    distance = np.abs(some[:, np.newaxis] - some)
+    positive = distance[distance > 0]
+    return float(np.median(positive)) if positive.size else 1.0

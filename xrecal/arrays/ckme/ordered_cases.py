@@ -16,10 +16,6 @@ from xrecal.arrays.distributions.forms import (
 from xrecal.arrays.kernels.covariates import Features
 from xrecal.typing import FloatArray, IntArray
 
-# Where one group holds most of the cases, holding it out leaves too little to learn from; then
-# this many contiguous blocks are made.
-DEFAULT_BLOCKS = 5
-
 
 class OrderedCases(NamedTuple):
     """Cases of L locations, float64: the ``n_used`` usable ones first, in the order of time."""
@@ -121,53 +117,3 @@ def valid_parts(
         np.array(moments[1], np.float64, order="C"),
         np.array(features.values, np.float64, order="C"),
     )
-
-
-def assign_folds(
-    groups: IntArray,
-    usable: npt.NDArray[np.bool_],
-    blocks: int,
-    step: IntArray | None = None,
-) -> IntArray:
-    """Fold number of each case.
-
-    Parameters
-    ----------
-    groups : array of int, shape (n,)
-        What folds are made of and never cut through: calendar years, or an order of the cases
-        (their step in time, or random numbers for the steps).
-    usable : array of bool, shape (L, n)
-        Cases that count at each location.
-    blocks : int
-        0: one fold for each group; a location with more than half of its cases in one group gets
-        five blocks in time. Otherwise usable cases, ordered by group, are cut between groups into
-        ``blocks`` parts, equal if each group is one case.
-    step : array of int, shape (n,), optional
-        Step in time of each case, which blocks in time are not cut through; each case is one
-        without.
-
-    Returns
-    -------
-    array of int64, shape (L, n)
-        From 0; -1 where a case is not usable.
-    """
-    if blocks > 0:
-        return _blocks(groups, usable, blocks)
-    label = np.unique(groups, return_inverse=True)[1]
-    counts = np.stack([usable[:, label == g].sum(-1) for g in range(label.max(initial=-1) + 1)])
-    too_large = 2 * counts.max(axis=0) > usable.sum(-1)
-    in_time = _blocks(np.arange(groups.size) if step is None else step, usable, DEFAULT_BLOCKS)
-    return np.where(too_large[:, np.newaxis], in_time, np.where(usable, label, -1))
-
-
-def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> IntArray:
-    """Usable cases (L, n), ordered by group, in parts that contain whole groups."""
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
-    of_case = np.repeat(np.arange(starts.size), np.diff(starts, append=groups.size))
-    counted = usable[:, order]
-    n_used = np.maximum(counted.sum(-1, keepdims=True), 1)
-    before: IntArray = np.cumsum(counted, axis=-1) - counted
-    fold = np.empty(usable.shape, dtype=np.int64)
-    fold[:, order] = np.where(counted, before[:, starts][:, of_case] * blocks // n_used, -1)
-    return fold

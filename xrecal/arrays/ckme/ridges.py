@@ -12,10 +12,10 @@ from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.covariates import Features
 from xrecal.typing import FloatArray, IntArray
 
-from .ckme import DEFAULT, fit_ckme
+from .ckme import DEFAULT, fit_ckme, search_locations
 from .embedding import Settings, calibration
-from .fitting import search_locations
-from .ridge_stopping import GRID
+from .fitting import Task
+from .ridge_rules import GRID
 
 RIDGES = 10.0**GRID
 """Ridges that a fit tries, ascending."""
@@ -87,7 +87,7 @@ def ridge_losses(
     known = calibration(cases, observations, features, days, groups, blocks, step, squared)
     lives = np.where(np.isnan(fitted.half_life), math.inf, fitted.half_life)
     losses = [
-        search_locations(known, settings._replace(ridge=ridge), lives, grid_only=True)[0].loss
+        search_locations(known, settings._replace(ridge=ridge), lives, Task(grid_only=True)).loss
         for ridge in RIDGES.tolist()
     ]
     best = np.array([loss.min(-1) for loss in losses]).T

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from xrecal.arrays.kernels.kernel import check_kernel
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import fill_centres, fill_members, inside
+from .centre import Limits, fill_centres, fill_members, inside
 from .embedding import (
     FittedCKME,
     case_weights,
@@ -175,9 +175,9 @@ class _Ensembles:
         error = (one.target - centre[:n]) / spread[:n]
         error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
         order = np.argsort(error)
-        centre, spread = self._centres(new.mean, new.variance, new.features)
+        centred = self._centres(new.mean, new.variance, new.features)
         share = one.root**2 / (one.root**2).sum()
-        first_inside, last_inside = inside(one.target, *bounds)
+        ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
             signed = self._similarities(rows, chosen, across, one)
@@ -186,10 +186,7 @@ class _Ensembles:
             signed *= one.root
             found = np.empty((signed.shape[0], n))
             points = np.empty_like(found)
-            fill_rows(
-                signed, share, order, error[order], centre[rows], spread[rows], *bounds,
-                first_inside, last_inside, self.project, found, points,
-            )  # fmt: skip
+            fill_rows(signed, ranked, centred[:, rows], self.project, found, points)
             _to_slots(found, cases.slot[cell], 0.0, weights[rows])
             if members is not None:
                 points[np.isnan(found[:, 0])] = np.nan
@@ -224,10 +221,8 @@ class _Ensembles:
     def _precision(self) -> FloatArray:
         return np.asarray(self.fitted.precision[self.place], np.float64)
 
-    def _centres(
-        self, mean: FloatArray, variance: FloatArray, features: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Centre and spread of each forecast."""
+    def _centres(self, mean: FloatArray, variance: FloatArray, features: FloatArray) -> FloatArray:
+        """Centre and spread (2, T) of each forecast."""
         cell, place = self.cell, self.place
         found = np.empty((2, mean.shape[1]))
         fill_centres(
@@ -238,7 +233,7 @@ class _Ensembles:
             np.ascontiguousarray(features[cell]),
             found,
         )
-        return found[0], found[1]
+        return found
 
     def _similarities(
         self, rows: slice, chosen: slice | IntArray, across: Squared | None, one: Location
@@ -264,27 +259,28 @@ def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray
     out[np.isnan(values[:, 0])] = np.nan
 
 
+class Ranked(NamedTuple):
+    """Calibration cases (n,) by ascending error."""
+
+    order: IntArray
+    """Cases in this order"""
+    error: FloatArray
+    """Their errors, ascending"""
+    share: FloatArray
+    """Share of each case in climatology, in the order of time"""
+    limits: Limits
+
+
 @kernel
 def fill_rows(
-    signed: Any,
-    share: Any,
-    order: Any,
-    error: Any,
-    centre: Any,
-    spread: Any,
-    low: float,
-    high: float,
-    first: float,
-    last: float,
-    project: Any,
-    weights: Any,
-    points: Any,
+    signed: Any, ranked: Any, centred: Any, project: Any, weights: Any, points: Any
 ) -> None:
     """Signed weights (q, n) to probabilities and the points that they belong to.
 
-    What is missing to a sum of one goes to the cases by their ``share``. Errors ascend, those of
-    the cases in their ``order``.
+    What is missing to a sum of one goes to the cases by their share: the regression is one around
+    climatology. ``centred`` (2, q) holds centre and spread of each forecast.
     """
+    order, share = ranked.order, ranked.share
     n = share.size
     beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
     for t in range(signed.shape[0]):
@@ -294,7 +290,7 @@ def fill_rows(
         for i in range(n):
             c = order[i]
             beta[i] = signed[t, c] + (1.0 - mass) * share[c]
-        fill_members(centre[t], spread[t], error, low, high, first, last, ascending)
+        fill_members(centred[0, t], centred[1, t], ranked.error, ranked.limits, ascending)
         project(beta, ascending, row)
         for i in range(n):
             weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]

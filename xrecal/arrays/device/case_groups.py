@@ -79,10 +79,8 @@ def usable(cases: Forecasts, observations: Any, features: Features) -> tuple[Any
     return found, xp.any(invalid | infinite, axis=-1)
 
 
-def groups_of(
-    used: Any, lives: FloatArray, age: FloatArray | None, fewest: int
-) -> tuple[list[Group], IntArray]:
-    """Groups of locations with at least so many cases (L, n), and the number of cases (L,).
+def groups_of(used: Any, lives: FloatArray, age: FloatArray | None, fewest: int) -> list[Group]:
+    """Groups of locations with at least so many cases (L, n).
 
     ``lives`` (L,) are half-lives and ``age`` (n,) how old cases are. Locations with other missing
     cases are a group of their own.
@@ -96,7 +94,7 @@ def groups_of(
         if slots.size >= fewest:
             logarithm = np.zeros(slots.size) if age is None else -age[slots] / life
             found.append(Group(np.array(places), slots, roots_of(logarithm)))
-    return found, used.sum(-1)
+    return found
 
 
 def select(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xrecal.arrays.baselines.crps_regression import LARGEST_EXPONENT
-from xrecal.arrays.ckme.centre import MEAN, OBSERVATIONS, RATIO, SMALLEST_MEAN, fit_centre
+from xrecal.arrays.ckme.centre import MEAN, OBSERVATIONS, RATIO, SMALLEST_MEAN, Sample, fit_centre
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import IntArray
 
@@ -16,14 +16,13 @@ from .namespace import concat
 __all__ = ["centres_of", "errors_of", "fit_centres", "inside", "members_of"]
 
 
-def fit_centres(
-    code: int, mean: Any, variance: Any, of: Any, target: Any, low: Any, high: Any, room: int
-) -> Any:
+def fit_centres(code: int, sample: Sample, room: int) -> Any:
     """Coefficients (L, room) of a support from cases (L, n) with covariates (L, n, k).
 
     A regression, and that of EMOS, is an optimisation of a few numbers: it runs on the host, on
     the means, variances, covariates and observations of the cases, and never on members.
     """
+    mean = sample.mean
     xp = namespace(mean)
     if code in (OBSERVATIONS, MEAN, RATIO):
         first = xp.zeros_like(mean[:, :1])
@@ -36,12 +35,10 @@ def fit_centres(
         rest = xp.zeros((mean.shape[0], room - 4), dtype=xp.float64)
         return concat(xp, [first, first + b, spread, first + d, rest])
     found = np.zeros((mean.shape[0], room))
-    given = [np.ascontiguousarray(to_host(part)) for part in (mean, variance, of, target)]
-    bounds = to_host(low), to_host(high)
+    host = [np.ascontiguousarray(to_host(part)) for part in sample]
     for place in range(found.shape[0]):
-        x, v, r, y = (part[place] for part in given)
-        low, high = (float(bound[place]) for bound in bounds)
-        fit_centre(code, x, v, r, y, low, high, found[place])
+        *cases, low, high = (part[place] for part in host)
+        fit_centre(code, Sample._make([*cases, float(low), float(high)]), found[place])
     return xp.asarray(found)
 
 

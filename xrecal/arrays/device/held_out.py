@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.ckme.centre import OBSERVATIONS
-from xrecal.arrays.ckme.tuning import Folds
+from xrecal.arrays.ckme.centre import OBSERVATIONS, Sample
+from xrecal.arrays.ckme.folds import Folds
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import FloatArray, IntArray
 
@@ -66,15 +66,14 @@ class Judge:
         xp = namespace(cases.target)
         of = cases.features[:, :, :n_features]
         known = (cases.mean, cases.variance, of, cases.target)
-        mean, variance, own, target = (take(xp, part, train, 1) for part in known)
-        room = 4 + 2 * n_features
-        found = fit_centres(code, mean, variance, own, target, low, high, room)
+        sample = Sample._make([*(take(xp, part, train, 1) for part in known), low, high])
+        found = fit_centres(code, sample, 4 + 2 * n_features)
         codes = np.full(cases.target.shape[0], code)
         centre, spread = centres_of(codes, found, cases.mean, cases.variance, of)
         centred = take(xp, centre, train, 1), take(xp, spread, train, 1)
-        error = errors_of(target, *centred, low, high)
+        error = errors_of(sample.target, *centred, low, high)
         order = xp.argsort(error, axis=-1)
-        first, last = inside(target, low, high)
+        first, last = inside(sample.target, low, high)
         return Targets(order, take_along(xp, error, order), centre, spread, first, last)
 
     def losses(

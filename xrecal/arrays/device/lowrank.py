@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.ckme.folds import Folds
 from xrecal.arrays.ckme.lowrank import SMALLEST, TOGETHER
-from xrecal.arrays.ckme.solvers import FINE, LOOSEST, MAX_RANK
-from xrecal.arrays.ckme.tuning import Folds, heaviest
+from xrecal.arrays.ckme.solvers import FINE, LOOSEST, MAX_RANK, heaviest
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import FloatArray, IntArray
 
@@ -29,8 +29,6 @@ class LowRank:
     Landmarks differ from location to location, and so does their number: rows of the factors
     behind the last landmark of a location are zero, which changes none of the products.
     """
-
-    patience = 0.5
 
     def __init__(self, where: Locations, bandwidth: Any, strength: Any) -> None:
         xp = namespace(bandwidth)
@@ -139,12 +137,12 @@ class LowRank:
             self._residuals[place] += found.residuals[k, :added].tolist()
 
     def reaches(self, at: IntArray, ridge: FloatArray, slack: float) -> npt.NDArray[np.bool_]:
-        """See :meth:`.solvers.Solver.reaches`."""
+        """Whether so many ridges are left of K at most, after more work if need be, (c,)."""
         self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
         return np.asarray(self.residual[at] <= slack * ridge)
 
     def landmarks_for(self, at: IntArray, ridge: FloatArray) -> IntArray:
-        """See :meth:`.solvers.Solver.landmarks_for`."""
+        """Cases (c, r) that represent all others in forecasts, -1 behind the last one."""
         rank = self.ranks_for(at, np.minimum(FINE * ridge, LOOSEST))
         found = np.full((at.size, int(rank.max(initial=0))), -1)
         for k, place in enumerate(at.tolist()):
@@ -160,7 +158,7 @@ class LowRank:
         return rows if there.all() else rows * xp.asarray(there)[:, :, None]
 
     def prepare(self, at: IntArray, ridge: FloatArray, slack: float) -> Prepared:
-        """See :meth:`.solvers.Solver.prepare`."""
+        """The solver with ridges (c,) at locations (c,)."""
         rank = self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
         return _LowRankAt(self.rows_for(at, rank), self.where.root, ridge)
 

@@ -78,7 +78,7 @@ def ckme_weights(
     lives = np.where(np.isnan(lives), math.inf, lives)
     age = None if days is None else np.max(days) - np.asarray(days, np.float64)
     known = (to_host(fitted.landmark) >= 0).any(-1)
-    for group in groups_of(used, lives, age, 1)[0]:
+    for group in groups_of(used, lives, age, 1):
         for low_rank in (False, True):
             alike = group._replace(places=group.places[known[group.places] == low_rank])
             n_used, width = group.slots.size, min(group.slots.size, 400)
