@@ -10,8 +10,7 @@ os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
 
 import numpy as np
 
-from xrecal.arrays.device import distance_cuda as _distance_cuda
-from xrecal.arrays.device import naive
+from xrecal.arrays.device import distance_cuda, naive
 from xrecal.arrays.device.ensembles import across, among, arrange
 from xrecal.arrays.dispatch import DISTANCES
 
@@ -29,19 +28,19 @@ def main() -> dict[str, float]:
     found = {}
     for name, given in (("plain", None), ("weighted", weights)):
         ones, others = arrange(x, given), arrange(y, None)
-        found[f"among {name}"] = error(_distance_cuda.among(ones), naive.among(ones))
+        found[f"among {name}"] = error(distance_cuda.among(ones), naive.among(ones))
         found[f"across {name}"] = error(
-            _distance_cuda.across(ones, others), naive.across(ones, others)
+            distance_cuda.across(ones, others), naive.across(ones, others)
         )
     same = arrange(x, None)
-    found["equal ensembles"] = float(_distance_cuda.among(same)[1, 2, 3])
-    _distance_cuda.MOST_LAYERS = 1  # blocks then take several locations
-    found["many locations"] = error(_distance_cuda.among(same), naive.among(same))
-    _distance_cuda.SHARED_BYTES = 0
-    assert _distance_cuda.launch_of(4, 4)[0] is _distance_cuda._direct
-    found["long rows"] = error(_distance_cuda.among(same), naive.among(same))
+    found["equal ensembles"] = float(distance_cuda.among(same)[1, 2, 3])
+    distance_cuda.MOST_LAYERS = 1  # blocks then take several locations
+    found["many locations"] = error(distance_cuda.among(same), naive.among(same))
+    distance_cuda.SHARED_BYTES = 0
+    assert distance_cuda.launch_of(4, 4)[0] is distance_cuda._direct
+    found["long rows"] = error(distance_cuda.among(same), naive.among(same))
     found["long rows across"] = error(
-        _distance_cuda.across(same, others), naive.across(same, others)
+        distance_cuda.across(same, others), naive.across(same, others)
     )
     DISTANCES["numpy"] = "device.distance_cuda"
     x[1, 5] = np.nan

@@ -80,29 +80,29 @@ class Targets(NamedTuple):
 
 
 @kernel
-def past_observations(code: int, sample: Any, found: Any) -> None:
+def past_observations(code: int, sample: Any, coefficients: Any) -> None:
     """Fill coefficients without a centre, in place of :func:`fit_centre` where no other is wanted.
 
     What is not passed need not be compiled, and EMOS takes long to compile.
     """
-    for k in range(found.size):
-        found[k] = 0.0
-    found[2] = 1.0
+    for k in range(coefficients.size):
+        coefficients[k] = 0.0
+    coefficients[2] = 1.0
 
 
 @kernel
-def fit_centre(code: int, sample: Any, found: Any) -> None:
+def fit_centre(code: int, sample: Any, coefficients: Any) -> None:
     """Fill coefficients (a, b, c0, d, g, h) of a support from a :class:`Sample`.
 
-    ``found`` may have room for more covariates, whose coefficients are 0.
+    ``coefficients`` may have room for more covariates, whose coefficients are 0.
     """
     mean, of, target = sample.mean, sample.features, sample.target
     n, k = of.shape
-    for i in range(found.size):
-        found[i] = 0.0
-    found[2] = 1.0
+    for i in range(coefficients.size):
+        coefficients[i] = 0.0
+    coefficients[2] = 1.0
     if code == MEAN:
-        found[1] = 1.0
+        coefficients[1] = 1.0
     elif code == REGRESSION:
         line, columns, y = np.empty((1, 2 + k)), np.empty((1, 1 + k, n)), np.empty((1, n))
         for i in range(n):
@@ -110,37 +110,36 @@ def fit_centre(code: int, sample: Any, found: Any) -> None:
             for j in range(k):
                 columns[0, 1 + j, i] = of[i, j]
         fill_coefficients(columns, y, line)
-        found[0], found[1] = line[0, 0], line[0, 1]
+        coefficients[0], coefficients[1] = line[0, 0], line[0, 1]
         for j in range(k):
-            found[4 + j] = line[0, 2 + j]
+            coefficients[4 + j] = line[0, 2 + j]
     elif code == STANDARDISED:
-        fit_location(
-            mean, sample.variance, target, of, sample.low, sample.high, True, found[: 4 + 2 * k]
-        )
+        low, high, first = sample.low, sample.high, coefficients[: 4 + 2 * k]
+        fit_location(mean, sample.variance, target, of, low, high, True, first)
         typical = 0.0
         for v in sample.variance:
-            typical += found[2] ** 2 + found[3] ** 2 * v
+            typical += coefficients[2] ** 2 + coefficients[3] ** 2 * v
         typical = np.sqrt(typical / n)
-        found[2] = max(found[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
+        coefficients[2] = max(coefficients[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
     elif code == RATIO:
         total = 0.0
         for x in mean:
             total += abs(x)
-        found[2] = SMALLEST_MEAN * total / n if total > 0 else 1.0
-        found[3] = 1.0
+        coefficients[2] = SMALLEST_MEAN * total / n if total > 0 else 1.0
+        coefficients[3] = 1.0
 
 
 @inner
-def centre_of(code: int, found: Any, mean: float, variance: float, of: Any) -> Any:
+def centre_of(code: int, coefficients: Any, mean: float, variance: float, of: Any) -> Any:
     """Centre and spread of one forecast with covariates (k,)."""
-    return predict_case(found, mean, mean * mean if code == RATIO else variance, of)
+    return predict_case(coefficients, mean, mean * mean if code == RATIO else variance, of)
 
 
 @kernel
-def fill_centres(code: int, found: Any, mean: Any, variance: Any, of: Any, out: Any) -> None:
+def fill_centres(code: int, coefficients: Any, mean: Any, variance: Any, of: Any, out: Any) -> None:
     """Centres and spreads (2, n) of forecasts with covariates (n, k)."""
     for i in range(mean.size):
-        out[0, i], out[1, i] = centre_of(code, found, mean[i], variance[i], of[i])
+        out[0, i], out[1, i] = centre_of(code, coefficients, mean[i], variance[i], of[i])
 
 
 @kernel
@@ -205,7 +204,7 @@ def fill_errors(folds: Any, supports: Any, sample: Any, fit: Any, targets: Any) 
     """Fill the errors of the training cases, in their order, and all targets but the ranks."""
     n_folds, n = folds.cases.shape
     of, low, high = sample.features, sample.low, sample.high
-    found = np.empty(4 + 2 * of.shape[1])
+    coefficients = np.empty(4 + 2 * of.shape[1])
     for f in range(n_folds):
         train = folds.cases[f, folds.n_out[f] :]
         x, v, y = np.empty(train.size), np.empty(train.size), np.empty(train.size)
@@ -216,11 +215,11 @@ def fill_errors(folds: Any, supports: Any, sample: Any, fit: Any, targets: Any) 
             for k in range(of.shape[1]):
                 r[i, k] = of[case, k]
         for s in range(supports.size):
-            fit(supports[s], Sample(x, v, r, y, low, high), found)
+            fit(supports[s], Sample(x, v, r, y, low, high), coefficients)
             centre, spread = targets.centre[f, s], targets.spread[f, s]
             for i in range(n):
                 centre[i], spread[i] = centre_of(
-                    supports[s], found, sample.mean[i], sample.variance[i], of[i]
+                    supports[s], coefficients, sample.mean[i], sample.variance[i], of[i]
                 )
             for i in range(train.size):
                 case = train[i]

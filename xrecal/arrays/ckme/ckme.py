@@ -14,11 +14,11 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
 from .centre import Sample, Targets, fit_centre, past_observations, rank_errors
-from .embedding import Calibration, FittedCKME, Settings, calibration, case_weights, ordered_cases
+from .embedding import Calibration, FittedCKME, Settings, calibration_of, case_weights
 from .fitting import (
     LATER_PARTS,
-    Found,
     Place,
+    Results,
     Task,
     bandwidth_of,
     candidates_of,
@@ -26,14 +26,13 @@ from .fitting import (
     fit_location,
     fit_supports,
     half_lives,
+    no_results,
     note_cases,
-    nothing_found,
     of_support,
 )
 from .folds import Folds, arrange_folds, assign_folds
 from .held_out_losses import LOSSES, Recorder, Verified, crps_and_quantiles, mean_losses, recorder
-from .location import Location, locate
-from .ordered_cases import OrderedCases
+from .location import Cases, Location, OrderedCases, locate, ordered_cases
 from .search import (
     COMPARING,
     TO_TRY,
@@ -139,8 +138,9 @@ def fit_ckme(
         raise ValueError(
             "the loss 'energy' is that of vectors, which have no other; use fit_vector_ckme"
         )
-    known = calibration(cases, observations, features, days, groups, blocks, step, squared, vectors)
-    return fit_supports(known, settings, half_life, search_locations)
+    given = calibration_of(cases, observations, features, groups, blocks, step)
+    calibration = given._replace(days=days, squared=squared, vectors=vectors)
+    return fit_supports(calibration, settings, half_life, search_locations)
 
 
 def fit_ckme_family(
@@ -157,7 +157,7 @@ def fit_ckme_family(
     step: IntArray | None = None,
     squared: Sequence[Squared] | None = None,
 ) -> tuple[list[FittedCKME], FloatArray]:
-    """As :func:`fit_ckme`, once for each support, and quantiles of their held-out forecasts.
+    """Fit each support as :func:`fit_ckme` would, and record quantiles of held-out forecasts.
 
     The kernel matrices and their factors, which take most of the time, serve all supports. Ridges
     are those of the grid.
@@ -181,50 +181,44 @@ def fit_ckme_family(
     (1, (1, 2, 1, 40, 20))
     """
     check_settings(settings, blocks)
-    known = calibration(cases, observations, features, days, groups, blocks, step, squared)
-    lives = half_lives(known, settings, half_life, search_locations)
+    given = calibration_of(cases, observations, features, groups, blocks, step)
+    calibration = given._replace(days=days, squared=squared)
+    lives = half_lives(calibration, settings, half_life, search_locations)
     task = Task(grid_only=True, n_quantiles=n_quantiles)
-    found = search_locations(known, settings, lives, task)
+    results = search_locations(calibration, settings, lives, task)
     fitted = [
-        of_support(found, np.full(lives.size, s), settings, lives)
+        of_support(results, np.full(lives.size, s), settings, lives)
         for s in range(len(settings.supports))
     ]
-    return fitted, found.quantiles
+    return fitted, results.quantiles
 
 
 def search_locations(
-    known: Calibration, settings: Settings, half_life: FloatArray, task: Task
-) -> Found:
+    calibration: Calibration, settings: Settings, half_life: FloatArray, task: Task
+) -> Results:
     """Search one location after another with compiled code."""
-    observations, features, step = known.observations, known.features, known.step
+    observations, features, step = calibration.observations, calibration.features, calibration.step
     centred, laplace = settings.supports != ("observations",), settings.kernel == "laplace"
     candidates = candidates_of(
         settings, conditioned=features.circular.size > 0, each=task.n_quantiles > 0
     )
     code = _compiled_code(settings, task)
     bounds = find_bounds(observations, settings.bounds if centred else None)
-    found = nothing_found(known, settings, task, bounds)
-    weight = case_weights(known.days, half_life, observations.shape[1])
-    for block in location_blocks(half_life.size, 24 * math.prod(known.cases.loc.shape[1:])):
-        ordered, invalid = ordered_cases(
-            known.cases.take(block),
-            observations[block],
-            features.take(block),
-            weight[block],
-            centred,
-            step,
-            shapes=settings.shapes,
-        )
-        enough = note_cases(found, block, ordered.n_used, invalid, settings)
-        fold = _folds(ordered, known.groups, known.blocks, step)
+    results = no_results(calibration, settings, task, bounds)
+    weight = case_weights(calibration.days, half_life, observations.shape[1])
+    cases = Cases(calibration.cases, observations, features, weight, step)
+    for block in location_blocks(half_life.size, 24 * math.prod(calibration.cases.loc.shape[1:])):
+        ordered, invalid = ordered_cases(cases.take(block), centred=centred, shapes=settings.shapes)
+        enough = note_cases(results, block, ordered.n_used, invalid, settings)
+        fold = _folds(ordered, calibration.groups, calibration.blocks, step)
         later = _folds(ordered, step, LATER_PARTS, step) if task.n_quantiles else fold
         for cell in np.flatnonzero(enough).tolist():
             number, n = block.start + cell, int(ordered.n_used[cell])
             low_rank = is_low_rank(settings.solver, settings.kernel, n)
             one = locate(
                 ordered, cell, laplace=laplace, low_rank=low_rank,
-                squared=None if known.squared is None else known.squared[number],
-                vectors=None if known.vectors is None else known.vectors[number],
+                squared=None if calibration.squared is None else calibration.squared[number],
+                vectors=None if calibration.vectors is None else calibration.vectors[number],
             )  # fmt: skip
             in_time = ordered.step[cell, :n]
             folds = arrange_folds(fold[cell, :n], in_time, settings.gap, task.forward)
@@ -239,12 +233,12 @@ def search_locations(
                 sets_of_folds(folds, others, low_rank),
                 candidates,
                 code,
-                (float(found.low[number]), float(found.high[number])),
+                (float(results.low[number]), float(results.high[number])),
             )
             place = Place(number, ordered.slot[cell, :n], one.median, one.precision)
             search = Search(candidates, low_rank=low_rank, n=n)
-            answered(fit_location(found, place, search, settings, task), answers)
-    return found
+            answered(fit_location(results, place, search, settings, task), answers)
+    return results
 
 
 def answered(steps: Steps[T], answer: Callable[[Request], Any]) -> T:
@@ -268,7 +262,7 @@ class Code(NamedTuple):
     recorder: Recorder
     """Records a loss and perhaps quantiles"""
     width: int
-    """How many numbers that is"""
+    """Number of values recorded"""
 
 
 def _compiled_code(settings: Settings, task: Task) -> Code:
@@ -361,10 +355,10 @@ class Answers:
 
     def _centre(self, request: Centre) -> FloatArray:
         """Coefficients of the centre of a support; 0 of covariates that do not count."""
-        found = np.empty(4 + 2 * self._location.features.shape[1])
+        coefficients = np.empty(4 + 2 * self._location.features.shape[1])
         code = self._candidates.supports[request.support]
-        self._code.fit(code, self._sample(request.conditioned), found)
-        return found
+        self._code.fit(code, self._sample(request.conditioned), coefficients)
+        return coefficients
 
 
 def _folds(ordered: OrderedCases, groups: IntArray, blocks: int, step: IntArray) -> IntArray:

@@ -1,4 +1,4 @@
-"""What a fit decides and keeps at each location, whatever code computes the losses."""
+"""The fit at each location and of all of them, shared by all code that computes losses."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ LATER_PARTS = 8
 
 
 class Task(NamedTuple):
-    """How far locations are searched."""
+    """Extent of a search."""
 
     forward: bool = False
-    """Whether folds train on earlier cases alone; then only losses are of interest"""
+    """True if folds train on earlier cases alone; then only losses are of interest"""
     grid_only: bool = False
-    """Whether ridges are those of the grid"""
+    """True if ridges stay those of the grid"""
     n_quantiles: int = 0
     """Quantiles to record of each held-out forecast; with any every support is of interest"""
 
 
-class Found(NamedTuple):
-    """What a search finds at L locations, for each of S supports where shapes say so."""
+class Results(NamedTuple):
+    """Results of a search at L locations, for each of S supports where shapes say so."""
 
     bandwidth: FloatArray
     """(L,)"""
@@ -94,21 +94,21 @@ class Place(NamedTuple):
     """(k,) weight of each feature in the distance of covariates"""
 
 
-SearchLocations = Callable[[Calibration, Settings, FloatArray, Task], Found]
+SearchLocations = Callable[[Calibration, Settings, FloatArray, Task], Results]
 """Searches all locations with their half-lives (L,): by compiled code, or by array expressions."""
 
 
-def nothing_found(
-    known: Calibration,
+def no_results(
+    calibration: Calibration,
     settings: Settings,
     task: Task,
     bounds: tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]],
-) -> Found:
-    """What is known before anything is searched for.
+) -> Results:
+    """Results before anything is searched for: bounds, and missing values.
 
     Bounds are the lower and upper ones (L,), and whether given ones are violated.
     """
-    (n_locations, n), k = known.observations.shape, known.features.circular.size
+    (n_locations, n), k = calibration.observations.shape, calibration.features.circular.size
     n_supports, low, high, violated = len(settings.supports), *bounds
 
     def missing(*shape: int) -> FloatArray:
@@ -116,7 +116,7 @@ def nothing_found(
 
     room = landmark_slots(settings.solver, settings.kernel, n)
     passes = 2 if task.n_quantiles else 1
-    return Found(
+    return Results(
         bandwidth=missing(),
         precision=missing(k),
         low=low,
@@ -135,17 +135,21 @@ def nothing_found(
 
 
 def note_cases(
-    found: Found, at: slice, n_used: IntArray, invalid: npt.NDArray[np.bool_], settings: Settings
+    results: Results,
+    at: slice,
+    n_used: IntArray,
+    invalid: npt.NDArray[np.bool_],
+    settings: Settings,
 ) -> npt.NDArray[np.bool_]:
-    """Note how many cases some locations have; whether these are enough to be searched."""
+    """Note the number of cases of some locations; true where it is enough for a search."""
     enough = n_used >= max(settings.min_samples, 2)
-    found.n_cases[at] = n_used
-    found.status[at] |= np.where(invalid, INVALID, 0) | np.where(enough, 0, TOO_FEW)
+    results.n_cases[at] = n_used
+    results.status[at] |= np.where(invalid, INVALID, 0) | np.where(enough, 0, TOO_FEW)
     return np.asarray(enough)
 
 
 def candidates_of(settings: Settings, *, conditioned: bool, each: bool) -> Candidates:
-    """What the settings leave to choose, with or without covariates."""
+    """Kernels and supports that the settings leave to choose, with or without covariates."""
     return Candidates(
         tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
         np.array([SUPPORTS.index(support) for support in settings.supports]),
@@ -159,16 +163,16 @@ def bandwidth_of(settings: Settings, median: float) -> float:
 
 
 def fit_location(
-    found: Found, place: Place, search: Search, settings: Settings, task: Task
+    results: Results, place: Place, search: Search, settings: Settings, task: Task
 ) -> Steps[None]:
-    """Search a location and fill in what is found there."""
+    """Search a location and fill in its results."""
     at, best = place.number, search.best
     kernels, supports, _ = search.candidates
     widening, strength = np.array(kernels).T
     identical = math.isinf(place.median)
-    found.bandwidth[at] = bandwidth_of(settings, place.median)
-    found.precision[at] = place.precision
-    found.status[at] |= IDENTICAL * identical | CONSTANT * (place.precision == 0).any()
+    results.bandwidth[at] = bandwidth_of(settings, place.median)
+    results.precision[at] = place.precision
+    results.status[at] |= IDENTICAL * identical | CONSTANT * (place.precision == 0).any()
     # Forecasts that are all the same say nothing, whichever ridge; covariates may.
     silent = identical and not (strength > 0).any()
     ridge = 1.0 if silent and settings.ridge is None else settings.ridge
@@ -177,70 +181,70 @@ def fit_location(
         search.take(ridge)
     else:
         yield from search.run(ridge)
-        found.loss[at] = best.loss
+        results.loss[at] = best.loss
     if task.forward:
         return
     if task.n_quantiles:
-        yield from _record(found, place, search)
-    found.support[at] = supports[best.winner]
+        yield from _record(results, place, search)
+    results.support[at] = supports[best.winner]
     if ridge is None and search.on_edge():
-        found.status[at] |= RIDGE_EDGE
+        results.status[at] |= RIDGE_EDGE
     elif ridge is None and not task.grid_only:
         yield from search.refine()
-    found.ridge[at] = 10.0**best.exponent if settings.ridge is None else settings.ridge
-    found.strength[at], found.widening[at] = strength[best.kernel], widening[best.kernel]
+    results.ridge[at] = 10.0**best.exponent if settings.ridge is None else settings.ridge
+    results.strength[at], results.widening[at] = strength[best.kernel], widening[best.kernel]
     for s in search.wanted.tolist():
-        yield from _represent(found, place, search, s)
+        yield from _represent(results, place, search, s)
 
 
-def _represent(found: Found, place: Place, search: Search, s: int) -> Steps[None]:
+def _represent(results: Results, place: Place, search: Search, s: int) -> Steps[None]:
     """Fill landmarks and centre of a support, which follow from all cases."""
     at, best = place.number, search.best
     g, exponent = int(best.kernel[s]), float(best.exponent[s])
     if search.low_rank:
         landmarks: Sequence[int] = yield Landmarks((REPRESENTING, g, FIRST), g, exponent)
-        found.landmark[at, s, : len(landmarks)] = place.slots[list(landmarks)]
-    conditioned = bool(found.strength[at, s] > 0)
+        results.landmark[at, s, : len(landmarks)] = place.slots[list(landmarks)]
+    conditioned = bool(results.strength[at, s] > 0)
     centre: FloatArray = yield Centre((CENTRING, s, int(conditioned)), s, conditioned)
-    found.centre[at, s] = centre
+    results.centre[at, s] = centre
 
 
-def _record(found: Found, place: Place, search: Search) -> Steps[None]:
+def _record(results: Results, place: Place, search: Search) -> Steps[None]:
     """Fill quantiles of forecasts of held-out cases, behind their losses in what is recorded."""
     later = yield from search.recorded_later()
     for number, recorded in enumerate((search.best.recorded, later)):
         for s, values in recorded.items():
-            found.quantiles[place.number, number, s, place.slots] = values[:, 1:]
+            results.quantiles[place.number, number, s, place.slots] = values[:, 1:]
 
 
 def fit_supports(
-    known: Calibration, settings: Settings, half_life: float | str, search: SearchLocations
+    calibration: Calibration, settings: Settings, half_life: float | str, search: SearchLocations
 ) -> FittedCKME:
     """Fit the best support of each location."""
-    lives = half_lives(known, settings, half_life, search)
-    found = search(known, settings, lives, Task())
+    lives = half_lives(calibration, settings, half_life, search)
+    results = search(calibration, settings, lives, Task())
     codes = [SUPPORTS.index(support) for support in settings.supports]
-    best = np.array([codes.index(code) for code in found.support], dtype=np.int64)
-    return of_support(found, best, settings, lives)
+    best = np.array([codes.index(code) for code in results.support], dtype=np.int64)
+    return of_support(results, best, settings, lives)
 
 
 def half_lives(
-    known: Calibration, settings: Settings, half_life: float | str, search: SearchLocations
+    calibration: Calibration, settings: Settings, half_life: float | str, search: SearchLocations
 ) -> FloatArray:
     """Half-life (L,) as given, or with which earlier cases forecast later ones best."""
-    n_locations = known.observations.shape[0]
+    n_locations = calibration.observations.shape[0]
     if half_life != "cv":
         lives = np.full(n_locations, float(half_life))
-        if known.days is None and not np.isinf(lives).all():
+        if calibration.days is None and not np.isinf(lives).all():
             raise ValueError("a half-life needs days, the dates of the cases")
         return lives
-    if known.days is None:
+    if calibration.days is None:
         raise ValueError("half_life='cv' needs days, the dates of the cases")
-    first = np.where(known.used, known.days, math.inf).min(-1, initial=math.inf)
-    last = np.where(known.used, known.days, -math.inf).max(-1, initial=-math.inf)
+    first = np.where(calibration.used, calibration.days, math.inf).min(-1, initial=math.inf)
+    last = np.where(calibration.used, calibration.days, -math.inf).max(-1, initial=-math.inf)
     span = np.where(last > first, last - first, 1.0)
     lives, smallest = np.full(n_locations, math.inf), np.full(n_locations, math.inf)
-    forward = known._replace(groups=known.step, blocks=5)
+    forward = calibration._replace(groups=calibration.step, blocks=5)
     for part in HALF_LIVES:
         trial = part * span
         loss = search(forward, settings, trial, Task(forward=True)).loss
@@ -250,26 +254,28 @@ def half_lives(
     return lives
 
 
-def of_support(found: Found, best: IntArray, settings: Settings, lives: FloatArray) -> FittedCKME:
+def of_support(
+    results: Results, best: IntArray, settings: Settings, lives: FloatArray
+) -> FittedCKME:
     """Fit of one support at each location, by its place (L,) in the settings."""
     at = np.arange(best.size), best
     codes = np.array([SUPPORTS.index(support) for support in settings.supports])
-    ridge = found.ridge[at]
+    ridge = results.ridge[at]
     missing = np.isnan(ridge)
     return FittedCKME(
-        found.bandwidth * found.widening[at],
+        results.bandwidth * results.widening[at],
         ridge,
-        found.strength[at],
-        found.precision,
+        results.strength[at],
+        results.precision,
         codes[best].astype(np.int8),
-        found.centre[at],
-        np.where(missing, math.nan, found.low),
-        np.where(missing, math.nan, found.high),
+        results.centre[at],
+        np.where(missing, math.nan, results.low),
+        np.where(missing, math.nan, results.high),
         np.where(missing, math.nan, lives),
-        found.loss[at],
-        found.n_cases,
-        found.status.astype(np.int8),
-        found.landmark[at],
+        results.loss[at],
+        results.n_cases,
+        results.status.astype(np.int8),
+        results.landmark[at],
     )
 
 

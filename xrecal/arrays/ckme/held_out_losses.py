@@ -21,7 +21,7 @@ _lock = Lock()
 @kernel
 def mean_losses(recorded: Any, supports: Any) -> Any:
     """Mean (S,) of the first number recorded of the cases held out; infinite without any."""
-    found = np.full(recorded.shape[0], np.inf)
+    means = np.full(recorded.shape[0], np.inf)
     for s in supports:
         total, count = 0.0, 0
         for i in range(recorded.shape[1]):
@@ -29,12 +29,12 @@ def mean_losses(recorded: Any, supports: Any) -> Any:
                 total += recorded[s, i, 0]
                 count += 1
         if count > 0:
-            found[s] = total / count
-    return found
+            means[s] = total / count
+    return means
 
 
 class Verified(NamedTuple):
-    """What forecasts of held-out cases are judged by, at one location."""
+    """Observations of one location, and how forecasts of held-out cases are judged by them."""
 
     target: FloatArray
     """(n,) observations"""

@@ -54,7 +54,7 @@ def reference_loss(losses: FloatArray) -> FloatArray:
 
 
 def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray) -> bool:
-    """Whether a loss (S,) that still falls may come below ``smallest`` with a smaller ridge.
+    """True if a loss (S,) that still falls may come below ``smallest`` with a smaller ridge.
 
     The path ends with the losses of three ever smaller ridges, a grid step apart, the last of them
     at the power of ten ``exponent``; the first is infinite where there are only two. The last loss
@@ -73,7 +73,7 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
 
 
 def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
-    """Whether no loss (S,) at the end of a path is likely to come below ``smallest``.
+    """True if no loss (S,) at the end of a path is likely to come below ``smallest``.
 
     The path is as for :func:`falls_fast`. A loss has settled if it falls ever less and another step
     as the last one would not do, or if it is not near and two such steps would not.
@@ -87,7 +87,7 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
 
 
 def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> NDArray[np.bool_]:
-    """Whether a loss that goes on to fall as in the last step stays above ``smallest``, or near."""
+    """True if a loss, falling as in its last step, would gain hardly anything on ``smallest``."""
     with np.errstate(invalid="ignore"):
         return np.asarray(2 * now - losses > smallest - HARDLY * np.abs(smallest))
 

@@ -36,7 +36,7 @@ from .solvers import CLOSE, ROUGH
 
 TRIED, COMPARED = 500, 2000
 """Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
-solver makes them the main cost."""
+solver makes them the main cost. Folds train on as many cases as before."""
 
 TRIED_FOLDS = 5
 """Folds at most to choose by; each of them takes factorisations of its own."""
@@ -69,7 +69,7 @@ class Losses(NamedTuple):
 
 
 class Reaches(NamedTuple):
-    """Request whether few enough landmarks represent all cases as well as a ridge needs: bool."""
+    """Request whether landmarks represent all cases as well as a ridge needs: bool."""
 
     stage: Stage
     kernel: int
@@ -90,14 +90,14 @@ class Centre(NamedTuple):
     stage: Stage
     support: int
     conditioned: bool
-    """Whether it depends on the covariates"""
+    """True if it depends on the covariates"""
 
 
 class HeldOut(NamedTuple):
     """Answer about held-out forecasts."""
 
     losses: FloatArray
-    """(S,) mean losses; those of supports that were not asked for say nothing"""
+    """(S,) mean losses; entries of supports that were not asked for have no meaning"""
     recorded: FloatArray | None = None
     """(S, n, width) what was recorded of the cases, where that is wanted"""
 
@@ -109,14 +109,14 @@ Steps: TypeAlias = Generator[Request, Any, T]
 
 
 class Candidates(NamedTuple):
-    """What may be chosen; the same at all locations."""
+    """Kernels and supports to choose from; the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
     """Factor of the bandwidth, and exponent of the kernel on covariates (0: without), of each"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
     each: bool
-    """Whether every support is of interest, not only the best"""
+    """True if every support is of interest, not only the best"""
 
 
 @dataclass
@@ -175,7 +175,7 @@ class Best:
 
 
 def is_thinned(low_rank: bool, n: int) -> bool:
-    """Whether some of n cases, always the same, are enough to choose kernel and ridge by."""
+    """True if a part of n cases, always the same, is enough to choose kernel and ridge by."""
     return low_rank and n > TRIED
 
 
@@ -248,7 +248,7 @@ class Search:
         return answer.losses
 
     def _reaches(self, stage: Stage, g: int, exponent: float) -> Steps[bool]:
-        """Whether the solver is good enough for a ridge; an exact one always is."""
+        """True if the solver is good enough for a ridge; an exact one always is."""
         return not self.low_rank or bool((yield Reaches(stage, g, exponent)))
 
     def _first_ridge(self, g: int) -> float:
@@ -261,19 +261,19 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """Whether a ridge so far (S,) from the best ones of a kernel is not worth trying."""
+        """True if a ridge so far (S,) from the best ones of a kernel is not worth trying."""
         if not self.low_rank:
             return False
         near = self._promising(self.best.tried_loss[[g]], NEAR)[0]
         return bool(apart[near].min() > PATIENCE + GRID_STEP / 2)
 
     def _falls(self, path: list[FloatArray], exponent: float) -> bool:
-        """Whether a support may yet become the best one, or the best of its own."""
+        """True if a support may yet become the best one, or better than it was."""
         last = exponent + GRID_STEP
         return len(path) > 2 and falls_fast(path, last, self._smallest())
 
     def _settles(self, path: list[FloatArray]) -> bool:
-        """Whether no support is likely to become the best one, or better than it was."""
+        """True if no support is likely to become the best one, or better than it was."""
         return self.low_rank and len(path) > 2 and settles(path, self._smallest())
 
     def _smallest(self) -> FloatArray:
@@ -334,7 +334,7 @@ class Search:
         return losses[supports]
 
     def _is_best(self, g: int, exponent: float) -> bool:
-        """Whether this kernel and ridge are the best of a support that counts."""
+        """True if this kernel and ridge are the best of a support that counts."""
         best = self.best
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
         return bool(here.any() if self.candidates.each else here[best.winner])
@@ -368,7 +368,7 @@ class Search:
         return answers
 
     def on_edge(self) -> bool:
-        """Whether the winner's ridge is the smallest or largest that could be tried."""
+        """True if the winner's ridge is the smallest or largest that could be tried."""
         best = self.best
         exponent, smallest = (
             best.exponent[best.winner],
@@ -379,7 +379,8 @@ class Search:
     def refine(self) -> Steps[None]:
         """Locate the winner's ridge between the neighbours of its grid point.
 
-        Losses of a low-rank solver are noisy: a parabola through three of them is as good as more.
+        The losses are those of all cases that kernels were compared on: by a few cases alone the
+        ridge would follow their noise.
         """
         best, s = self.best, self.best.winner
         g, supports = int(best.kernel[s]), np.array([s])

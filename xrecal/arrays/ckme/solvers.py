@@ -1,4 +1,10 @@
-"""Kernel matrix and ridge to signed weights: exactly, or by a factor of low rank."""
+"""Kernel matrix and ridge to signed weights: exactly, or by a factor of low rank.
+
+With case weights, the diagonal matrix W, signed weights solve ``(K + λ n W⁻¹) β = k``. With the
+roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``: symmetric, so that one
+eigendecomposition or factor serves all ridges. Here K stands for R K R, and signed weights for α.
+The heaviest case has weight 1; in a fold the ridge is scaled by the heaviest that is trained on.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +41,7 @@ KEPT = 2**26
 
 
 def is_low_rank(solver: str, kernel: str, n: int) -> bool:
-    """Whether n cases are solved with low rank; the Laplace kernel is far from it."""
+    """Low rank serves many cases with the Gaussian kernel; the Laplace kernel is far from it."""
     if solver == "auto":
         return kernel == "gaussian" and n > EXACT_UP_TO
     return solver == "lowrank"
@@ -85,11 +91,11 @@ class Exact:
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
         if train.size < n_out:
-            found = np.zeros((n_held, self._root.size))
+            weights = np.zeros((n_held, self._root.size))
             block = self._gram[np.ix_(train, train)]
             block[np.diag_indices_from(block)] += shift
-            found[:, train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])]).T
-            return found
+            weights[:, train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])]).T
+            return weights
         return np.asarray(left_out_weights(*self.eigen, out, n_held, shift))
 
     @property
@@ -132,7 +138,7 @@ class LowRank:
         self._among = {}
 
     def reaches(self, ridge: float, slack: float) -> bool:
-        """Whether at most so many ridges are left of K, with as many landmarks as that takes."""
+        """True if the landmarks leave at most so many ridges; more of them are added if need be."""
         self._rank(ridge, slack)
         return self.factor.residual <= slack * ridge
 
@@ -141,7 +147,7 @@ class LowRank:
         return self.factor.landmarks[: self._rank(ridge, FINE)]
 
     def _rank(self, ridge: float, slack: float) -> int:
-        """How many landmarks leave no more than so many ridges."""
+        """Number of landmarks that leave at most so many ridges."""
         return self.factor.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
@@ -183,20 +189,20 @@ class Solvers:
     def __getitem__(self, g: int) -> Solver:
         widening, strength = self._kernels[g]
         kernel = self._location, self._bandwidth * widening, strength
-        found = self._kept.pop(g, None)
+        solver = self._kept.pop(g, None)
         for other in self._kept.values():
             other.tidy()
-        while self._kept and sum(s.nbytes for s in (found, *self._kept.values()) if s) > KEPT:
+        while self._kept and sum(s.nbytes for s in (solver, *self._kept.values()) if s) > KEPT:
             oldest = next(iter(self._kept))
             dropped = self._kept.pop(oldest)
             if isinstance(dropped, LowRank):
                 self._landmarks[oldest] = dropped.factor.landmarks
-        if found is None and self._location.columns is None:
-            found = Exact(*kernel)
-        elif found is None:
-            found = LowRank(*kernel, self._landmarks.get(g, ()))
-        self._kept[g] = found
-        return found
+        if solver is None and self._location.columns is None:
+            solver = Exact(*kernel)
+        elif solver is None:
+            solver = LowRank(*kernel, self._landmarks.get(g, ()))
+        self._kept[g] = solver
+        return solver
 
 
 @kernel

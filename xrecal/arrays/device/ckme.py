@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from xrecal.arrays.ckme.ckme import DEFAULT
-from xrecal.arrays.ckme.embedding import Calibration, FittedCKME, Settings, calibration
+from xrecal.arrays.ckme.embedding import Calibration, FittedCKME, Settings, calibration_of
 from xrecal.arrays.ckme.fitting import (
-    Found,
     Place,
+    Results,
     Task,
     bandwidth_of,
     candidates_of,
     check_settings,
     fit_location,
     fit_supports,
+    no_results,
     note_cases,
-    nothing_found,
 )
 from xrecal.arrays.ckme.folds import Folds, arrange_folds, assign_folds
 from xrecal.arrays.ckme.search import Search, sets_of_folds
@@ -30,8 +30,8 @@ from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.covariates import Features
 from xrecal.typing import FloatArray, IntArray
 
-from .bounds import find_bounds
 from .case_groups import Group, groups_of, select, usable
+from .centre import find_bounds
 from .covariates import no_features
 from .held_out import Judge
 from .location import locate
@@ -64,43 +64,46 @@ def fit_ckme(
     refuse_others(cases, squared, vectors)
     if features is None:
         features = no_features(observations, *observations.shape)
-    known = calibration(cases, observations, features, days, groups, blocks, step, None)
+    calibration = calibration_of(cases, observations, features, groups, blocks, step)
     used, invalid = (to_host(part) for part in usable(cases, observations, features))
-    known = known._replace(used=used)
+    calibration = calibration._replace(days=days, used=used)
 
-    def search(known: Calibration, settings: Settings, half_life: FloatArray, task: Task) -> Found:
-        return search_locations(known, settings, half_life, task, invalid)
+    def search(
+        calibration: Calibration, settings: Settings, half_life: FloatArray, task: Task
+    ) -> Results:
+        return search_locations(calibration, settings, half_life, task, invalid)
 
-    fitted, xp = fit_supports(known, settings, half_life, search), namespace(observations)
+    fitted, xp = fit_supports(calibration, settings, half_life, search), namespace(observations)
     return FittedCKME(*map(xp.asarray, fitted))
 
 
-def refuse_others(cases: Forecasts, *known: Any) -> None:
+def refuse_others(cases: Forecasts, *given: Any) -> None:
     """Raise TypeError for what has no implementation on a device."""
     if cases.scale is not None:
         raise TypeError(only_on_host("the distance of normal distributions"))
-    if any(part is not None for part in known):
+    if any(part is not None for part in given):
         raise TypeError(only_on_host("a fit from distances that are known already, or of vectors"))
 
 
 def search_locations(
-    known: Calibration, settings: Settings, half_life: FloatArray, task: Task, invalid: Any
-) -> Found:
+    calibration: Calibration, settings: Settings, half_life: FloatArray, task: Task, invalid: Any
+) -> Results:
     """Search locations with the same usable cases together, one group of them after another."""
-    centred, circular = settings.supports != ("observations",), known.features.circular
-    bounds = find_bounds(known.observations, settings.bounds if centred else None)
+    centred, circular = settings.supports != ("observations",), calibration.features.circular
+    bounds = find_bounds(calibration.observations, settings.bounds if centred else None)
     low, high, violated = map(to_host, bounds)
-    found = nothing_found(known, settings, task, (low, high, violated))
-    note_cases(found, slice(None), known.used.sum(-1), invalid, settings)
-    age = None if known.days is None else np.max(known.days) - np.asarray(known.days, np.float64)
+    results = no_results(calibration, settings, task, (low, high, violated))
+    note_cases(results, slice(None), calibration.used.sum(-1), invalid, settings)
     candidates = candidates_of(settings, conditioned=circular.size > 0, each=False)
-    for group in groups_of(known.used, half_life, age, max(settings.min_samples, 2)):
+    for group in groups_of(
+        calibration.used, half_life, calibration.days, max(settings.min_samples, 2)
+    ):
         n = group.slots.size
         low_rank = is_low_rank(settings.solver, settings.kernel, n)
-        folds = _folds(known, group, settings.gap, task.forward)
-        for part in group.parts(_bytes_each(known, settings, folds, n)):
+        folds = _folds(calibration, group, settings.gap, task.forward)
+        for part in group.parts(_bytes_each(calibration, settings, folds, n)):
             cases = select(
-                known.cases, known.observations, known.features, part,
+                calibration.cases, calibration.observations, calibration.features, part,
                 centred=centred, shapes=settings.shapes,
             )  # fmt: skip
             where = locate(
@@ -113,7 +116,7 @@ def search_locations(
             median, precision = to_host(where.median).tolist(), to_host(where.precision)
             searches = [
                 fit_location(
-                    found,
+                    results,
                     Place(number, group.slots, median[i], precision[i]),
                     Search(candidates, low_rank=low_rank, n=n),
                     settings,
@@ -124,22 +127,22 @@ def search_locations(
             bandwidth = np.array([bandwidth_of(settings, each) for each in median])
             sets = sets_of_folds(folds, (), low_rank)
             answer_together(searches, Answers(where, bandwidth, sets, candidates, judge))
-    return found
+    return results
 
 
-def _bytes_each(known: Calibration, settings: Settings, folds: Folds, n: int) -> int:
+def _bytes_each(calibration: Calibration, settings: Settings, folds: Folds, n: int) -> int:
     """About what a location takes: kernels or factors, and a few arrays of the largest fold."""
     held = int(folds.n_held.max(initial=1))
-    members = int(known.cases.loc.shape[-1])
+    members = int(calibration.cases.loc.shape[-1])
     width = min(n, 400) if is_low_rank(settings.solver, settings.kernel, n) else n
     kernels = 2 * len(settings.kernels) + 4
     return 8 * n * (kernels * width + 12 * held + 8 * members)
 
 
-def _folds(known: Calibration, group: Group, gap: int, forward: bool) -> Folds:
+def _folds(calibration: Calibration, group: Group, gap: int, forward: bool) -> Folds:
     """Folds of the cases of a group."""
-    one = known.used[group.places[:1]]
-    fold = assign_folds(known.groups, one, known.blocks, known.step)[0][group.slots]
-    step = np.ascontiguousarray(known.step[group.slots], np.int64)
-    found: Folds = arrange_folds(np.ascontiguousarray(fold), step, gap, forward)
-    return found
+    groups, blocks, in_time, used = calibration[3:7]
+    fold = assign_folds(groups, used[group.places[:1]], blocks, in_time)[0][group.slots]
+    step = np.ascontiguousarray(in_time[group.slots], np.int64)
+    results: Folds = arrange_folds(np.ascontiguousarray(fold), step, gap, forward)
+    return results

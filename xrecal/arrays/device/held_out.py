@@ -13,8 +13,8 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import centres_of, errors_of, fit_centres, inside, members_of
 from .location import Locations
-from .losses import LOSSES
 from .namespace import doubled, take, take_along
+from .scores import LOSSES
 from .simplex import PROJECTIONS
 from .solvers import Prepared, split_of
 
@@ -22,7 +22,7 @@ __all__ = ["Judge", "Targets"]
 
 
 class Targets(NamedTuple):
-    """What the training cases of a fold teach about one support, at b locations."""
+    """Errors of the training cases of a fold around one support, at b locations."""
 
     order: Any
     """(b, k) places of the cases among those trained on, by ascending error"""
@@ -67,9 +67,9 @@ class Judge:
         of = cases.features[:, :, :n_features]
         known = (cases.mean, cases.variance, of, cases.target)
         sample = Sample._make([*(take(xp, part, train, 1) for part in known), low, high])
-        found = fit_centres(code, sample, 4 + 2 * n_features)
+        coefficients = fit_centres(code, sample, 4 + 2 * n_features)
         codes = np.full(cases.target.shape[0], code)
-        centre, spread = centres_of(codes, found, cases.mean, cases.variance, of)
+        centre, spread = centres_of(codes, coefficients, cases.mean, cases.variance, of)
         centred = take(xp, centre, train, 1), take(xp, spread, train, 1)
         error = errors_of(sample.target, *centred, low, high)
         order = xp.argsort(error, axis=-1)
@@ -85,7 +85,7 @@ class Judge:
         supports: IntArray,
     ) -> FloatArray:
         """Mean loss (c, S) at c locations; infinite for other supports, and without cases."""
-        found = np.full((at.size, self.supports.size), np.inf)
+        losses = np.full((at.size, self.supports.size), np.inf)
         totals: list[list[Any]] = [[0.0, 0.0] for _ in supports]
         for f in range(folds.n_out.size):
             each = self._of_fold(solved.signed(folds, f), folds, f, targets[f], at, supports)
@@ -97,8 +97,8 @@ class Judge:
         for s, (total, count) in zip(supports.tolist(), totals, strict=True):
             number = np.broadcast_to(to_host(count), at.shape)
             mean = np.broadcast_to(to_host(total), at.shape) / np.maximum(number, 1.0)
-            found[:, s] = np.where(number > 0, mean, np.inf)
-        return found
+            losses[:, s] = np.where(number > 0, mean, np.inf)
+        return losses
 
     def _of_fold(
         self,
@@ -118,7 +118,7 @@ class Judge:
         verified = take(xp, take(xp, self.where.cases.target, at, 0), held, 1)
         theta = take(xp, self.where.theta, at, 0)[:, None]
         low, high = (take(xp, bound, at, 0) for bound in self.bounds)
-        found = []
+        losses = []
         for s in supports.tolist():
             target = Targets._make(take(xp, part, at, 0) for part in targets[s])
             order = xp.broadcast_to(target.order[:, None, :], weights.shape)
@@ -129,8 +129,8 @@ class Judge:
             points = members_of(*own, target.error, (low, high), limits)
             if self._on_support:
                 row = self._project(row, points)
-            found.append(self._loss(row, points, verified, theta))
-        return found
+            losses.append(self._loss(row, points, verified, theta))
+        return losses
 
     def _recentred(self, signed: Any, held: IntArray, train: IntArray) -> Any:
         """Weights of the cases, which sum to one, from those of the scaled problem."""

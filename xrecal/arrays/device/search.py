@@ -1,4 +1,4 @@
-"""What the searches of many locations ask, answered for as many of them at once as can be.
+"""Answers to the searches of many locations, for as many of them at once as can be.
 
 The decisions are those of :mod:`xrecal.arrays.ckme.search`, one search a location. Searches go on
 together, kernel by kernel and ridge by ridge: those that are ahead wait for the others.
