@@ -8,8 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 import xrecal
 from tests.labelled import freeze, random
-from xrecal.arrays.ckme.ordered_cases import assign_folds
-from xrecal.arrays.ckme.tuning import arrange_folds
+from xrecal.arrays.ckme.folds import arrange_folds, assign_folds
 from xrecal.fit.fitted import CASE
 from xrecal.fit.pooling import PooledTask
 from xrecal.inputs.pool import MAX_POOLED, Pool

@@ -11,7 +11,7 @@ import xrecal
 from tests.labelled import freeze, random
 from tests.marks import forbid_compute
 from tests.strategies import FORMS
-from xrecal.arrays.ckme import ordered_cases as cases
+from xrecal.arrays import rows as cases
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.fit import pooling
 from xrecal.inputs.dates import case_axis

@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from tests.strategies import FORMS, METHODS, ensemble_and_truth, new_cases
-from xrecal.arrays.ckme import ordered_cases as cases
+from xrecal.arrays import rows as cases
 from xrecal.products.reductions import crps_of, mean_of, quantiles_of, std_of
 from xrecal.products.tasks import StatisticTask, together
 

@@ -125,7 +125,7 @@ def fit_method(
 def _held_out(method: Method, cases: Cases) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
     from xrecal.arrays.ckme.fitting import LATER_PARTS
-    from xrecal.arrays.ckme.ordered_cases import assign_folds
+    from xrecal.arrays.ckme.folds import assign_folds
 
     known = np.isfinite(cases.observations)
     n_locations, n = known.shape

@@ -6,6 +6,7 @@ from xrecal.arrays.ckme.centre import (
     SMALLEST_MEAN,
     SMALLEST_SPREAD,
     SUPPORTS,
+    Sample,
     fit_centre,
     past_observations,
 )
@@ -24,7 +25,7 @@ def make_cases(rng, n=40, k=2):
 
 def fit(support, mean, variance, r, y, low=-np.inf, high=np.inf, fitted_by=fit_centre, room=None):
     found = np.full(4 + 2 * (r.shape[1] if room is None else room), np.nan)
-    fitted_by(CODES[support], mean, variance, r, y, low, high, found)
+    fitted_by(CODES[support], Sample(mean, variance, r, y, low, high), found)
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.arrays.distributions.test_distance import double_sum_distance
 from xrecal.arrays import Forecasts, normal_squared_energy_distance, squared_energy_distance
 from xrecal.arrays.ckme.columns import Columns
-from xrecal.arrays.ckme.embedding import ordered_cases
+from xrecal.arrays.ckme.location import Cases, ordered_cases
 from xrecal.arrays.kernels.covariates import no_features
 from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
 
@@ -15,8 +15,10 @@ def columns(forecasts, y=None, *, laplace=False, squared=None):
     """Columns of the only location; ``y`` (n,) tells which cases can be used."""
     n = forecasts.loc.shape[1]
     y = np.zeros((1, n)) if y is None else y[np.newaxis]
-    cases, _ = ordered_cases(forecasts, y, no_features(1, n), np.zeros((1, n)), True)
-    return Columns(cases, 0, laplace=laplace, squared=squared)
+    cases = Cases(forecasts, y, no_features(1, n), np.zeros((1, n)))
+    ordered, _ = ordered_cases(cases, centred=True)
+    slot = ordered.slot[0, : ordered.n_used[0]]
+    return Columns(ordered.forecasts(0), slot, laplace=laplace, squared=squared)
 
 
 def column(of, case):

@@ -4,14 +4,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts, Settings, ckme_weights, fit_ckme
-from xrecal.arrays.ckme.centre import error_of, fill_members, inside
+from xrecal.arrays.ckme.centre import (
+    Limits,
+    Sample,
+    error_of,
+    fill_members,
+    inside,
+    past_observations,
+    rank_errors,
+)
+from xrecal.arrays.ckme.folds import arrange_folds
+
+from .test_folds import folded_cases
 
 SUPPORTS = ("mean", "regression", "standardised", "ratio")
 
 
 def members(centre, spread, error, low, high, first, last):
     points = np.empty(error.size)
-    fill_members(centre, spread, error, low, high, first, last, points)
+    fill_members(centre, spread, error, Limits(low, high, first, last), points)
     return points
 
 
@@ -64,3 +75,22 @@ def test_the_probability_of_a_dry_day_is_that_of_the_dry_cases(support, rng):
     dry = (weights * (points == 0)).sum(-1)
     np.testing.assert_allclose(dry, (weights * (y[:, np.newaxis] == 0)).sum(-1), atol=1e-12)
     assert points[points > 0].min() >= y[y > 0].min()
+
+
+@given(folded_cases(), st.integers(0, 3), st.booleans(), st.data())
+def test_training_cases_are_ranked_by_their_errors(cases, gap, forward, data):
+    """Those on a bound first, those without an error last, and none that are not trained on."""
+    folds = arrange_folds(*cases, gap, forward)
+    n = folds.cases.shape[1]
+    value = st.sampled_from([0.0, 0.5, 0.5, 2.0, np.nan])
+    target = np.array(data.draw(st.lists(value, min_size=n, max_size=n)))
+    none = np.zeros(n)
+    sample = Sample(none, none, np.zeros((n, 0)), target, 0.0, np.inf)
+    found = rank_errors(folds, np.array([0]), sample, past_observations)
+    for f, n_out in enumerate(folds.n_out):
+        train = folds.cases[f, n_out:]
+        error = np.where(target[train] <= 0, -np.inf, target[train])
+        order = np.argsort(error, kind="stable")
+        np.testing.assert_array_equal(found.ranked[f, 0, : train.size], train[order])
+        np.testing.assert_array_equal(found.error[f, 0, : train.size], error[order])
+        assert np.isnan(found.error[f, 0, train.size :]).all()

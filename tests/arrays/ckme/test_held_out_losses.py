@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from xrecal.arrays.ckme.centre import SUPPORTS, fit_centre
-from xrecal.arrays.ckme.held_out_losses import LOSSES, mean_losses, recorder
+from xrecal.arrays.ckme.centre import SUPPORTS, Sample, fit_centre, rank_errors
+from xrecal.arrays.ckme.held_out_losses import LOSSES, Verified, mean_losses, recorder
 from xrecal.arrays.ckme.simplex import PROJECTIONS
 from xrecal.arrays.ckme.solvers import FINE, Exact
-from xrecal.arrays.ckme.tuning import rank_errors
 
 from .test_lowrank import location
 from .test_solvers import folds
@@ -19,28 +18,27 @@ def recorded_by(record, projection):
     """Losses (S, n) of folds that a function records, with their location."""
     ours = location(np.random.default_rng(0), low_rank=False, weights=True)
     some = folds(forward=True)
-    targets = rank_errors(
-        some.cases, some.n_out, CODES, ours.mean, ours.variance,
-        np.ascontiguousarray(ours.features), ours.target, -np.inf, np.inf, fit_centre,
-    )  # fmt: skip
+    features, bounds = np.ascontiguousarray(ours.features), (-np.inf, np.inf)
+    sample = Sample(ours.mean, ours.variance, features, ours.target, *bounds)
+    targets = rank_errors(some, CODES, sample, fit_centre)
     out = np.full((CODES.size, ours.target.size, 1), np.nan)
-    known = targets, ours.target, -np.inf, np.inf, ours.theta, CODES, out
+    verified = Verified(ours.target, ours.root, *bounds, ours.theta, CODES)
     code = recorder(PROJECTIONS[projection], projection == "energy", LOSSES["crps"])
-    record(code, Exact(ours, ours.median, 1.0), ours.root, some, known)
+    record(code, Exact(ours, ours.median, 1.0), some, (targets, verified, out))
     return out[..., 0]
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
 def test_all_folds_at_once(projection):
-    def at_once(code, solver, root, some, known):
-        code.folds(*solver.eigen, 0.01, root, some, *known)
+    def at_once(code, solver, some, known):
+        code.folds(solver.eigen, 0.01, some, *known)
         left.extend(solver.solved_directly(some))
         for f in left:
-            code.fold(solver.signed(some, f, 0.01, FINE), root, some, f, *known)
+            code.fold(solver.signed(some, f, 0.01, FINE), some, f, *known)
 
-    def one_by_one(code, solver, root, some, known):
+    def one_by_one(code, solver, some, known):
         for f in range(some.n_out.size):
-            code.fold(solver.signed(some, f, 0.01, FINE), root, some, f, *known)
+            code.fold(solver.signed(some, f, 0.01, FINE), some, f, *known)
 
     left = []
     found = recorded_by(at_once, projection)
@@ -50,8 +48,8 @@ def test_all_folds_at_once(projection):
 
 
 def test_folds_that_train_on_few_are_left_to_a_solver():
-    def only(code, solver, root, some, known):
-        code.folds(*solver.eigen, 0.01, root, some, *known)
+    def only(code, solver, some, known):
+        code.folds(solver.eigen, 0.01, some, *known)
         for f in solver.solved_directly(some):
             held.extend(some.cases[f, : some.n_held[f]])
 

@@ -9,8 +9,8 @@ from xrecal.arrays.ckme.held_out_losses import (
     crps_and_quantiles,
     crps_loss,
     laplace_loss,
-    median_gap,
 )
+from xrecal.arrays.ckme.location import median_gap
 from xrecal.arrays.kernels.kernel import MEDIAN_CASES
 
 from . import reference as ckme_reference

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts
-from xrecal.arrays.ckme.embedding import ordered_cases
-from xrecal.arrays.ckme.location import locate
+from xrecal.arrays.ckme.location import Cases, locate, ordered_cases
 from xrecal.arrays.ckme.lowrank import Factor
 
 from .test_ckme import make_cases, with_covariates
@@ -17,7 +16,7 @@ def location(rng, n=60, *, low_rank=True, weights=False):
     x, y = make_cases(rng, 1, n, missing=False)
     of, _ = with_covariates(rng, 1, n)
     logarithm = -np.arange(n)[np.newaxis] / 20.0 if weights else np.zeros((1, n))
-    cases, _ = ordered_cases(Forecasts(x), y, of, logarithm, True)
+    cases, _ = ordered_cases(Cases(Forecasts(x), y, of, logarithm), centred=True)
     return locate(cases, 0, laplace=False, low_rank=low_rank, squared=None)
 
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
-from xrecal.arrays.ckme.ckme import HALF_LIVES
+from xrecal.arrays.ckme.ckme import Answers
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.ridge_stopping import GRID as EXPONENTS
-from xrecal.arrays.ckme.search import TRIED, Search
-from xrecal.arrays.ckme.solvers import ROUGH
+from xrecal.arrays.ckme.fitting import HALF_LIVES
+from xrecal.arrays.ckme.ridge_rules import GRID as EXPONENTS
+from xrecal.arrays.ckme.search import COMPARING, TO_TRY, TRIED, HeldOut
 from xrecal.arrays.status import RIDGE_EDGE
 
 from .reference import GRID, SUPPORTS, Choice, blocks_in_time
@@ -175,14 +175,14 @@ def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(r
     x, y = make_cases(rng, 1, n, missing=False)
     cases = Forecasts(x - x.mean())
     compared: set[int] = set()
-    record = Search.record
+    losses = Answers.losses
 
-    def noted(self, solver, folds, targets, exponent, slack, supports, recorded):
-        if folds is self.compared and slack == ROUGH:
-            compared.update(supports.tolist())
-        record(self, solver, folds, targets, exponent, slack, supports, recorded)
+    def noted(self, request):
+        if request.stage[0] == COMPARING:
+            compared.update(request.supports.tolist())
+        return losses(self, request)
 
-    monkeypatch.setattr(Search, "record", noted)
+    monkeypatch.setattr(Answers, "losses", noted)
     found = {}
     for supports in (("mean", "standardised"), ("mean", "standardised", "ratio")):
         compared.clear()
@@ -200,17 +200,13 @@ def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(r
 
 
 def valley(lowest_tried, lowest_compared):
-    """A record whose losses have their minimum at one ridge for some cases, at another for all."""
+    """Answers whose losses are smallest at one ridge for some cases, at another for all."""
 
-    def record(self, solver, folds, targets, exponent, slack, supports, recorded):
-        lowest = lowest_tried if folds is self.folds else lowest_compared
-        recorded[supports] = np.nan
-        for f in range(folds.n_out.size):
-            recorded[np.ix_(supports, folds.cases[f, : folds.n_held[f]])] = (
-                1 + 0.1 * (exponent - lowest) ** 2
-            )
+    def losses(self, request):
+        lowest = lowest_tried if request.folds == TO_TRY else lowest_compared
+        return HeldOut(np.array([1 + 0.1 * (request.exponent - lowest) ** 2]))
 
-    return record
+    return losses
 
 
 @pytest.mark.parametrize("tried", [-3.0, -1.0, 0.0])
@@ -220,7 +216,7 @@ def test_the_ridge_that_suits_all_cases_is_found_from_one_that_suits_some(
 ):
     n = TRIED + 100
     x, y = make_cases(rng, 1, n, missing=False)
-    monkeypatch.setattr(Search, "record", valley(tried, compared))
+    monkeypatch.setattr(Answers, "losses", valley(tried, compared))
     found = fit_ckme(Forecasts(x), y, Settings(solver="lowrank"))
     assert np.log10(found.ridge[0]) == pytest.approx(compared)
     assert found.status[0] == 0

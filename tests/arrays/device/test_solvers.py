@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import squared_energy_distance
-from xrecal.arrays.ckme.tuning import arrange_folds
+from xrecal.arrays.ckme.folds import arrange_folds
 from xrecal.arrays.device.case_groups import Cases
 from xrecal.arrays.device.location import locate
 from xrecal.arrays.device.lowrank import LowRank
@@ -129,10 +129,3 @@ def test_operators_turn_similarities_into_weights(library, rng, root):
         low = columns @ np.linalg.solve(gram[place][np.ix_(landmarks, landmarks)], columns.T)
         expected = np.linalg.solve(low + ridge[place] * N * np.eye(N), low[:, :5]).T
         np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_reaches_and_landmarks_of_the_exact_solver(library, rng, root):
-    where, bandwidth, strength, _ = located(library, rng, root, low_rank=False)
-    solver = Exact(where, bandwidth, strength)
-    assert solver.reaches(np.arange(2), np.zeros(2), 1.0).all()
-    assert solver.landmarks_for(np.arange(2), np.ones(2)).shape == (2, 0)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from xrecal.arrays.device import weighted as batched
-from xrecal.arrays.distributions import weighted
+from xrecal.arrays.device.weighted import shuffled_members
+from xrecal.arrays.distributions import members, weighted
 
 
 def own(rng):
@@ -76,3 +77,11 @@ def test_what_does_not_fit_is_refused(library):
         batched.weighted_quantile(members, [1.2])
     with pytest.raises(ValueError, match=r"weights of shape \(2, 4\) do not fit members of shape"):
         batched.weighted_mean(members, library(np.zeros((2, 4))))
+
+
+def test_orders_are_those_of_the_host(library, rng):
+    given = rng.normal(size=(3, 4, 7))
+    places, cases = np.arange(12).reshape(3, 4) % 3, np.arange(12).reshape(3, 4)
+    found = shuffled_members(library(given), 5, library(places), library(cases))
+    expected = members.shuffled_members(given, 5, places, cases)
+    np.testing.assert_array_equal(library.host(found), expected)

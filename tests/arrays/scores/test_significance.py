@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import stats
 from scipy.signal import lfilter
 
-from xrecal.arrays.ckme import ordered_cases as cases
+from xrecal.arrays import rows as cases
 from xrecal.arrays.scores.significance import (
     block_bootstrap_interval,
     diebold_mariano,

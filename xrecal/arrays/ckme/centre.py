@@ -11,13 +11,16 @@ with v the ensemble's variance, or its squared mean for ratios.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xrecal.arrays.baselines.crps_regression import fit_location, predict_case
 from xrecal.arrays.baselines.idr import fill_coefficients
 from xrecal.arrays.compiled import inner, kernel
+from xrecal.typing import FloatArray, IntArray
+
+from .folds import Folds
 
 SUPPORTS = ("observations", "mean", "regression", "standardised", "ratio")
 """Kinds of support, numbered by their place: past observations, errors around the ensemble mean
@@ -29,38 +32,77 @@ OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 # Ratios to a mean next to zero say nothing: this share of the average mean is the least divisor.
 SMALLEST_MEAN = 0.01
 
-
 # Nor do errors in units of a spread next to zero: at least this share of the typical spread.
 SMALLEST_SPREAD = 0.05
 
 
+class Sample(NamedTuple):
+    """Moments of n ensembles, their covariates, and what verified."""
+
+    mean: FloatArray
+    """(n,)"""
+    variance: FloatArray
+    """(n,)"""
+    features: FloatArray
+    """(n, k)"""
+    target: FloatArray
+    """(n,)"""
+    low: float
+    """Lower bound of the variable, minus infinity without"""
+    high: float
+    """Upper bound"""
+
+
+class Limits(NamedTuple):
+    """Bounds of the variable, and what was observed between them."""
+
+    low: float
+    high: float
+    first: float
+    """Smallest observation above the lower bound; minus infinity without a bound"""
+    last: float
+    """Largest observation below the upper bound; infinite without a bound"""
+
+
+class Targets(NamedTuple):
+    """Errors of the training cases of each of F folds, for each of S supports."""
+
+    ranked: IntArray
+    """(F, S, n) training cases by ascending error, then the others"""
+    error: FloatArray
+    """(F, S, n) their errors; NaN of the others"""
+    centre: FloatArray
+    """(F, S, n) centre of each case"""
+    spread: FloatArray
+    """(F, S, n) spread of each case"""
+    inner: FloatArray
+    """(F, 2) smallest and largest target between the bounds"""
+
+
 @kernel
-def past_observations(
-    code: int, mean: Any, variance: Any, of: Any, target: Any, low: float, high: float, found: Any
-) -> None:
-    """Coefficients without a centre: stands in for :func:`fit_centre` where no other is wanted.
+def past_observations(code: int, sample: Any, coefficients: Any) -> None:
+    """Fill coefficients without a centre, in place of :func:`fit_centre` where no other is wanted.
 
     What is not passed need not be compiled, and EMOS takes long to compile.
     """
-    for k in range(found.size):
-        found[k] = 0.0
-    found[2] = 1.0
+    for k in range(coefficients.size):
+        coefficients[k] = 0.0
+    coefficients[2] = 1.0
 
 
 @kernel
-def fit_centre(
-    code: int, mean: Any, variance: Any, of: Any, target: Any, low: float, high: float, found: Any
-) -> None:
-    """Fill coefficients (a, b, c0, d, g, h) of a support from cases (n,), covariates (n, k).
+def fit_centre(code: int, sample: Any, coefficients: Any) -> None:
+    """Fill coefficients (a, b, c0, d, g, h) of a support from a :class:`Sample`.
 
-    ``found`` may have room for more covariates, whose coefficients are 0.
+    ``coefficients`` may have room for more covariates, whose coefficients are 0.
     """
+    mean, of, target = sample.mean, sample.features, sample.target
     n, k = of.shape
-    for i in range(found.size):
-        found[i] = 0.0
-    found[2] = 1.0
+    for i in range(coefficients.size):
+        coefficients[i] = 0.0
+    coefficients[2] = 1.0
     if code == MEAN:
-        found[1] = 1.0
+        coefficients[1] = 1.0
     elif code == REGRESSION:
         line, columns, y = np.empty((1, 2 + k)), np.empty((1, 1 + k, n)), np.empty((1, n))
         for i in range(n):
@@ -68,35 +110,36 @@ def fit_centre(
             for j in range(k):
                 columns[0, 1 + j, i] = of[i, j]
         fill_coefficients(columns, y, line)
-        found[0], found[1] = line[0, 0], line[0, 1]
+        coefficients[0], coefficients[1] = line[0, 0], line[0, 1]
         for j in range(k):
-            found[4 + j] = line[0, 2 + j]
+            coefficients[4 + j] = line[0, 2 + j]
     elif code == STANDARDISED:
-        fit_location(mean, variance, target, of, low, high, True, found[: 4 + 2 * k])
+        low, high, first = sample.low, sample.high, coefficients[: 4 + 2 * k]
+        fit_location(mean, sample.variance, target, of, low, high, True, first)
         typical = 0.0
-        for v in variance:
-            typical += found[2] ** 2 + found[3] ** 2 * v
+        for v in sample.variance:
+            typical += coefficients[2] ** 2 + coefficients[3] ** 2 * v
         typical = np.sqrt(typical / n)
-        found[2] = max(found[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
+        coefficients[2] = max(coefficients[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
     elif code == RATIO:
         total = 0.0
         for x in mean:
             total += abs(x)
-        found[2] = SMALLEST_MEAN * total / n if total > 0 else 1.0
-        found[3] = 1.0
+        coefficients[2] = SMALLEST_MEAN * total / n if total > 0 else 1.0
+        coefficients[3] = 1.0
 
 
 @inner
-def centre_of(code: int, found: Any, mean: float, variance: float, of: Any) -> Any:
+def centre_of(code: int, coefficients: Any, mean: float, variance: float, of: Any) -> Any:
     """Centre and spread of one forecast with covariates (k,)."""
-    return predict_case(found, mean, mean * mean if code == RATIO else variance, of)
+    return predict_case(coefficients, mean, mean * mean if code == RATIO else variance, of)
 
 
 @kernel
-def fill_centres(code: int, found: Any, mean: Any, variance: Any, of: Any, out: Any) -> None:
+def fill_centres(code: int, coefficients: Any, mean: Any, variance: Any, of: Any, out: Any) -> None:
     """Centres and spreads (2, n) of forecasts with covariates (n, k)."""
     for i in range(mean.size):
-        out[0, i], out[1, i] = centre_of(code, found, mean[i], variance[i], of[i])
+        out[0, i], out[1, i] = centre_of(code, coefficients, mean[i], variance[i], of[i])
 
 
 @kernel
@@ -120,23 +163,65 @@ def inside(observations: Any, low: float, high: float) -> Any:
 
 
 @kernel
-def fill_members(
-    centre: float,
-    spread: float,
-    error: Any,
-    low: float,
-    high: float,
-    first: float,
-    last: float,
-    points: Any,
-) -> None:
-    """Members (k,) from ascending errors: on a bound, or between ``first`` and ``last``."""
+def fill_members(centre: float, spread: float, error: Any, limits: Any, points: Any) -> None:
+    """Members (k,) from ascending errors: on a bound, or between the first and last inside."""
     start, stop = 0, error.size
     while start < stop and error[start] == -np.inf:
-        points[start] = low
+        points[start] = limits.low
         start += 1
     while stop > start and error[stop - 1] == np.inf:
         stop -= 1
-        points[stop] = high
+        points[stop] = limits.high
     for i in range(start, stop):
-        points[i] = min(max(centre + spread * error[i], first), last)
+        points[i] = min(max(centre + spread * error[i], limits.first), limits.last)
+
+
+def rank_errors(folds: Folds, supports: IntArray, sample: Sample, fit: Any) -> Targets:
+    """Targets of folds, with centres of each support fitted to the training cases alone.
+
+    ``fit`` is :func:`fit_centre`, or :func:`past_observations` where no centre is wanted.
+    """
+    cases, n = folds.cases, folds.cases.shape[1]
+    shape = (cases.shape[0], supports.size, n)
+    targets = Targets(
+        np.empty((0, 0, 0), np.int64),  # as NumPy sorts
+        np.full(shape, np.nan),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty((shape[0], 2)),
+    )
+    fill_errors(folds, supports, sample, fit, targets)
+    order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
+    first = folds.n_out[:, np.newaxis] + np.arange(n)  # those to train on before the others
+    cases = np.take_along_axis(cases, first % max(n, 1), axis=-1)
+    ranked = np.take_along_axis(cases[:, np.newaxis], order, axis=-1)
+    error = np.take_along_axis(targets.error, order, axis=-1)
+    return targets._replace(ranked=ranked, error=error)
+
+
+@kernel
+def fill_errors(folds: Any, supports: Any, sample: Any, fit: Any, targets: Any) -> None:
+    """Fill the errors of the training cases, in their order, and all targets but the ranks."""
+    n_folds, n = folds.cases.shape
+    of, low, high = sample.features, sample.low, sample.high
+    coefficients = np.empty(4 + 2 * of.shape[1])
+    for f in range(n_folds):
+        train = folds.cases[f, folds.n_out[f] :]
+        x, v, y = np.empty(train.size), np.empty(train.size), np.empty(train.size)
+        r = np.empty((train.size, of.shape[1]))
+        for i in range(train.size):
+            case = train[i]
+            x[i], v[i], y[i] = sample.mean[case], sample.variance[case], sample.target[case]
+            for k in range(of.shape[1]):
+                r[i, k] = of[case, k]
+        for s in range(supports.size):
+            fit(supports[s], Sample(x, v, r, y, low, high), coefficients)
+            centre, spread = targets.centre[f, s], targets.spread[f, s]
+            for i in range(n):
+                centre[i], spread[i] = centre_of(
+                    supports[s], coefficients, sample.mean[i], sample.variance[i], of[i]
+                )
+            for i in range(train.size):
+                case = train[i]
+                targets.error[f, s, i] = error_of(y[i], centre[case], spread[case], low, high)
+        targets.inner[f, 0], targets.inner[f, 1] = inside(y, low, high)

@@ -3,26 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays import SMALLEST_RIDGE
-from xrecal.arrays.distributions.forms import Forecasts, Squared
+from xrecal.arrays.distributions.forms import Forecasts, Squared, find_bounds
 from xrecal.arrays.kernels.covariates import Features
-from xrecal.arrays.kernels.kernel import check_kernel
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import SUPPORTS
-from .embedding import Calibration, FittedCKME, Settings, calibration, check_choice
-from .fitting import Found, search_locations
-from .held_out_losses import LOSSES
+from .centre import Sample, Targets, fit_centre, past_observations, rank_errors
+from .embedding import Calibration, FittedCKME, Settings, calibration_of, case_weights
+from .fitting import (
+    LATER_PARTS,
+    Place,
+    Results,
+    Task,
+    bandwidth_of,
+    candidates_of,
+    check_settings,
+    fit_location,
+    fit_supports,
+    half_lives,
+    no_results,
+    note_cases,
+    of_support,
+)
+from .folds import Folds, arrange_folds, assign_folds
+from .held_out_losses import LOSSES, Recorder, Verified, crps_and_quantiles, mean_losses, recorder
+from .location import Cases, Location, OrderedCases, locate, ordered_cases
+from .search import (
+    COMPARING,
+    TO_TRY,
+    Candidates,
+    Centre,
+    HeldOut,
+    Landmarks,
+    Losses,
+    Reaches,
+    Request,
+    Search,
+    Steps,
+    T,
+    sets_of_folds,
+)
 from .simplex import PROJECTIONS
-from .solvers import SOLVERS
-
-HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
-"""Half-lives tried, as parts of the calibration period."""
-
+from .solvers import ROUGH, Exact, LowRank, Solver, Solvers, is_low_rank
 
 DEFAULT = Settings()
 
@@ -106,17 +133,14 @@ def fit_ckme(
     >>> fitted.n_cases, fitted.status
     (array([40], dtype=int32), array([0], dtype=int8))
     """
-    _check(settings, blocks)
+    check_settings(settings, blocks)
     if (settings.loss == "energy") != (vectors is not None):
         raise ValueError(
             "the loss 'energy' is that of vectors, which have no other; use fit_vector_ckme"
         )
-    known = calibration(cases, observations, features, days, groups, blocks, step, squared, vectors)
-    lives = _half_lives(known, settings, half_life)
-    found, n_cases, _ = search_locations(known, settings, lives)
-    places = [SUPPORTS.index(support) for support in settings.supports]
-    best = np.array([places.index(code) for code in found.support], dtype=np.int64)
-    return _of_support(found, best, settings, lives, n_cases)
+    given = calibration_of(cases, observations, features, groups, blocks, step)
+    calibration = given._replace(days=days, squared=squared, vectors=vectors)
+    return fit_supports(calibration, settings, half_life, search_locations)
 
 
 def fit_ckme_family(
@@ -133,7 +157,7 @@ def fit_ckme_family(
     step: IntArray | None = None,
     squared: Sequence[Squared] | None = None,
 ) -> tuple[list[FittedCKME], FloatArray]:
-    """As :func:`fit_ckme`, once for each support, and quantiles of their held-out forecasts.
+    """Fit each support as :func:`fit_ckme` would, and record quantiles of held-out forecasts.
 
     The kernel matrices and their factors, which take most of the time, serve all supports. Ridges
     are those of the grid.
@@ -156,83 +180,191 @@ def fit_ckme_family(
     >>> len(fitted), quantiles.shape
     (1, (1, 2, 1, 40, 20))
     """
-    _check(settings, blocks)
-    known = calibration(cases, observations, features, days, groups, blocks, step, squared)
-    lives = _half_lives(known, settings, half_life)
-    found, n_cases, recorded = search_locations(
-        known, settings, lives, grid_only=True, n_quantiles=n_quantiles
-    )
+    check_settings(settings, blocks)
+    given = calibration_of(cases, observations, features, groups, blocks, step)
+    calibration = given._replace(days=days, squared=squared)
+    lives = half_lives(calibration, settings, half_life, search_locations)
+    task = Task(grid_only=True, n_quantiles=n_quantiles)
+    results = search_locations(calibration, settings, lives, task)
     fitted = [
-        _of_support(found, np.full(n_cases.size, s), settings, lives, n_cases)
+        of_support(results, np.full(lives.size, s), settings, lives)
         for s in range(len(settings.supports))
     ]
-    return fitted, recorded
+    return fitted, results.quantiles
 
 
-def _half_lives(known: Calibration, settings: Settings, half_life: float | str) -> FloatArray:
-    """Half-life (L,) as given, or with which earlier cases forecast later ones best."""
-    n_locations = known.observations.shape[0]
-    if half_life != "cv":
-        return np.full(n_locations, float(half_life))
-    if known.days is None:
-        raise ValueError("half_life='cv' needs days, the dates of the cases")
-    used = np.isfinite(known.observations)
-    first = np.where(used, known.days, math.inf).min(-1, initial=math.inf)
-    last = np.where(used, known.days, -math.inf).max(-1, initial=-math.inf)
-    span = np.where(last > first, last - first, 1.0)
-    lives, smallest = np.full(n_locations, math.inf), np.full(n_locations, math.inf)
-    forward = known._replace(groups=known.step, blocks=5)
-    for part in HALF_LIVES:
-        trial = part * span
-        found, _, _ = search_locations(forward, settings, trial, forward=True)
-        loss = np.where(np.isnan(found.loss), math.inf, found.loss).min(-1)
-        better = loss < smallest
-        lives[better], smallest[better] = trial[better], loss[better]
-    return lives
+def search_locations(
+    calibration: Calibration, settings: Settings, half_life: FloatArray, task: Task
+) -> Results:
+    """Search one location after another with compiled code."""
+    observations, features, step = calibration.observations, calibration.features, calibration.step
+    centred, laplace = settings.supports != ("observations",), settings.kernel == "laplace"
+    candidates = candidates_of(
+        settings, conditioned=features.circular.size > 0, each=task.n_quantiles > 0
+    )
+    code = _compiled_code(settings, task)
+    bounds = find_bounds(observations, settings.bounds if centred else None)
+    results = no_results(calibration, settings, task, bounds)
+    weight = case_weights(calibration.days, half_life, observations.shape[1])
+    cases = Cases(calibration.cases, observations, features, weight, step)
+    for block in location_blocks(half_life.size, 24 * math.prod(calibration.cases.loc.shape[1:])):
+        ordered, invalid = ordered_cases(cases.take(block), centred=centred, shapes=settings.shapes)
+        enough = note_cases(results, block, ordered.n_used, invalid, settings)
+        fold = _folds(ordered, calibration.groups, calibration.blocks, step)
+        later = _folds(ordered, step, LATER_PARTS, step) if task.n_quantiles else fold
+        for cell in np.flatnonzero(enough).tolist():
+            number, n = block.start + cell, int(ordered.n_used[cell])
+            low_rank = is_low_rank(settings.solver, settings.kernel, n)
+            one = locate(
+                ordered, cell, laplace=laplace, low_rank=low_rank,
+                squared=None if calibration.squared is None else calibration.squared[number],
+                vectors=None if calibration.vectors is None else calibration.vectors[number],
+            )  # fmt: skip
+            in_time = ordered.step[cell, :n]
+            folds = arrange_folds(fold[cell, :n], in_time, settings.gap, task.forward)
+            others = (
+                [arrange_folds(later[cell, :n], in_time, settings.gap, True)]
+                if task.n_quantiles
+                else []
+            )
+            answers = Answers(
+                one,
+                Solvers(one, bandwidth_of(settings, one.median), candidates.kernels),
+                sets_of_folds(folds, others, low_rank),
+                candidates,
+                code,
+                (float(results.low[number]), float(results.high[number])),
+            )
+            place = Place(number, ordered.slot[cell, :n], one.median, one.precision)
+            search = Search(candidates, low_rank=low_rank, n=n)
+            answered(fit_location(results, place, search, settings, task), answers)
+    return results
 
 
-def _of_support(
-    found: Found, best: IntArray, settings: Settings, lives: FloatArray, n_cases: IntArray
-) -> FittedCKME:
-    """Fit of one support at each location, by its place in the settings."""
-    at = np.arange(best.size), best
-    codes = np.array([SUPPORTS.index(support) for support in settings.supports])
-    ridge = found.ridge[at]
-    missing = np.isnan(ridge)
-    return FittedCKME(
-        found.bandwidth * found.widening[at],
-        ridge,
-        found.strength[at],
-        found.precision,
-        codes[best].astype(np.int8),
-        found.centre[at],
-        np.where(missing, math.nan, found.low),
-        np.where(missing, math.nan, found.high),
-        np.where(missing, math.nan, lives),
-        found.loss[at],
-        n_cases,
-        found.status.astype(np.int8),
-        found.landmark[at],
+def answered(steps: Steps[T], answer: Callable[[Request], Any]) -> T:
+    """Result of the steps of one location."""
+    try:
+        request = next(steps)
+        while True:
+            request = steps.send(answer(request))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+class Code(NamedTuple):
+    """Compiled code that a fit needs; what it does not is not compiled."""
+
+    fit: Any
+    """Fits a centre"""
+    rough: Recorder
+    """Records a loss"""
+    recorder: Recorder
+    """Records a loss and perhaps quantiles"""
+    width: int
+    """Number of values recorded"""
+
+
+def _compiled_code(settings: Settings, task: Task) -> Code:
+    """Code for what the settings ask for."""
+    projection = PROJECTIONS[settings.projection], settings.projection == "energy"
+    loss = LOSSES["crps" if task.n_quantiles else settings.loss]
+    rough = recorder(*projection, loss)
+    return Code(
+        past_observations if settings.supports == ("observations",) else fit_centre,
+        rough,
+        recorder(*projection, crps_and_quantiles) if task.n_quantiles else rough,
+        1 + task.n_quantiles,
     )
 
 
-def _check(settings: Settings, blocks: int) -> None:
-    check_kernel(settings.kernel)
-    check_choice("loss", settings.loss, LOSSES)
-    check_choice("projection", settings.projection, PROJECTIONS)
-    check_choice("solver", settings.solver, SOLVERS)
-    for support in settings.supports:
-        check_choice("supports", support, SUPPORTS)
-    if settings.shapes and "observations" in settings.supports:
-        raise ValueError("shapes of forecasts say nothing of past observations; leave them out")
-    if blocks < 0 or blocks == 1 or settings.gap < 0:
-        raise ValueError(
-            "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, "
-            f"got {blocks=}, gap={settings.gap}"
-        )
-    for name in ("bandwidth", "ridge"):
-        value = getattr(settings, name)
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be positive, or None to choose it, got {value}")
-    if settings.ridge is not None and settings.ridge < SMALLEST_RIDGE:
-        raise ValueError(f"ridge must be at least {SMALLEST_RIDGE:g}, got {settings.ridge}")
+class Answers:
+    """Answers what the search of one location asks, by compiled code."""
+
+    def __init__(
+        self,
+        location: Location,
+        solvers: Solvers,
+        folds: tuple[Folds, ...],
+        candidates: Candidates,
+        code: Code,
+        bounds: tuple[float, float],
+    ) -> None:
+        self._location, self._solvers, self._folds = location, solvers, folds
+        self._candidates, self._code, self._bounds = candidates, code, bounds
+        self._targets: dict[tuple[int, bool], Targets] = {}
+        self._turn: tuple[int, int] | None = None
+        self._solver: Solver | None = None
+
+    def __call__(self, request: Request) -> Any:
+        """The answer that a request describes."""
+        if isinstance(request, Centre):
+            return self._centre(request)
+        if isinstance(request, Losses):
+            return self.losses(request)
+        solver, ridge = self._solver_for(request), 10.0**request.exponent
+        assert isinstance(solver, LowRank)
+        if isinstance(request, Reaches):
+            return solver.reaches(ridge, ROUGH)
+        return solver.landmarks_for(ridge)
+
+    def _solver_for(self, request: Losses | Reaches | Landmarks) -> Solver:
+        """Solver with a kernel, taken anew where others may have to make room for it."""
+        turn = request.stage[:2]
+        if self._solver is None or turn != self._turn or turn[0] == COMPARING:
+            self._turn, self._solver = turn, self._solvers[request.kernel]
+        return self._solver
+
+    def losses(self, request: Losses) -> HeldOut:
+        """Mean losses of forecasts of held-out cases, and what was recorded of these."""
+        where, code, folds = self._location, self._code, self._folds[request.folds]
+        solver, ridge = self._solver_for(request), 10.0**request.exponent
+        targets = self._targets_of(request.kernel, request.folds)
+        verified = Verified(where.target, where.root, *self._bounds, where.theta, request.supports)
+        shape = self._candidates.supports.size, where.target.size, code.width
+        recorded = np.full(shape, np.nan)
+        # Of low rank what is best is recorded again, more closely.
+        rough = request.slack == ROUGH and where.columns is not None
+        record = code.rough if rough else code.recorder
+        left: Sequence[int] = range(folds.n_out.size)
+        if isinstance(solver, Exact):
+            left = solver.solved_directly(folds)
+            if len(left) < folds.n_out.size:
+                record.folds(solver.eigen, ridge, folds, targets, verified, recorded)
+        for f in left:
+            signed = solver.signed(folds, f, ridge, request.slack)
+            record.fold(signed, folds, f, targets, verified, recorded)
+        losses = mean_losses(recorded, request.supports)
+        return HeldOut(losses, recorded if code.width > 1 else None)
+
+    def _targets_of(self, g: int, number: int) -> Targets:
+        """Errors around centres in a set of folds."""
+        folds, conditioned = self._folds[number], self._candidates.kernels[g][1] > 0
+        first = TO_TRY if folds is self._folds[TO_TRY] else number
+        if (first, conditioned) not in self._targets:
+            self._targets[first, conditioned] = rank_errors(
+                folds, self._candidates.supports, self._sample(conditioned), self._code.fit
+            )
+        return self._targets[first, conditioned]
+
+    def _sample(self, conditioned: bool) -> Sample:
+        """All cases; covariates that do not count in a kernel do not enter centres either."""
+        where, counted = self._location, None if conditioned else 0
+        features = np.ascontiguousarray(where.features[:, :counted])
+        return Sample(where.mean, where.variance, features, where.target, *self._bounds)
+
+    def _centre(self, request: Centre) -> FloatArray:
+        """Coefficients of the centre of a support; 0 of covariates that do not count."""
+        coefficients = np.empty(4 + 2 * self._location.features.shape[1])
+        code = self._candidates.supports[request.support]
+        self._code.fit(code, self._sample(request.conditioned), coefficients)
+        return coefficients
+
+
+def _folds(ordered: OrderedCases, groups: IntArray, blocks: int, step: IntArray) -> IntArray:
+    """Fold (L, n) of the ordered cases."""
+    n = groups.size
+    usable = np.arange(n) < ordered.n_used[:, np.newaxis]
+    in_time = np.zeros_like(usable)
+    np.put_along_axis(in_time, ordered.slot, usable, axis=1)
+    return np.take_along_axis(assign_folds(groups, in_time, blocks, step), ordered.slot, axis=1)

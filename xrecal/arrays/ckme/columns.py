@@ -15,12 +15,10 @@ from xrecal.arrays.distributions.distance import (
     sorted_rows,
     subtract_spread,
 )
-from xrecal.arrays.distributions.forms import Squared
+from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.distributions.normal import fill_normal_distances
 from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
 from xrecal.typing import FloatArray, IntArray
-
-from .ordered_cases import OrderedCases
 
 
 class Columns:
@@ -30,13 +28,12 @@ class Columns:
     """
 
     def __init__(
-        self, cases: OrderedCases, cell: int, *, laplace: bool, squared: Squared | None
+        self, forecasts: Forecasts, slot: IntArray, *, laplace: bool, squared: Squared | None
     ) -> None:
-        n = int(cases.n_used[cell])
-        self.n, self._laplace = n, laplace
-        self._loc, self._weights = cases.loc[cell, :n], cases.weights[cell, :n]
-        self._scale = None if cases.scale is None else cases.scale[cell, :n]
-        self._squared, self._slot = squared, cases.slot[cell, :n]
+        self._loc, self._scale, weights = forecasts
+        assert weights is not None
+        self.n, self._weights, self._laplace = slot.size, weights, laplace
+        self._squared, self._slot = squared, slot
         self._arranged: Arranged | None = None
         self._known: dict[int, FloatArray] = {}
 
@@ -44,17 +41,17 @@ class Columns:
         """D² (D for the Laplace kernel) from some cases to all, (k, n)."""
         new = np.array([case for case in cases.tolist() if case not in self._known], np.int64)
         if new.size:  # many together take less time than one by one
-            found = self._compute(new)
-            found = np.sqrt(found) if self._laplace else found
-            self._known |= dict(zip(new.tolist(), found, strict=True))
+            distances = self._compute(new)
+            distances = np.sqrt(distances) if self._laplace else distances
+            self._known |= dict(zip(new.tolist(), distances, strict=True))
         return np.stack([self._known[case] for case in cases.tolist()])
 
     def median(self) -> float:
         """Median distance of cases that differ; infinite where none do."""
-        found = positive_median(self._among(subset(self.n, MEDIAN_CASES)))
-        if np.isinf(found) and self.n > MEDIAN_CASES:  # those that differ are too rare to meet
-            found = positive_median(self._among(np.arange(self.n)))
-        return float(np.sqrt(found)) if self._laplace else found
+        median = positive_median(self._among(subset(self.n, MEDIAN_CASES)))
+        if np.isinf(median) and self.n > MEDIAN_CASES:  # those that differ are too rare to meet
+            median = positive_median(self._among(np.arange(self.n)))
+        return float(np.sqrt(median)) if self._laplace else median
 
     def _among(self, chosen: IntArray) -> FloatArray:
         """Squared distances (k, k) among some cases."""
@@ -64,10 +61,10 @@ class Columns:
         loc, weights = self._loc[chosen], self._weights[chosen]
         if self._scale is None:
             return self_distances(loc, weights)
-        found = np.empty((chosen.size, chosen.size))
+        distances = np.empty((chosen.size, chosen.size))
         one = loc, self._scale[chosen], weights
-        fill_normal_distances(*one, *one, found)
-        return found
+        fill_normal_distances(*one, *one, distances)
+        return distances
 
     def _compute(self, cases: IntArray) -> FloatArray:
         """Squared distances (k, n) from some cases to all."""
@@ -75,11 +72,11 @@ class Columns:
             slot = self._slot[cases]
             return np.asarray(self._squared[np.ix_(slot, self._slot)], np.float64)
         if self._scale is not None:
-            found = np.empty((cases.size, self.n))
+            distances = np.empty((cases.size, self.n))
             every = self._loc, self._scale, self._weights
             loc, scale, weights = (part[cases] for part in every)
-            fill_normal_distances(loc, scale, weights, *every, found)
-            return found
+            fill_normal_distances(loc, scale, weights, *every, distances)
+            return distances
         if self._arranged is None:
             self._arranged = arrange(self._loc, self._weights)
         return self._arranged.columns(cases)
@@ -102,10 +99,10 @@ class Arranged(NamedTuple):
     def columns(self, cases: IntArray) -> FloatArray:
         """Squared distances (k, n) from some ensembles to all."""
         n = self.spread.size
-        found = mean_distances(self.points[cases], self.mass[cases], self.together, n)
-        subtract_spread(found, self.spread[cases], self.spread, self.tolerance, False)
-        found[np.arange(cases.size), cases] = 0.0
-        return found
+        distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
+        subtract_spread(distances, self.spread[cases], self.spread, self.tolerance, False)
+        distances[np.arange(cases.size), cases] = 0.0
+        return distances
 
 
 def arrange(x: FloatArray, weights: FloatArray) -> Arranged:

@@ -8,19 +8,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions.distribution import moments
+from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.covariates import Features, no_features
 from xrecal.typing import FloatArray, IntArray
 
-from .ordered_cases import NewForecasts, OrderedCases, order_cases, valid_parts
-
 SMALLEST_WEIGHT = 1e-12
-"""Of a case many half-lives old: less would only be rounding."""
+"""Least weight of a case, however old: less would only be rounding."""
 
 
 class Settings(NamedTuple):
-    """How the embedding is fitted; the same at all locations."""
+    """Settings of the fit; the same at all locations."""
 
     kernel: str = "gaussian"
     bandwidth: float | None = None
@@ -35,11 +33,11 @@ class Settings(NamedTuple):
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False
-    """Whether forecasts are compared after each has lost its mean."""
+    """True if forecasts are compared after each has lost its mean."""
 
 
 class FittedCKME(NamedTuple):
-    """What cross-validation chose at L locations; with the cases it gives all weights."""
+    """Choices of the cross-validation at L locations; with the cases they give all weights."""
 
     bandwidth: FloatArray
     """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinity: climatology."""
@@ -70,7 +68,7 @@ class FittedCKME(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """All that is known of the calibration cases at L locations."""
+    """Calibration cases at L locations, with dates, folds and what else is given of them."""
 
     cases: Forecasts
     """(L, n, m)"""
@@ -78,30 +76,29 @@ class Calibration(NamedTuple):
     """(L, n)"""
     features: Features
     """(L, n, k)"""
-    days: FloatArray | None
-    """(n,) dates"""
     groups: IntArray
     """(n,) what folds are made of"""
     blocks: int
     """Number of folds, 0 for one of each group"""
     step: IntArray
     """(n,) step in time"""
-    squared: Sequence[Squared] | None
-    """(L, n, n) squared distances, where known"""
-    vectors: FloatArray | None
+    used: npt.NDArray[np.bool_]
+    """(L, n) cases that count in the length of the period, on the host"""
+    days: FloatArray | None = None
+    """(n,) dates"""
+    squared: Sequence[Squared] | None = None
+    """(L, n, n) squared distances, where they were computed before"""
+    vectors: FloatArray | None = None
     """(L, n, d) observed vectors, where observations are the numbers of these"""
 
 
-def calibration(
+def calibration_of(
     cases: Forecasts,
     observations: FloatArray,
     features: Features | None,
-    days: FloatArray | None,
     groups: IntArray | None,
     blocks: int,
     step: IntArray | None,
-    squared: Sequence[Squared] | None,
-    vectors: FloatArray | None = None,
 ) -> Calibration:
     """Check shapes and fill in what is not given."""
     n_locations, n = cases.check("cases", 3)[:2]
@@ -112,47 +109,8 @@ def calibration(
         if array.shape != (n,):
             raise ValueError(f"{name} has shape {array.shape}, but there are {n} cases")
     features = no_features(n_locations, n) if features is None else features
-    known = features, days, groups, blocks, step, squared, vectors
-    return Calibration(cases, observations, *known)
-
-
-def ordered_cases(
-    cases: Forecasts,
-    observations: FloatArray,
-    features: Features,
-    weight: FloatArray,
-    centred: bool,
-    step: IntArray | None = None,
-    *,
-    shapes: bool = False,
-) -> tuple[OrderedCases, npt.NDArray[np.bool_]]:
-    """See :func:`~xrecal.arrays.ckme.ordered_cases.order_cases`; with moments for centres."""
-    known = moments_of(cases, centred=centred)
-    compared = shapes_of(cases, known[0]) if shapes else cases
-    return order_cases(compared, observations, features, weight, known, step)
-
-
-def new_forecasts(
-    forecasts: Forecasts, features: Features, centred: bool, *, shapes: bool = False
-) -> NewForecasts:
-    """See :func:`~xrecal.arrays.ckme.ordered_cases.valid_parts`; with moments for centres."""
-    known = moments_of(forecasts, centred=centred)
-    compared = shapes_of(forecasts, known[0]) if shapes else forecasts
-    return valid_parts(compared, features, known)
-
-
-def shapes_of(forecasts: Forecasts, mean: FloatArray) -> Forecasts:
-    """Forecasts (L, n, m) without their means (L, n); those that have none as they are."""
-    shift = np.where(np.isfinite(mean), mean, 0.0)[..., np.newaxis]
-    return forecasts._replace(loc=forecasts.loc - shift.astype(forecasts.loc.dtype))
-
-
-def moments_of(forecasts: Forecasts, *, centred: bool) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of forecasts (L, n, m); zeros where no centre needs them."""
-    if centred:
-        return moments(forecasts)
-    zeros = np.broadcast_to(0.0, forecasts.loc.shape[:2])
-    return zeros, zeros
+    used = namespace(observations).isfinite(observations)
+    return Calibration(cases, observations, features, groups, blocks, step, used)
 
 
 def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> FloatArray:
@@ -163,6 +121,11 @@ def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> Floa
         raise ValueError("a half-life needs days, the dates of the cases")
     age = np.max(days) - np.asarray(days, np.float64)
     return -age / half_life[:, np.newaxis]
+
+
+def lives_of(half_life: FloatArray) -> FloatArray:
+    """Half-lives (L,) of a fit, infinite where there is none as nothing was fitted."""
+    return np.where(np.isnan(half_life), np.inf, half_life)
 
 
 def roots_of(logarithm: FloatArray) -> FloatArray:

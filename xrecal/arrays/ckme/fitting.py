@@ -1,34 +1,55 @@
-"""The loop over locations: cases in, what cross-validation finds at each of them out."""
+"""The fit at each location and of all of them, shared by all code that computes losses."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from xrecal.arrays.distributions.forms import find_bounds
-from xrecal.arrays.rows import location_blocks
+from xrecal.arrays import SMALLEST_RIDGE
+from xrecal.arrays.kernels.kernel import check_kernel
 from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
-from .candidates import Candidates
-from .centre import SUPPORTS, fit_centre, past_observations
-from .embedding import Calibration, Settings, case_weights, ordered_cases
-from .held_out_losses import LOSSES, crps_and_quantiles
-from .location import Location, locate
-from .ordered_cases import OrderedCases, assign_folds
-from .search import Search
+from .centre import SUPPORTS
+from .embedding import Calibration, FittedCKME, Settings, check_choice
+from .held_out_losses import LOSSES
+from .search import (
+    CENTRING,
+    FIRST,
+    REPRESENTING,
+    Candidates,
+    Centre,
+    Landmarks,
+    Search,
+    Steps,
+)
 from .simplex import PROJECTIONS
-from .solvers import is_low_rank, landmark_slots
-from .tuning import Folds, arrange_folds
+from .solvers import SOLVERS, landmark_slots
+
+HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
+"""Half-lives tried, as parts of the calibration period."""
 
 LATER_PARTS = 8
 """Parts of the period; all but the first are forecast from those before."""
 
 
-class Found(NamedTuple):
-    """As :class:`FittedCKME`, for each of S supports where shapes say so."""
+class Task(NamedTuple):
+    """Extent of a search."""
+
+    forward: bool = False
+    """True if folds train on earlier cases alone; then only losses are of interest"""
+    grid_only: bool = False
+    """True if ridges stay those of the grid"""
+    n_quantiles: int = 0
+    """Quantiles to record of each held-out forecast; with any every support is of interest"""
+
+
+class Results(NamedTuple):
+    """Results of a search at L locations, for each of S supports where shapes say so."""
 
     bandwidth: FloatArray
     """(L,)"""
@@ -39,6 +60,8 @@ class Found(NamedTuple):
     high: FloatArray
     """(L,)"""
     support: IntArray
+    """(L,) code of the best one"""
+    n_cases: IntArray
     """(L,)"""
     status: IntArray
     """(L,)"""
@@ -54,161 +77,226 @@ class Found(NamedTuple):
     """(L, S, 4 + 2 k)"""
     landmark: IntArray
     """(L, S, r)"""
+    quantiles: FloatArray
+    """(L, P, S, n, q) of held-out cases, in the folds searched over and from earlier cases"""
 
 
-def search_locations(
-    known: Calibration,
+class Place(NamedTuple):
+    """A location as its search begins."""
+
+    number: int
+    """Among all locations"""
+    slots: IntArray
+    """(n,) places of the usable cases among all"""
+    median: float
+    """Of the distances of forecasts that differ; infinite where none do"""
+    precision: FloatArray
+    """(k,) weight of each feature in the distance of covariates"""
+
+
+SearchLocations = Callable[[Calibration, Settings, FloatArray, Task], Results]
+"""Searches all locations with their half-lives (L,): by compiled code, or by array expressions."""
+
+
+def no_results(
+    calibration: Calibration,
     settings: Settings,
-    half_life: FloatArray,
-    *,
-    forward: bool = False,
-    grid_only: bool = False,
-    n_quantiles: int = 0,
-) -> tuple[Found, IntArray, FloatArray]:
-    """What is found at each location and for each support, cases used, and quantiles recorded.
+    task: Task,
+    bounds: tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]],
+) -> Results:
+    """Results before anything is searched for: bounds, and missing values.
 
-    ``forward`` folds train on earlier cases alone. With ``n_quantiles`` these are recorded of
-    held-out forecasts, (L, 2, S, n, q): of the folds searched over, and of later cases from
-    earlier ones.
+    Bounds are the lower and upper ones (L,), and whether given ones are violated.
     """
-    observations, features, step = known.observations, known.features, known.step
-    n_locations, n = observations.shape
-    centred = settings.supports != ("observations",)
-    candidates = _candidates(settings, features.circular.size > 0, n_quantiles)
-    low, high, violated = find_bounds(observations, settings.bounds if centred else None)
-    room = landmark_slots(settings.solver, settings.kernel, n)
-    found = _empty(n_locations, candidates.supports.size, features.circular.size, room, low, high)
-    found.support[:] = candidates.supports[0]  # where nothing is searched for
-    found.status[violated] |= BOUNDS
-    n_cases = np.zeros(n_locations, np.int32)
-    passes = 2 if n_quantiles else 1
-    recorded = np.full((n_locations, passes, candidates.supports.size, n, n_quantiles), math.nan)
-    weight = case_weights(known.days, half_life, n)
-    for block in location_blocks(n_locations, 24 * math.prod(known.cases.loc.shape[1:])):
-        ordered, invalid = ordered_cases(
-            known.cases.take(block),
-            observations[block],
-            features.take(block),
-            weight[block],
-            centred,
-            step,
-            shapes=settings.shapes,
-        )
-        n_cases[block] = ordered.n_used
-        found.status[block] |= np.where(invalid, INVALID, 0)
-        fold = _folds(ordered, known.groups, known.blocks, step)
-        later = _folds(ordered, step, LATER_PARTS, step) if passes > 1 else fold
-        for cell in range(ordered.n_used.size):
-            place = block.start + cell
-            if ordered.n_used[cell] < max(settings.min_samples, 2):
-                found.status[place] |= TOO_FEW
-                continue
-            low_rank = is_low_rank(settings.solver, settings.kernel, int(ordered.n_used[cell]))
-            one = locate(
-                ordered, cell, laplace=settings.kernel == "laplace", low_rank=low_rank,
-                squared=None if known.squared is None else known.squared[place],
-                vectors=None if known.vectors is None else known.vectors[place],
-            )  # fmt: skip
-            used = slice(ordered.n_used[cell])
-            folds = [
-                arrange_folds(part[cell, used], ordered.step[cell, used], settings.gap, ahead)
-                for part, ahead in ((fold, forward), (later, True))[:passes]
-            ]
-            kept = _fit_location(
-                one, folds, candidates, settings, grid_only or forward, place, found
-            )
-            marked = found.landmark[place]
-            marked[marked >= 0] = ordered.slot[cell][marked[marked >= 0]]
-            recorded[place][:, :, ordered.slot[cell, used]] = kept[..., 1:]
-    return found, n_cases, recorded
+    (n_locations, n), k = calibration.observations.shape, calibration.features.circular.size
+    n_supports, low, high, violated = len(settings.supports), *bounds
 
-
-def _fit_location(
-    one: Location,
-    folds: list[Folds],
-    candidates: Candidates,
-    settings: Settings,
-    grid_only: bool,
-    place: int,
-    found: Found,
-) -> FloatArray:
-    """Fill what is found at one location; what is recorded (P, S, n, width) of its cases."""
-    identical = np.isinf(one.median)
-    bandwidth = one.median if identical or settings.bandwidth is None else settings.bandwidth
-    found.bandwidth[place], found.precision[place] = bandwidth, one.precision
-    found.status[place] |= IDENTICAL * identical | CONSTANT * (one.precision == 0).any()
-    bounds = float(found.low[place]), float(found.high[place])
-    search = Search(one, bandwidth, bounds, folds[0], candidates)
-    widening, strength = np.array(candidates.kernels).T
-    # Forecasts that are all the same say nothing whatever the ridge; covariates may.
-    silent = identical and not (strength > 0).any()
-    ridge = 1.0 if silent and settings.ridge is None else settings.ridge
-    if ridge is not None and not grid_only and candidates.supports.size * widening.size == 1:
-        best = search.take(ridge)
-    else:
-        best = search.run(ridge)
-        found.loss[place] = best.loss
-    records = search.records(best, folds[1:])
-    found.support[place] = candidates.supports[best.winner]
-    if ridge is None and search.on_edge(best):
-        found.status[place] |= RIDGE_EDGE
-    elif ridge is None and not grid_only:
-        search.refine(best)
-    found.ridge[place] = 10.0**best.exponent if settings.ridge is None else settings.ridge
-    found.strength[place], found.widening[place] = strength[best.kernel], widening[best.kernel]
-    for s in range(candidates.supports.size) if candidates.each else [best.winner]:
-        landmarks = search.landmarks(best, s)
-        found.landmark[place, s, : len(landmarks)] = landmarks
-    for s, code in enumerate(candidates.supports):
-        features = one.features[:, : None if found.strength[place, s] > 0 else 0]
-        candidates.fit(
-            code, one.mean, one.variance, np.ascontiguousarray(features), one.target, *bounds,
-            found.centre[place, s],
-        )  # fmt: skip
-    return records
-
-
-def _candidates(settings: Settings, conditioned: bool, n_quantiles: int) -> Candidates:
-    """What the settings leave to choose."""
-    return Candidates(
-        tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
-        np.array([SUPPORTS.index(support) for support in settings.supports]),
-        past_observations if settings.supports == ("observations",) else fit_centre,
-        PROJECTIONS[settings.projection],
-        settings.projection == "energy",
-        LOSSES["crps" if n_quantiles else settings.loss],
-        crps_and_quantiles if n_quantiles else LOSSES[settings.loss],
-        1 + n_quantiles,
-        n_quantiles > 0,
-    )
-
-
-def _empty(
-    n_locations: int, n_supports: int, k: int, room: int, low: FloatArray, high: FloatArray
-) -> Found:
     def missing(*shape: int) -> FloatArray:
         return np.full((n_locations, *shape), math.nan)
 
-    return Found(
-        missing(),
-        missing(k),
-        low,
-        high,
-        np.zeros(n_locations, np.int64),
-        np.zeros(n_locations, np.int64),
-        missing(n_supports),
-        missing(n_supports),
-        missing(n_supports),
-        missing(n_supports),
-        missing(n_supports, 4 + 2 * k),
-        np.full((n_locations, n_supports, room), -1, np.int32),
+    room = landmark_slots(settings.solver, settings.kernel, n)
+    passes = 2 if task.n_quantiles else 1
+    return Results(
+        bandwidth=missing(),
+        precision=missing(k),
+        low=low,
+        high=high,
+        support=np.full(n_locations, SUPPORTS.index(settings.supports[0])),
+        n_cases=np.zeros(n_locations, np.int32),
+        status=np.where(violated, BOUNDS, 0),
+        ridge=missing(n_supports),
+        strength=missing(n_supports),
+        widening=missing(n_supports),
+        loss=missing(n_supports),
+        centre=missing(n_supports, 4 + 2 * k),
+        landmark=np.full((n_locations, n_supports, room), -1, np.int32),
+        quantiles=missing(passes, n_supports, n, task.n_quantiles),
     )
 
 
-def _folds(ordered: OrderedCases, groups: IntArray, blocks: int, step: IntArray) -> IntArray:
-    """Fold (L, n) of the ordered cases."""
-    n = groups.size
-    usable = np.arange(n) < ordered.n_used[:, np.newaxis]
-    in_time = np.zeros_like(usable)
-    np.put_along_axis(in_time, ordered.slot, usable, axis=1)
-    return np.take_along_axis(assign_folds(groups, in_time, blocks, step), ordered.slot, axis=1)
+def note_cases(
+    results: Results,
+    at: slice,
+    n_used: IntArray,
+    invalid: npt.NDArray[np.bool_],
+    settings: Settings,
+) -> npt.NDArray[np.bool_]:
+    """Note the number of cases of some locations; true where it is enough for a search."""
+    enough = n_used >= max(settings.min_samples, 2)
+    results.n_cases[at] = n_used
+    results.status[at] |= np.where(invalid, INVALID, 0) | np.where(enough, 0, TOO_FEW)
+    return np.asarray(enough)
+
+
+def candidates_of(settings: Settings, *, conditioned: bool, each: bool) -> Candidates:
+    """Kernels and supports that the settings leave to choose, with or without covariates."""
+    return Candidates(
+        tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
+        np.array([SUPPORTS.index(support) for support in settings.supports]),
+        each,
+    )
+
+
+def bandwidth_of(settings: Settings, median: float) -> float:
+    """Bandwidth at a location: the given one, or the median, which forecasts alike have to keep."""
+    return median if settings.bandwidth is None or math.isinf(median) else settings.bandwidth
+
+
+def fit_location(
+    results: Results, place: Place, search: Search, settings: Settings, task: Task
+) -> Steps[None]:
+    """Search a location and fill in its results."""
+    at, best = place.number, search.best
+    kernels, supports, _ = search.candidates
+    widening, strength = np.array(kernels).T
+    identical = math.isinf(place.median)
+    results.bandwidth[at] = bandwidth_of(settings, place.median)
+    results.precision[at] = place.precision
+    results.status[at] |= IDENTICAL * identical | CONSTANT * (place.precision == 0).any()
+    # Forecasts that are all the same say nothing, whichever ridge; covariates may.
+    silent = identical and not (strength > 0).any()
+    ridge = 1.0 if silent and settings.ridge is None else settings.ridge
+    alone = supports.size * widening.size == 1
+    if ridge is not None and alone and not (task.grid_only or task.forward):
+        search.take(ridge)
+    else:
+        yield from search.run(ridge)
+        results.loss[at] = best.loss
+    if task.forward:
+        return
+    if task.n_quantiles:
+        yield from _record(results, place, search)
+    results.support[at] = supports[best.winner]
+    if ridge is None and search.on_edge():
+        results.status[at] |= RIDGE_EDGE
+    elif ridge is None and not task.grid_only:
+        yield from search.refine()
+    results.ridge[at] = 10.0**best.exponent if settings.ridge is None else settings.ridge
+    results.strength[at], results.widening[at] = strength[best.kernel], widening[best.kernel]
+    for s in search.wanted.tolist():
+        yield from _represent(results, place, search, s)
+
+
+def _represent(results: Results, place: Place, search: Search, s: int) -> Steps[None]:
+    """Fill landmarks and centre of a support, which follow from all cases."""
+    at, best = place.number, search.best
+    g, exponent = int(best.kernel[s]), float(best.exponent[s])
+    if search.low_rank:
+        landmarks: Sequence[int] = yield Landmarks((REPRESENTING, g, FIRST), g, exponent)
+        results.landmark[at, s, : len(landmarks)] = place.slots[list(landmarks)]
+    conditioned = bool(results.strength[at, s] > 0)
+    centre: FloatArray = yield Centre((CENTRING, s, int(conditioned)), s, conditioned)
+    results.centre[at, s] = centre
+
+
+def _record(results: Results, place: Place, search: Search) -> Steps[None]:
+    """Fill quantiles of forecasts of held-out cases, behind their losses in what is recorded."""
+    later = yield from search.recorded_later()
+    for number, recorded in enumerate((search.best.recorded, later)):
+        for s, values in recorded.items():
+            results.quantiles[place.number, number, s, place.slots] = values[:, 1:]
+
+
+def fit_supports(
+    calibration: Calibration, settings: Settings, half_life: float | str, search: SearchLocations
+) -> FittedCKME:
+    """Fit the best support of each location."""
+    lives = half_lives(calibration, settings, half_life, search)
+    results = search(calibration, settings, lives, Task())
+    codes = [SUPPORTS.index(support) for support in settings.supports]
+    best = np.array([codes.index(code) for code in results.support], dtype=np.int64)
+    return of_support(results, best, settings, lives)
+
+
+def half_lives(
+    calibration: Calibration, settings: Settings, half_life: float | str, search: SearchLocations
+) -> FloatArray:
+    """Half-life (L,) as given, or with which earlier cases forecast later ones best."""
+    n_locations = calibration.observations.shape[0]
+    if half_life != "cv":
+        lives = np.full(n_locations, float(half_life))
+        if calibration.days is None and not np.isinf(lives).all():
+            raise ValueError("a half-life needs days, the dates of the cases")
+        return lives
+    if calibration.days is None:
+        raise ValueError("half_life='cv' needs days, the dates of the cases")
+    first = np.where(calibration.used, calibration.days, math.inf).min(-1, initial=math.inf)
+    last = np.where(calibration.used, calibration.days, -math.inf).max(-1, initial=-math.inf)
+    span = np.where(last > first, last - first, 1.0)
+    lives, smallest = np.full(n_locations, math.inf), np.full(n_locations, math.inf)
+    forward = calibration._replace(groups=calibration.step, blocks=5)
+    for part in HALF_LIVES:
+        trial = part * span
+        loss = search(forward, settings, trial, Task(forward=True)).loss
+        loss = np.where(np.isnan(loss), math.inf, loss).min(-1)
+        better = loss < smallest
+        lives[better], smallest[better] = trial[better], loss[better]
+    return lives
+
+
+def of_support(
+    results: Results, best: IntArray, settings: Settings, lives: FloatArray
+) -> FittedCKME:
+    """Fit of one support at each location, by its place (L,) in the settings."""
+    at = np.arange(best.size), best
+    codes = np.array([SUPPORTS.index(support) for support in settings.supports])
+    ridge = results.ridge[at]
+    missing = np.isnan(ridge)
+    return FittedCKME(
+        results.bandwidth * results.widening[at],
+        ridge,
+        results.strength[at],
+        results.precision,
+        codes[best].astype(np.int8),
+        results.centre[at],
+        np.where(missing, math.nan, results.low),
+        np.where(missing, math.nan, results.high),
+        np.where(missing, math.nan, lives),
+        results.loss[at],
+        results.n_cases,
+        results.status.astype(np.int8),
+        results.landmark[at],
+    )
+
+
+def check_settings(settings: Settings, blocks: int) -> None:
+    """Raise ValueError for settings that are unknown or do not fit together."""
+    check_kernel(settings.kernel)
+    check_choice("loss", settings.loss, LOSSES)
+    check_choice("projection", settings.projection, PROJECTIONS)
+    check_choice("solver", settings.solver, SOLVERS)
+    for support in settings.supports:
+        check_choice("supports", support, SUPPORTS)
+    if settings.shapes and "observations" in settings.supports:
+        raise ValueError("shapes of forecasts say nothing of past observations; leave them out")
+    if blocks < 0 or blocks == 1 or settings.gap < 0:
+        raise ValueError(
+            "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, "
+            f"got {blocks=}, gap={settings.gap}"
+        )
+    for name in ("bandwidth", "ridge"):
+        value = getattr(settings, name)
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} must be positive, or None to choose it, got {value}")
+    if settings.ridge is not None and settings.ridge < SMALLEST_RIDGE:
+        raise ValueError(f"ridge must be at least {SMALLEST_RIDGE:g}, got {settings.ridge}")

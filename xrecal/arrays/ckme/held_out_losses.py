@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.compiled import copy, inner, kernel
-from xrecal.arrays.kernels.kernel import MEDIAN_CASES, subset
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
-from .centre import fill_members
-from .tuning import heaviest, left_out_weights
+from .centre import Limits, fill_members
+from .solvers import heaviest, left_out_weights
 
 _lock = Lock()
 
@@ -22,7 +21,7 @@ _lock = Lock()
 @kernel
 def mean_losses(recorded: Any, supports: Any) -> Any:
     """Mean (S,) of the first number recorded of the cases held out; infinite without any."""
-    found = np.full(recorded.shape[0], np.inf)
+    means = np.full(recorded.shape[0], np.inf)
     for s in supports:
         total, count = 0.0, 0
         for i in range(recorded.shape[1]):
@@ -30,8 +29,25 @@ def mean_losses(recorded: Any, supports: Any) -> Any:
                 total += recorded[s, i, 0]
                 count += 1
         if count > 0:
-            found[s] = total / count
-    return found
+            means[s] = total / count
+    return means
+
+
+class Verified(NamedTuple):
+    """Observations of one location, and how forecasts of held-out cases are judged by them."""
+
+    target: FloatArray
+    """(n,) observations"""
+    root: FloatArray
+    """(n,) roots of the case weights"""
+    low: float
+    """Lower bound of the variable"""
+    high: float
+    """Upper bound"""
+    theta: float | FloatArray
+    """Scale of the Laplace loss; or all observed vectors (n_slots, d), which targets number"""
+    supports: IntArray
+    """Places of the supports to judge, among those of the targets"""
 
 
 class Recorder(NamedTuple):
@@ -64,29 +80,20 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
     rank = _all if on_support else _with_weight
 
     @kernel
-    def record_fold(
-        signed: Any,
-        root: Any,
-        folds: Any,
-        f: int,
-        targets: Any,
-        target: Any,
-        low: float,
-        high: float,
-        theta: float,
-        supports: Any,
-        out: Any,
-    ) -> None:
-        """Make forecasts of signed weights (n_held, n) and record them.
+    def record_fold(signed: Any, folds: Any, f: int, targets: Any, verified: Any, out: Any) -> None:
+        """Make forecasts of signed weights (n_held, n) and record them, in (S, n, width).
 
         Columns of the scaled problem belong to cases; those left out hold nothing. A projection
         that needs the support is done for each of them.
         """
+        target, root = verified.target, verified.root
         n = target.size
         beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
         error, share, total = np.empty(n), np.empty(n), 0.0
         train = folds.cases[f, folds.n_out[f] :]
         k = train.size
+        first, last = targets.inner[f]
+        limits = Limits(verified.low, verified.high, first, last)
         for i in range(k):
             share[i] = root[train[i]] ** 2
             total += share[i]
@@ -104,15 +111,14 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
                 project(beta[:k], points[:k], row[:k])
             for i in range(k):
                 full[train[i]] = beta[i] if on_support else row[i]
-            for s in supports:
+            for s in verified.supports:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
-                first, last = targets.inner[f]
                 used = rank(full, targets.ranked[f, s, :k], targets.error[f, s], row, error)
-                fill_members(centre, spread, error[:used], low, high, first, last, points[:used])
+                fill_members(centre, spread, error[:used], limits, points[:used])
                 if on_support:
                     copy(row[:used], beta[:used])
                     project(beta[:used], points[:used], row[:used])
-                record(row[:used], points[:used], theta, target[case], out[s, case])
+                record(row[:used], points[:used], verified.theta, target[case], out[s, case])
 
     return record_fold
 
@@ -141,32 +147,20 @@ def _of_all_folds(record_fold: Any) -> Any:
 
     @kernel
     def record_folds(
-        values: Any,
-        vectors: Any,
-        ridge: float,
-        root: Any,
-        folds: Any,
-        targets: Any,
-        target: Any,
-        low: float,
-        high: float,
-        theta: float,
-        supports: Any,
-        out: Any,
+        eigen: Any, ridge: float, folds: Any, targets: Any, verified: Any, out: Any
     ) -> None:
-        """As record_fold, with weights from the eigendecomposition of the kernel matrix."""
+        """Record as record_fold does, with weights from eigenvalues and vectors of the kernel."""
+        values, vectors = eigen
         for f in range(folds.n_out.size):
             n_out = folds.n_out[f]
             train = folds.cases[f, n_out:]
             if train.size < n_out:
                 continue
-            shift = ridge * train.size * heaviest(root, train)
+            shift = ridge * train.size * heaviest(verified.root, train)
             signed = left_out_weights(
                 values, vectors, folds.cases[f, :n_out], folds.n_held[f], shift
             )
-            record_fold(
-                signed, root, folds, f, targets, target, low, high, theta, supports, out
-            )  # fmt: skip
+            record_fold(signed, folds, f, targets, verified, out)
 
     return record_folds
 
@@ -242,14 +236,6 @@ def _apart(a: Any, b: Any) -> Any:
     for k in range(a.size):
         total += (a[k] - b[k]) ** 2
     return np.sqrt(total)
-
-
-def median_gap(target: FloatArray) -> float:
-    """Median positive distance of targets (n,), the scale of the Laplace loss; 1 without any."""
-    some = target[subset(target.size, MEDIAN_CASES)]
-    distance = np.abs(some[:, np.newaxis] - some)
-    positive = distance[distance > 0]
-    return float(np.median(positive)) if positive.size else 1.0
 
 
 LOSSES = {"crps": crps_loss, "laplace": laplace_loss, "energy": energy_loss}

@@ -1,22 +1,171 @@
-"""One location: its calibration cases as kernel matrices, targets and folds."""
+"""Cases of a location as the solver takes them: usable ones first, then compared in a kernel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.arrays.distributions.distance import cross_distances, self_distances
-from xrecal.arrays.distributions.forms import Squared
+from xrecal.arrays.distributions.distribution import moments
+from xrecal.arrays.distributions.forms import (
+    VALID,
+    Forecasts,
+    Squared,
+    usable_observations,
+    verdicts,
+)
 from xrecal.arrays.distributions.normal import fill_normal_distances
-from xrecal.arrays.kernels.covariates import feature_weights
-from xrecal.arrays.kernels.kernel import positive_median
+from xrecal.arrays.kernels.covariates import Features, feature_weights
+from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
 from xrecal.typing import FloatArray, IntArray
 
 from .columns import Columns
 from .embedding import roots_of
-from .held_out_losses import median_gap
-from .ordered_cases import NewForecasts, OrderedCases
+
+
+class Cases(NamedTuple):
+    """Calibration cases of L locations as they are given."""
+
+    forecasts: Forecasts
+    """(L, n, m)"""
+    observations: FloatArray
+    """(L, n)"""
+    features: Features
+    """(L, n, k)"""
+    weight: FloatArray
+    """(L, n) logarithm to base 2 of how much each case counts, up to a constant"""
+    step: IntArray | None = None
+    """(n,) step in time; each case is one of its own without"""
+
+    def take(self, block: slice) -> Cases:
+        """Cases of some locations."""
+        forecasts, observations, features, weight, step = self
+        return Cases(
+            forecasts.take(block), observations[block], features.take(block), weight[block], step
+        )
+
+
+class OrderedCases(NamedTuple):
+    """Cases of L locations, float64: the ``n_used`` usable ones first, in the order of time."""
+
+    loc: FloatArray
+    """(L, n, m)"""
+    scale: FloatArray | None
+    """(L, n, m)"""
+    weights: FloatArray
+    """(L, n, m)"""
+    mean: FloatArray
+    """(L, n)"""
+    variance: FloatArray
+    """(L, n)"""
+    features: FloatArray
+    """(L, n, k) of the covariates"""
+    circular: npt.NDArray[np.bool_]
+    """(k,)"""
+    target: FloatArray
+    """(L, n) observations"""
+    weight: FloatArray
+    """(L, n) logarithm to base 2 of how much each case counts, up to a constant"""
+    slot: IntArray
+    """(L, n) place of each case among all"""
+    step: IntArray
+    """(L, n) step in time of each case"""
+    n_used: IntArray
+    """(L,)"""
+
+    def forecasts(self, cell: int) -> Forecasts:
+        """The n usable forecasts (n, m) of one location."""
+        loc, scale, weights = self[:3]
+        n = self.n_used[cell]
+        return Forecasts(
+            loc[cell, :n], None if scale is None else scale[cell, :n], weights[cell, :n]
+        )
+
+
+class NewForecasts(NamedTuple):
+    """Forecasts to recalibrate, contiguous float64, NaN where one is missing or invalid."""
+
+    loc: FloatArray
+    """(L, T, p)"""
+    scale: FloatArray | None
+    """(L, T, p)"""
+    weights: FloatArray
+    """(L, T, p)"""
+    mean: FloatArray
+    """(L, T)"""
+    variance: FloatArray
+    """(L, T)"""
+    features: FloatArray
+    """(L, T, k)"""
+
+
+def ordered_cases(
+    cases: Cases, *, centred: bool, shapes: bool = False
+) -> tuple[OrderedCases, npt.NDArray[np.bool_]]:
+    """Put the cases that can be learned from first, with all that is known of them.
+
+    With ``centred`` the moments of forecasts are computed, as centres need them; as ``shapes``
+    forecasts lose their means. Also returns whether each location holds an invalid value, (L,).
+    """
+    mean, variance = moments_of(cases.forecasts, centred=centred)
+    loc, scale, weights = shapes_of(cases.forecasts, mean) if shapes else cases.forecasts
+    usable, invalid = usable_observations(Forecasts(loc, scale, weights), cases.observations)
+    usable[~np.isfinite(cases.features.values).all(-1)] = np.nan
+    slot = np.argsort(np.isnan(usable), axis=-1, kind="stable")
+
+    def ordered(part: FloatArray) -> FloatArray:
+        place = slot if part.ndim == 2 else slot[..., np.newaxis]
+        return np.ascontiguousarray(np.take_along_axis(part, place, axis=1), dtype=np.float64)
+
+    in_order = OrderedCases(
+        ordered(loc),
+        None if scale is None else ordered(scale),
+        np.ones(loc.shape) if weights is None else ordered(weights),
+        ordered(mean),
+        ordered(variance),
+        ordered(cases.features.values),
+        cases.features.circular,
+        ordered(usable),
+        ordered(cases.weight),
+        slot,
+        slot if cases.step is None else np.asarray(cases.step, np.int64)[slot],
+        np.isfinite(usable).sum(-1),
+    )
+    return in_order, invalid
+
+
+def new_forecasts(
+    forecasts: Forecasts, features: Features, *, centred: bool, shapes: bool = False
+) -> NewForecasts:
+    """Forecasts (L, T, p) as compiled code takes them; see :func:`ordered_cases`."""
+    mean, variance = moments_of(forecasts, centred=centred)
+    loc, scale, weights = shapes_of(forecasts, mean) if shapes else forecasts
+    bad = (verdicts(Forecasts(loc, scale, weights)) != VALID)[..., np.newaxis]
+    return NewForecasts(
+        np.where(bad, np.nan, loc.astype(np.float64)),
+        None if scale is None else np.array(scale, dtype=np.float64, order="C"),
+        np.ones(loc.shape) if weights is None else np.array(weights, np.float64, order="C"),
+        np.array(mean, np.float64, order="C"),
+        np.array(variance, np.float64, order="C"),
+        np.array(features.values, np.float64, order="C"),
+    )
+
+
+def shapes_of(forecasts: Forecasts, mean: FloatArray) -> Forecasts:
+    """Forecasts (L, n, m) without their means (L, n); those that have none as they are."""
+    shift = np.where(np.isfinite(mean), mean, 0.0)[..., np.newaxis]
+    return forecasts._replace(loc=forecasts.loc - shift.astype(forecasts.loc.dtype))
+
+
+def moments_of(forecasts: Forecasts, *, centred: bool) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of forecasts (L, n, m); zeros where no centre needs them."""
+    if centred:
+        return moments(forecasts)
+    zeros = np.broadcast_to(0.0, forecasts.loc.shape[:2])
+    return zeros, zeros
 
 
 @dataclass(frozen=True)
@@ -88,10 +237,11 @@ def locate(
     columns: Columns | None = None
     distance: FloatArray = np.empty((0, 0))
     if low_rank:
-        columns = Columns(cases, cell, laplace=laplace, squared=squared)
+        slot = cases.slot[cell, :n]
+        columns = Columns(cases.forecasts(cell), slot, laplace=laplace, squared=squared)
         median = columns.median()
     else:
-        distance = _among_cases(cases, cell, n, squared)
+        distance = _among_cases(cases, cell, squared)
         median = positive_median(distance)
         if laplace:
             distance, median = np.sqrt(distance), float(np.sqrt(median))
@@ -113,17 +263,19 @@ def locate(
     )
 
 
-def _among_cases(cases: OrderedCases, cell: int, n: int, squared: Squared | None) -> FloatArray:
+def _among_cases(cases: OrderedCases, cell: int, squared: Squared | None) -> FloatArray:
     """Squared distances (n, n) of the cases."""
+    loc, scale, weights = cases.forecasts(cell)
+    n = loc.shape[0]
     if squared is not None:
         slot = cases.slot[cell, :n]
         return np.ascontiguousarray(squared[np.ix_(slot, slot)], np.float64)
-    loc, weights = cases.loc[cell, :n], cases.weights[cell, :n]
-    if cases.scale is None:
+    assert weights is not None
+    if scale is None:
         return self_distances(loc, weights)
-    found, one = np.empty((n, n)), (loc, cases.scale[cell, :n], weights)
-    fill_normal_distances(*one, *one, found)
-    return found
+    distances, one = np.empty((n, n)), (loc, scale, weights)
+    fill_normal_distances(*one, *one, distances)
+    return distances
 
 
 def from_new(
@@ -143,12 +295,12 @@ def from_new(
     theirs = cases.loc[cell, chosen], cases.weights[cell, chosen]
     if cases.scale is None or new.scale is None:
         return cross_distances(*mine, *theirs)
-    found = np.empty((mine[0].shape[0], theirs[0].shape[0]))
+    distances = np.empty((mine[0].shape[0], theirs[0].shape[0]))
     fill_normal_distances(
         mine[0], new.scale[cell, rows], mine[1],
-        theirs[0], cases.scale[cell, chosen], theirs[1], found,
+        theirs[0], cases.scale[cell, chosen], theirs[1], distances,
     )  # fmt: skip
-    return found
+    return distances
 
 
 def feature_distances(new: FloatArray, of: FloatArray, precision: FloatArray) -> FloatArray:
@@ -159,3 +311,11 @@ def feature_distances(new: FloatArray, of: FloatArray, precision: FloatArray) ->
     for column, weight in enumerate(precision):
         apart += weight * (new[:, column, np.newaxis] - of[:, column]) ** 2
     return apart
+
+
+def median_gap(target: FloatArray) -> float:
+    """Median positive distance of targets (n,), the scale of the Laplace loss; 1 without any."""
+    some = target[subset(target.size, MEDIAN_CASES)]
+    distance = np.abs(some[:, np.newaxis] - some)
+    positive = distance[distance > 0]
+    return float(np.median(positive)) if positive.size else 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import neg
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray, IntArray
 from .location import Location
 
 SMALLEST = 1e-14
-"""What is left of the diagonal below this is rounding."""
+"""Residuals of the diagonal below this are rounding."""
 
 TOGETHER, SHARE = 16, 0.5
 """Cases that may be added at once, and how much of the largest residual each of them must have."""
@@ -43,7 +43,7 @@ class Factor:
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
         # With the first landmarks, however many.
-        self._residuals: list[float] = [what_is_left(self._left)[0]]
+        self._residuals: list[float] = [residual_of(self._left)[0]]
 
     @property
     def rows(self) -> FloatArray:
@@ -70,10 +70,10 @@ class Factor:
         self._left[landmarks] = 0.0
         explained = np.cumsum(np.einsum("rn,rn->r", self.rows, self.rows)) / self._left.size
         self._residuals = [self._residuals[0], *(self._residuals[0] - explained)]
-        self._residuals[-1] = what_is_left(self._left)[0]
+        self._residuals[-1] = residual_of(self._left)[0]
 
     def extend(self, tolerance: float) -> int:
-        """How many of the landmarks leave no more than the tolerance; more are added if need be.
+        """Number of landmarks that leave no more than the tolerance; more are added if need be.
 
         Landmarks come in the order of what they explain, so the first ones serve a tolerance that
         is larger, and all there may be one that cannot be met.
@@ -92,15 +92,18 @@ class Factor:
         cases = np.argpartition(self._left, -size)[-size:]
         columns = self._location.columns_of(cases, *self._kernel)
         columns -= self.rows[:, cases].T @ self.rows
-        taken, residuals = np.empty(size, np.int64), np.empty(size)
-        added = take_pivots(
-            columns, cases, self._left, tolerance, self._rows[rank : rank + size], taken, residuals
-        )
-        self.landmarks += taken[:added].tolist()
-        self._residuals += residuals[:added].tolist()
+        rows = self._rows[rank : rank + size]
+        pivots = Pivots(rows, np.empty(size, np.int64), np.empty(size))
+        added = take_pivots(columns, cases, self._left, tolerance, pivots)
+        self.landmarks += pivots.taken[:added].tolist()
+        self._residuals += pivots.residuals[:added].tolist()
 
     def product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others."""
+        """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others.
+
+        Folds are taken out of the product of all cases, ``LᵀL - L_fᵀL_f``, which is the least work
+        where most cases are trained on.
+        """
         rows = self.rows[:rank]
         if train.size < out.size:
             part = rows[:, train]
@@ -108,8 +111,8 @@ class Factor:
         if self._square is None or self._square.shape[0] < rank:
             self._square = rows @ rows.T
         part = rows[:, out]
-        found = part @ part.T
-        return np.subtract(self._square[:rank, :rank], found, out=found)
+        product = part @ part.T
+        return np.subtract(self._square[:rank, :rank], product, out=product)
 
     def operators(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray]:
         """Matrices (r, r) and (r, n) from similarities to the first landmarks to signed weights.
@@ -124,17 +127,27 @@ class Factor:
         return np.linalg.solve(root, np.linalg.inv(among)), rows
 
 
+class Pivots(NamedTuple):
+    """Landmarks to be added, k at most."""
+
+    rows: FloatArray
+    """(k, n) of the factor"""
+    taken: IntArray
+    """(k,) cases"""
+    residuals: FloatArray
+    """(k,) mean of what is left of the diagonal after each"""
+
+
 @kernel
-def take_pivots(
-    columns: Any, cases: Any, left: Any, tolerance: float, rows: Any, taken: Any, residuals: Any
-) -> int:
+def take_pivots(columns: Any, cases: Any, left: Any, tolerance: float, pivots: Any) -> int:
     """Add cases, given what was left of their columns (k, n) of K, and return how many.
 
     The worst of them is next, while it has a share of the largest residual of all cases. Fills the
-    rows of the factor, the cases taken and the mean residual after each, and lowers ``left`` (n,).
+    pivots and lowers ``left`` (n,), the diagonal.
     """
+    rows = pivots.rows
     n, added = left.size, 0
-    residual, largest = what_is_left(left)
+    residual, largest = residual_of(left)
     while added < cases.size and residual > tolerance:
         at = np.argmax(left[cases])
         case = cases[at]
@@ -151,14 +164,14 @@ def take_pivots(
             row[i] /= root
             left[i] = max(left[i] - row[i] * row[i], 0.0)
         left[case] = 0.0
-        residual, largest = what_is_left(left)
-        taken[added], residuals[added] = case, residual
+        residual, largest = residual_of(left)
+        pivots.taken[added], pivots.residuals[added] = case, residual
         added += 1
     return added
 
 
 @kernel
-def what_is_left(left: Any) -> Any:
+def residual_of(left: Any) -> Any:
     """Mean of the diagonal that is left, 0 where that is only rounding, and its largest entry."""
     largest, total = 0.0, 0.0
     for each in left:

@@ -1,4 +1,4 @@
-"""How the held-out loss of the embedding depends on its ridge."""
+"""Held-out loss of the embedding with each of its ridges."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.covariates import Features
 from xrecal.typing import FloatArray, IntArray
 
-from .ckme import DEFAULT, fit_ckme
-from .embedding import Settings, calibration
-from .fitting import search_locations
-from .ridge_stopping import GRID
+from .ckme import DEFAULT, fit_ckme, search_locations
+from .embedding import Settings, calibration_of, lives_of
+from .fitting import Task
+from .ridge_rules import GRID
 
 RIDGES = 10.0**GRID
 """Ridges that a fit tries, ascending."""
@@ -84,10 +84,12 @@ def ridge_losses(
         cases, observations, settings, features=features, days=days, half_life=half_life,
         groups=groups, blocks=blocks, step=step, squared=squared,
     )  # fmt: skip
-    known = calibration(cases, observations, features, days, groups, blocks, step, squared)
-    lives = np.where(np.isnan(fitted.half_life), math.inf, fitted.half_life)
+    given = calibration_of(cases, observations, features, groups, blocks, step)
+    calibration = given._replace(days=days, squared=squared)
+    lives = lives_of(fitted.half_life)
+    task = Task(grid_only=True)
     losses = [
-        search_locations(known, settings._replace(ridge=ridge), lives, grid_only=True)[0].loss
+        search_locations(calibration, settings._replace(ridge=ridge), lives, task).loss
         for ridge in RIDGES.tolist()
     ]
     best = np.array([loss.min(-1) for loss in losses]).T

@@ -1,285 +1,406 @@
-"""The search at one location: kernel, support and ridge with the smallest held-out loss."""
+"""The search at one location: kernel, support and ridge with the smallest held-out loss.
+
+All decisions are made here, and nothing is computed. A search is a generator: it yields requests,
+receives their answers, and goes on from there. Compiled code answers those of one location, see
+:mod:`xrecal.arrays.ckme.ckme`; array expressions those of many locations together, see
+:mod:`xrecal.arrays.device.search`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
-from .candidates import Best, Candidates
-from .held_out_losses import mean_losses, recorder
-from .location import Location
-from .minimum import golden_section, parabola
-from .ridge_stopping import FAR, GRID, GRID_STEP, NEAR, falls_fast, gains_hardly, settles, to_beat
-from .solvers import CLOSE, ROUGH, Exact, Solver, Solvers
-from .tuning import Folds, Targets, merge, rank_errors, thin_out
+from .folds import Folds, merge, thin_out
+from .ridge_rules import (
+    FAR,
+    GRID,
+    GRID_STEP,
+    NEAR,
+    PATIENCE,
+    START,
+    falls_fast,
+    gains_hardly,
+    golden_section,
+    parabola,
+    reference_loss,
+    settles,
+)
+from .solvers import CLOSE, ROUGH
 
-START = -2.0
-
-# Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
-# solver makes them the main cost.
 TRIED, COMPARED = 500, 2000
+"""Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
+solver makes them the main cost. Folds train on as many cases as before."""
 
-# Folds at most to choose by; each of them takes factorisations of its own.
 TRIED_FOLDS = 5
+"""Folds at most to choose by; each of them takes factorisations of its own."""
+
+TO_TRY, TO_COMPARE, LATER = range(3)
+"""Sets of folds: to try ridges by, to compare what is nearly best by, and of later cases forecast
+from earlier ones."""
+
+TRYING, COMPARING, CLOSER, RECORDING, REFINING, REPRESENTING, CENTRING = range(7)
+"""Phases of a fit. Locations that are searched together wait for each other at each of them."""
+
+FIRST, THEN = range(2)
+"""Directions in which ridges are tried: up and then down, or down and then up."""
+
+Stage: TypeAlias = tuple[int, int, int]
+"""Phase of a request, place of the kernel or support in it, and direction.
+
+Of locations that are searched together, those at the smallest stage go on first."""
+
+
+class Losses(NamedTuple):
+    """Request for the losses of some supports with one kernel and ridge: :class:`HeldOut`."""
+
+    stage: Stage
+    kernel: int
+    exponent: float
+    supports: IntArray
+    folds: int
+    slack: float
+
+
+class Reaches(NamedTuple):
+    """Request whether landmarks represent all cases as well as a ridge needs: bool."""
+
+    stage: Stage
+    kernel: int
+    exponent: float
+
+
+class Landmarks(NamedTuple):
+    """Request for the cases that represent all others in forecasts: sequence of int."""
+
+    stage: Stage
+    kernel: int
+    exponent: float
+
+
+class Centre(NamedTuple):
+    """Request for the coefficients of the centre of a support, fitted to all cases: (c,)."""
+
+    stage: Stage
+    support: int
+    conditioned: bool
+    """True if it depends on the covariates"""
+
+
+class HeldOut(NamedTuple):
+    """Answer about held-out forecasts."""
+
+    losses: FloatArray
+    """(S,) mean losses; entries of supports that were not asked for have no meaning"""
+    recorded: FloatArray | None = None
+    """(S, n, width) what was recorded of the cases, where that is wanted"""
+
+
+T = TypeVar("T")
+Request: TypeAlias = Losses | Reaches | Landmarks | Centre
+Steps: TypeAlias = Generator[Request, Any, T]
+"""Steps of a search, which ask for something each and end with a result."""
+
+
+class Candidates(NamedTuple):
+    """Kernels and supports to choose from; the same at all locations."""
+
+    kernels: tuple[tuple[float, float], ...]
+    """Factor of the bandwidth, and exponent of the kernel on covariates (0: without), of each"""
+    supports: IntArray
+    """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
+    each: bool
+    """True if every support is of interest, not only the best"""
+
+
+@dataclass
+class Best:
+    """Best setting of each of S supports at one location."""
+
+    kernel: IntArray
+    """(S,) position among the candidates"""
+    exponent: FloatArray
+    """(S,) power of ten of the ridge"""
+    loss: FloatArray
+    """(S,)"""
+    tried_loss: FloatArray
+    """(G, S) smallest loss of each kernel"""
+    tried_exponent: FloatArray
+    """(G, S) where that is"""
+    tried_down_to: FloatArray
+    """(G,) smallest exponent that was tried, or of which nothing was to be gained"""
+    recorded: dict[int, FloatArray] = field(default_factory=dict)
+    """(n, width) of the held-out cases with the best setting of a support"""
+
+    @classmethod
+    def nothing_yet(cls, candidates: Candidates) -> Best:
+        """Before anything was tried."""
+        n_supports, n_kernels = candidates.supports.size, len(candidates.kernels)
+        return cls(
+            np.zeros(n_supports, np.int64),
+            np.zeros(n_supports),
+            np.full(n_supports, np.inf),
+            np.full((n_kernels, n_supports), np.inf),
+            np.zeros((n_kernels, n_supports)),
+            np.full(n_kernels, np.inf),
+        )
+
+    @property
+    def winner(self) -> int:
+        """The best support."""
+        return int(np.argmin(self.loss))
+
+    def note_try(self, g: int, exponent: float, answer: HeldOut) -> None:
+        """Keep losses with one kernel and ridge, and what was recorded, where they are best.
+
+        Of equal losses the larger ridge counts, which is the smoother forecast.
+        """
+        self.tried_down_to[g] = min(self.tried_down_to[g], exponent)
+        tried, at = self.tried_loss[g], self.tried_exponent[g]
+        for s, loss in enumerate(answer.losses.tolist()):
+            if loss > tried[s]:
+                continue
+            if loss < tried[s] or exponent >= at[s]:
+                tried[s], at[s] = loss, exponent
+                if loss < self.loss[s] or (loss == self.loss[s] and self.kernel[s] == g):
+                    self.kernel[s], self.exponent[s], self.loss[s] = g, exponent, loss
+                    if answer.recorded is not None:
+                        self.recorded[s] = answer.recorded[s]
+
+
+def is_thinned(low_rank: bool, n: int) -> bool:
+    """True if a part of n cases, always the same, is enough to choose kernel and ridge by."""
+    return low_rank and n > TRIED
+
+
+def sets_of_folds(folds: Folds, later: Sequence[Folds], low_rank: bool) -> tuple[Folds, ...]:
+    """Folds to try and to compare by, and others; with many cases some of them are enough."""
+    if not is_thinned(low_rank, folds.cases.shape[1]):
+        return folds, folds, *later
+    tried = thin_out(merge(folds, TRIED_FOLDS), TRIED)
+    return tried, *(thin_out(each, COMPARED) for each in (folds, *later))
 
 
 class Search:
-    """Cross-validation at one location, within given folds and bounds of the variable."""
+    """Cross-validation at one location, in steps that a back end answers."""
 
-    def __init__(
-        self,
-        location: Location,
-        bandwidth: float,
-        bounds: tuple[float, float],
-        folds: Folds,
-        candidates: Candidates,
-    ) -> None:
-        self.location, self.bounds, self.candidates = location, bounds, candidates
-        self.solvers = Solvers(location, bandwidth, candidates.kernels)
-        self.low_rank = location.columns is not None
-        # With many cases some of them, always the same, are enough to choose by.
-        self.thinned = self.low_rank and location.target.size > TRIED
-        self.folds = thin_out(merge(folds, TRIED_FOLDS), TRIED) if self.thinned else folds
-        self.compared = thin_out(folds, COMPARED) if self.thinned else folds
-        projection = candidates.project, candidates.on_support
-        self.recorder = recorder(*projection, candidates.record)
-        # Of low rank what is best is recorded again, more closely.
-        self.rough = recorder(*projection, candidates.loss) if self.low_rank else self.recorder
-        self._targets: dict[tuple[bool, bool], Targets] = {}
+    def __init__(self, candidates: Candidates, *, low_rank: bool, n: int) -> None:
+        self.candidates, self.low_rank = candidates, low_rank
+        self.best = Best.nothing_yet(candidates)
+        self._thinned = is_thinned(low_rank, n)
 
-    def run(self, ridge: float | None) -> Best:
+    def run(self, ridge: float | None) -> Steps[None]:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
-        best = Best.nothing_yet(self.candidates, self.location.target.size)
         n_kernels = len(self.candidates.kernels)
-        middle = n_kernels // 2 if self.low_rank else 0  # others than a likely one may be far off
-        for g in sorted(range(n_kernels), key=lambda g: abs(g - middle)):
-            self._try_ridges(g, ridge, best)
-        if self.thinned:
-            self._choose_again(best, (0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP))
+        # With low rank each kernel costs much, and those far from a likely one are left early.
+        likely = n_kernels // 2 if self.low_rank else 0
+        order = sorted(range(n_kernels), key=lambda g: abs(g - likely))
+        for place, g in enumerate(order):
+            yield from self._try_kernel(g, ridge, place)
+        if self._thinned:
+            yield from self._choose_again(
+                (0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP)
+            )
         if self.low_rank:
-            self._record_best(best)
-        return best
+            yield from self._judge_closely()
 
-    def take(self, ridge: float) -> Best:
-        """The only support and kernel, with the ridge that is given."""
-        best = Best.nothing_yet(self.candidates, self.location.target.size)
-        best.exponent[:], best.loss[:] = np.log10(ridge), np.nan
-        return best
+    def take(self, ridge: float) -> None:
+        """Take the only support and kernel, with the ridge that is given."""
+        self.best.exponent[:], self.best.loss[:] = np.log10(ridge), np.nan
 
-    def _try_ridges(self, g: int, ridge: float | None, best: Best) -> None:
+    def _try_kernel(self, g: int, ridge: float | None, place: int) -> Steps[None]:
         """Try ridges with one kernel: from a likely one up, then down, while they may be better."""
-        solver, at = self.solvers[g], best.tried_exponent[g]
-        supports = np.arange(self.candidates.supports.size)
-        recorded = np.full_like(best.recorded, np.nan)
-
-        def attempt(exponent: float) -> FloatArray:
-            targets = self._targets_of(g, self.folds)
-            self.record(solver, self.folds, targets, exponent, ROUGH, supports, recorded)
-            losses: FloatArray = mean_losses(recorded, supports)
-            best.note_try(g, exponent, losses, recorded)
-            return losses
-
+        stage = TRYING, place, FIRST
         if ridge is not None:
-            attempt(float(np.log10(ridge)))
+            yield from self._attempt(stage, g, float(np.log10(ridge)))
             return
-        at[:] = start = self._first_ridge(g, best)
-        path = [attempt(start)]  # losses with ever smaller ridges
+        start, best = self._first_ridge(g), self.best
+        best.tried_exponent[g] = start
+        path = [(yield from self._attempt(stage, g, start))]  # losses with ever smaller ridges
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
-        for exponent in GRID[start < GRID]:  # first up, as small ridges need many landmarks
-            if self._is_far(solver, exponent - at, best.tried_loss[[g]]):
+        for exponent in GRID[start < GRID].tolist():  # up first: small ridges need many landmarks
+            if self._is_far(g, exponent - best.tried_exponent[g]):
                 break
-            path.insert(0, attempt(exponent))
+            path.insert(0, (yield from self._attempt(stage, g, exponent)))
         path = [np.full_like(path[0], np.inf), *path]
-        for exponent in GRID[start > GRID][::-1]:
-            far = self._is_far(solver, at - exponent, best.tried_loss[[g]])
-            if (far or self._settles(path, best)) and not self._falls(path, exponent, best):
+        stage = TRYING, place, THEN
+        for exponent in GRID[start > GRID][::-1].tolist():
+            far = self._is_far(g, best.tried_exponent[g] - exponent)
+            if (far or self._settles(path)) and not self._falls(path, exponent):
                 best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
                 break
-            if not solver.reaches(10.0**exponent, ROUGH):
+            if not (yield from self._reaches(stage, g, exponent)):
                 break
-            path.append(attempt(exponent))
+            path.append((yield from self._attempt(stage, g, exponent)))
 
-    def _first_ridge(self, g: int, best: Best) -> float:
-        """That of the best kernel so far; one step larger if similarities count by more."""
+    def _attempt(self, stage: Stage, g: int, exponent: float) -> Steps[FloatArray]:
+        """Losses (S,) of all supports with one kernel and ridge; what is best is kept."""
+        every = np.arange(self.candidates.supports.size)
+        answer: HeldOut = yield Losses(stage, g, exponent, every, TO_TRY, ROUGH)
+        self.best.note_try(g, exponent, answer)
+        return answer.losses
+
+    def _reaches(self, stage: Stage, g: int, exponent: float) -> Steps[bool]:
+        """True if the solver is good enough for a ridge; an exact one always is."""
+        return not self.low_rank or bool((yield Reaches(stage, g, exponent)))
+
+    def _first_ridge(self, g: int) -> float:
+        """Ridge of the best kernel so far; one step larger if similarities count by more."""
+        best = self.best
         if np.isinf(best.loss).all():
             return START
         first, strength = float(best.exponent[best.winner]), self.candidates.kernels[g][1]
         stronger = strength > self.candidates.kernels[best.kernel[best.winner]][1]
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
-    def _is_far(self, solver: Solver, apart: FloatArray, losses: FloatArray) -> bool:
-        """Whether a ridge so far (S,) from those with the losses (1, S) is not worth trying."""
-        if solver.patience == np.inf:
+    def _is_far(self, g: int, apart: FloatArray) -> bool:
+        """True if a ridge so far (S,) from the best ones of a kernel is not worth trying."""
+        if not self.low_rank:
             return False
-        near = self._promising(losses, NEAR)[0]
-        return bool(apart[near].min() > solver.patience + GRID_STEP / 2)
+        near = self._promising(self.best.tried_loss[[g]], NEAR)[0]
+        return bool(apart[near].min() > PATIENCE + GRID_STEP / 2)
 
-    def _falls(self, path: list[FloatArray], exponent: float, best: Best) -> bool:
-        """Whether a support may yet become the best one, or the best of its own."""
+    def _falls(self, path: list[FloatArray], exponent: float) -> bool:
+        """True if a support may yet become the best one, or better than it was."""
         last = exponent + GRID_STEP
-        return len(path) > 2 and bool(
-            falls_fast(path[-3], path[-2], path[-1], last, self._smallest(best))
-        )
+        return len(path) > 2 and falls_fast(path, last, self._smallest())
 
-    def _settles(self, path: list[FloatArray], best: Best) -> bool:
-        """Whether no support will."""
-        return (
-            self.low_rank
-            and len(path) > 2
-            and bool(settles(path[-3], path[-2], path[-1], self._smallest(best)))
-        )
+    def _settles(self, path: list[FloatArray]) -> bool:
+        """True if no support is likely to become the best one, or better than it was."""
+        return self.low_rank and len(path) > 2 and settles(path, self._smallest())
 
-    def _smallest(self, best: Best) -> FloatArray:
-        """The loss that each support is up against."""
-        return to_beat(best.loss) if self.candidates.each else best.loss.min(keepdims=True)
+    def _smallest(self) -> FloatArray:
+        """Loss, (S,) or (1,), that each support must come below."""
+        loss = self.best.loss
+        return reference_loss(loss) if self.candidates.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
         """Which losses (G, S) are at most so much larger than the smallest one that counts."""
-        smallest = to_beat(loss.min(axis=0)) if self.candidates.each else loss.min()
+        smallest = reference_loss(loss.min(axis=0)) if self.candidates.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
-    def _choose_again(self, best: Best, steps: tuple[float, ...]) -> None:
-        """Try with more cases what is nearly best, and ridges so many steps away, in place."""
+    def _choose_again(self, steps: tuple[float, ...]) -> Steps[None]:
+        """Try with more cases what is nearly best, and ridges so many steps away, in place.
+
+        A few held-out cases put the ridge of a kernel up to half a power of ten off.
+        """
+        best = self.best
         near = self._promising(best.tried_loss, NEAR)
         best.loss[:] = np.inf
         for g in map(int, np.flatnonzero(near.any(axis=1))):
             supports = np.flatnonzero(near[g])
             at = np.unique(np.add.outer(best.tried_exponent[g, supports], steps))
             down = at[at <= GRID[-1]][::-1].tolist()  # small ridges take most time
-            path: list[FloatArray] = []
-            for exponent in down:
-                if not self.solvers[g].reaches(10.0**exponent, ROUGH):
-                    break
-                path.append(self._compare(g, exponent, supports, best))
-                smallest = np.broadcast_to(self._smallest(best), best.loss.shape)[supports]
-                if len(path) > 1 and gains_hardly(path[-2], path[-1], smallest).all():
-                    best.tried_down_to[g] = min(best.tried_down_to[g], exponent - GRID_STEP)
-                    break
-                further = exponent == down[-1] > GRID[0] and len(steps) > 1
-                if further and self._is_best(best, g, exponent):
-                    down.append(exponent - GRID_STEP)
+            yield from self._compare_down(g, down, supports, goes_on=len(steps) > 1)
             largest = down[0]
-            while len(steps) > 1 and self._is_best(best, g, largest) and largest < GRID[-1]:
+            while len(steps) > 1 and self._is_best(g, largest) and largest < GRID[-1]:
                 largest += GRID_STEP
-                self._compare(g, largest, supports, best)
+                yield from self._compare((COMPARING, g, THEN), g, largest, supports)
 
-    def _compare(self, g: int, exponent: float, supports: IntArray, best: Best) -> FloatArray:
+    def _compare_down(
+        self, g: int, down: list[float], supports: IntArray, *, goes_on: bool
+    ) -> Steps[None]:
+        """Compare ever smaller ridges, and go on if the smallest of them is the best."""
+        best, stage = self.best, (COMPARING, g, FIRST)
+        path: list[FloatArray] = []
+        for exponent in down:
+            if not (yield from self._reaches(stage, g, exponent)):
+                break
+            path.append((yield from self._compare(stage, g, exponent, supports)))
+            smallest = np.broadcast_to(self._smallest(), best.loss.shape)[supports]
+            if len(path) > 1 and gains_hardly(path[-2], path[-1], smallest).all():
+                best.tried_down_to[g] = min(best.tried_down_to[g], exponent - GRID_STEP)
+                break
+            if goes_on and exponent == down[-1] > GRID[0] and self._is_best(g, exponent):
+                down.append(exponent - GRID_STEP)
+
+    def _compare(
+        self, stage: Stage, g: int, exponent: float, supports: IntArray
+    ) -> Steps[FloatArray]:
         """Losses of some supports with more cases; what is best is kept."""
-        recorded = np.full_like(best.recorded, np.nan)
-        targets = self._targets_of(g, self.compared)
-        self.record(self.solvers[g], self.compared, targets, exponent, ROUGH, supports, recorded)
+        best = self.best
+        answer: HeldOut = yield Losses(stage, g, exponent, supports, TO_COMPARE, ROUGH)
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
-        losses: FloatArray = mean_losses(recorded, supports)
+        losses = answer.losses
         for s in supports[losses[supports] < best.loss[supports]]:
             best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, losses[s]
         return losses[supports]
 
-    def _is_best(self, best: Best, g: int, exponent: float) -> bool:
-        """Whether this kernel and ridge are the best of a support that counts."""
+    def _is_best(self, g: int, exponent: float) -> bool:
+        """True if this kernel and ridge are the best of a support that counts."""
+        best = self.best
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
         return bool(here.any() if self.candidates.each else here[best.winner])
 
-    def _record_best(self, best: Best) -> None:
-        """Record more closely what is best, in place: for each support, or for the best one."""
-        wanted = np.arange(best.loss.size) if self.candidates.each else np.array([best.winner])
-        for g in map(int, np.unique(best.kernel[wanted])):
-            supports = wanted[best.kernel[wanted] == g]
-            targets = self._targets_of(g, self.compared)
-            self._record_all(self.compared, targets, g, best.exponent, supports, best.recorded)
-            best.loss[supports] = mean_losses(best.recorded, supports)[supports]
+    def _judge_closely(self) -> Steps[None]:
+        """Judge more closely what is best: for each support, or for the best one alone."""
+        wanted = self.wanted
+        for answer, at in (yield from self._with_best(CLOSER, wanted, TO_COMPARE)):
+            self.best.loss[at] = answer.losses[at]
+            if answer.recorded is not None:
+                self.best.recorded |= {s: answer.recorded[s] for s in at.tolist()}
 
-    def on_edge(self, best: Best) -> bool:
-        """Whether the winner's ridge is the smallest or largest that could be tried."""
-        exponent = best.exponent[best.winner]
-        smallest = best.tried_down_to[best.kernel[best.winner]]
+    @property
+    def wanted(self) -> IntArray:
+        """Supports of interest: all, or the best one."""
+        return (
+            np.arange(self.best.loss.size) if self.candidates.each else np.array([self.best.winner])
+        )
+
+    def _with_best(
+        self, phase: int, supports: IntArray, folds: int
+    ) -> Steps[list[tuple[HeldOut, IntArray]]]:
+        """Answers about supports, each with its best kernel and ridge, and which those are."""
+        best, answers = self.best, []
+        for g in np.unique(best.kernel[supports]).tolist():
+            with_kernel = supports[best.kernel[supports] == g]
+            for exponent in np.unique(best.exponent[with_kernel])[::-1].tolist():
+                at = with_kernel[best.exponent[with_kernel] == exponent]
+                answer: HeldOut = yield Losses((phase, g, FIRST), g, exponent, at, folds, CLOSE)
+                answers.append((answer, at))
+        return answers
+
+    def on_edge(self) -> bool:
+        """True if the winner's ridge is the smallest or largest that could be tried."""
+        best = self.best
+        exponent, smallest = (
+            best.exponent[best.winner],
+            best.tried_down_to[best.kernel[best.winner]],
+        )
         return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
-    def refine(self, best: Best) -> None:
-        """Locate the winner's ridge between the neighbours of its grid point, in place."""
-        s, supports = best.winner, np.array([best.winner])
-        g, recorded = int(best.kernel[s]), np.full_like(best.recorded, np.nan)
-        solver, targets = self.solvers[g], self._targets_of(g, self.compared)
+    def refine(self) -> Steps[None]:
+        """Locate the winner's ridge between the neighbours of its grid point.
 
-        def loss(exponent: float) -> float:
-            self.record(solver, self.compared, targets, exponent, CLOSE, supports, recorded)
-            return float(mean_losses(recorded, supports)[s])
+        The losses are those of all cases that kernels were compared on: by a few cases alone the
+        ridge would follow their noise.
+        """
+        best, s = self.best, self.best.winner
+        g, supports = int(best.kernel[s]), np.array([s])
+
+        def loss(exponent: float) -> Steps[float]:
+            stage = REFINING, g, FIRST
+            answer: HeldOut = yield Losses(stage, g, exponent, supports, TO_COMPARE, CLOSE)
+            return float(answer.losses[s])
 
         minimum = parabola if self.low_rank else golden_section
-        best.exponent[s] = minimum(loss, float(best.exponent[s]), float(best.loss[s]), GRID_STEP)
+        grid_point, smallest = float(best.exponent[s]), float(best.loss[s])
+        best.exponent[s] = yield from minimum(loss, grid_point, smallest, GRID_STEP)
 
-    def landmarks(self, best: Best, s: int) -> Sequence[int]:
-        """Cases that represent all others in forecasts with what is best for a support."""
-        return self.solvers[int(best.kernel[s])].landmarks_for(10.0 ** float(best.exponent[s]))
-
-    def records(self, best: Best, others: list[Folds]) -> FloatArray:
-        """What is best recorded in the folds searched over and in others, (P, S, n, width)."""
-        others = [thin_out(folds, COMPARED) if self.thinned else folds for folds in others]
-        return np.stack([best.recorded, *(self._look_back(folds, best) for folds in others)])
-
-    def _look_back(self, folds: Folds, best: Best) -> FloatArray:
-        """What is recorded (S, n, width) in folds not searched over, with what is best."""
-        recorded = np.full_like(best.recorded, np.nan)
-        for g in map(int, np.unique(best.kernel)):
-            supports, targets = np.flatnonzero(best.kernel == g), self._rank_errors(folds, g)
-            self._record_all(folds, targets, g, best.exponent, supports, recorded)
-        return recorded
-
-    def _record_all(
-        self,
-        folds: Folds,
-        targets: Targets,
-        g: int,
-        exponents: FloatArray,
-        supports: IntArray,
-        recorded: FloatArray,
-    ) -> None:
-        """Record some supports with one kernel, each with its own ridge."""
-        solver = self.solvers[g]
-        for exponent in np.unique(exponents[supports])[::-1]:
-            at = supports[exponents[supports] == exponent]
-            self.record(solver, folds, targets, float(exponent), CLOSE, at, recorded)
-
-    def record(
-        self,
-        solver: Solver,
-        folds: Folds,
-        targets: Targets,
-        exponent: float,
-        slack: float,
-        supports: IntArray,
-        recorded: FloatArray,
-    ) -> None:
-        """Record what is forecast for the cases held out, into (S, n, width)."""
-        ridge, where = 10.0**exponent, self.location
-        known = targets, where.target, *self.bounds, where.theta, supports, recorded
-        code = self.rough if slack == ROUGH else self.recorder
-        left: Sequence[int] = range(folds.n_out.size)
-        if isinstance(solver, Exact):
-            left = solver.solved_directly(folds)
-            if len(left) < folds.n_out.size:
-                code.folds(*solver.eigen, ridge, where.root, folds, *known)
-        for f in left:
-            signed = solver.signed(folds, f, ridge, slack)
-            code.fold(signed, where.root, folds, f, *known)
-
-    def _targets_of(self, g: int, folds: Folds) -> Targets:
-        """Errors in folds that are searched over."""
-        known = folds is self.folds, self.candidates.kernels[g][1] > 0
-        if known not in self._targets:
-            self._targets[known] = self._rank_errors(folds, g)
-        return self._targets[known]
-
-    def _rank_errors(self, folds: Folds, g: int) -> Targets:
-        """Errors around centres; covariates that do not count do not enter these either."""
-        counted = None if self.candidates.kernels[g][1] > 0 else 0
-        return rank_errors(
-            folds.cases, folds.n_out, self.candidates.supports,
-            self.location.mean, self.location.variance,
-            np.ascontiguousarray(self.location.features[:, :counted]),
-            self.location.target, *self.bounds, self.candidates.fit,
-        )  # fmt: skip
+    def recorded_later(self) -> Steps[dict[int, FloatArray]]:
+        """Record each support with its best setting in the folds of later cases, (n, width)."""
+        every = np.arange(self.best.loss.size)
+        answers = yield from self._with_best(RECORDING, every, LATER)
+        return {
+            s: answer.recorded[s]
+            for answer, at in answers
+            if answer.recorded is not None
+            for s in at.tolist()
+        }

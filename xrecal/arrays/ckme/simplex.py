@@ -148,7 +148,11 @@ def _largest(row: Any) -> Any:
 
 @kernel
 def energy_row(beta: Any, support: Any, out: Any) -> None:
-    """Energy projection of one row on its ascending support."""
+    """Energy projection of one row on its ascending support.
+
+    Pool-adjacent-violators on the signed CDF, weighted by the gaps between points; see
+    :func:`project_energy`.
+    """
     n = beta.size
     total = 0.0
     for b in beta:

@@ -1,19 +1,25 @@
-"""Kernel matrix and ridge to signed weights: exactly, or by a factor of low rank."""
+"""Kernel matrix and ridge to signed weights: exactly, or by a factor of low rank.
+
+With case weights, the diagonal matrix W, signed weights solve ``(K + λ n W⁻¹) β = k``. With the
+roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``: symmetric, so that one
+eigendecomposition or factor serves all ridges. Here K stands for R K R, and signed weights for α.
+The heaviest case has weight 1; in a fold the ridge is scaled by the heaviest that is trained on.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from xrecal.arrays.compiled import copy, kernel
 from xrecal.typing import FloatArray, IntArray
 
+from .folds import Folds
 from .lapack import solve_positive
 from .location import Location
 from .lowrank import Factor
-from .tuning import Folds, heaviest, left_out_weights
 
 SOLVERS = ("auto", "exact", "lowrank")
 
@@ -24,18 +30,18 @@ MAX_RANK = 1000
 """Landmarks of a location at most."""
 
 ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
-"""What may be left of the mean of the diagonal of K, in ridges: while they are tried, where the
+"""Mean of the diagonal of K that landmarks may leave, in ridges: while ridges are tried, where the
 best one is located, and where forecasts are made."""
 
 LOOSEST = 0.03
-"""And what may be left with the largest ridges."""
+"""Mean of the diagonal that they may leave at most, even with the largest ridges."""
 
 KEPT = 2**26
 """Bytes of solvers that a location keeps, which spares making them again."""
 
 
 def is_low_rank(solver: str, kernel: str, n: int) -> bool:
-    """Whether n cases are solved with low rank; the Laplace kernel is far from it."""
+    """Low rank serves many cases with the Gaussian kernel; the Laplace kernel is far from it."""
     if solver == "auto":
         return kernel == "gaussian" and n > EXACT_UP_TO
     return solver == "lowrank"
@@ -49,21 +55,12 @@ def landmark_slots(solver: str, kernel: str, n: int) -> int:
 class Solver(Protocol):
     """Signed weights with one kernel at one location."""
 
-    patience: float
-    """Powers of ten of the ridge below the best one that are searched"""
-
     @property
     def nbytes(self) -> int:
         """Memory of what is kept for the next ridge."""
 
     def tidy(self) -> None:
         """Forget what is made again at little cost."""
-
-    def reaches(self, ridge: float, slack: float) -> bool:
-        """Whether at most so many ridges are left of K, after more work if need be."""
-
-    def landmarks_for(self, ridge: float) -> Sequence[int]:
-        """Cases that represent all others in forecasts with this ridge; all count without any."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
@@ -74,8 +71,6 @@ class Solver(Protocol):
 
 class Exact:
     """One eigendecomposition for all ridges and folds, O(n³)."""
-
-    patience = math.inf
 
     def __init__(self, location: Location, bandwidth: float, strength: float) -> None:
         self._root = location.root
@@ -88,15 +83,7 @@ class Exact:
         return self._gram.nbytes * (1 if self._eigen is None else 2)
 
     def tidy(self) -> None:
-        """Nothing is."""
-
-    def reaches(self, ridge: float, slack: float) -> bool:
-        """Whatever the ridge."""
-        return True
-
-    def landmarks_for(self, ridge: float) -> Sequence[int]:
-        """None."""
-        return ()
+        """Keep all: the eigenvectors take most of the time."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """See :meth:`Solver.signed`."""
@@ -104,11 +91,11 @@ class Exact:
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
         if train.size < n_out:
-            found = np.zeros((n_held, self._root.size))
+            weights = np.zeros((n_held, self._root.size))
             block = self._gram[np.ix_(train, train)]
             block[np.diag_indices_from(block)] += shift
-            found[:, train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])]).T
-            return found
+            weights[:, train] = np.linalg.solve(block, self._gram[np.ix_(train, out[:n_held])]).T
+            return weights
         return np.asarray(left_out_weights(*self.eigen, out, n_held, shift))
 
     @property
@@ -127,8 +114,6 @@ class Exact:
 
 class LowRank:
     """K ≈ L Lᵀ as accurate as the ridge needs, O(n r²)."""
-
-    patience = 0.5
 
     def __init__(
         self,
@@ -153,16 +138,16 @@ class LowRank:
         self._among = {}
 
     def reaches(self, ridge: float, slack: float) -> bool:
-        """Whether the landmarks represent all cases so well."""
+        """True if the landmarks leave at most so many ridges; more of them are added if need be."""
         self._rank(ridge, slack)
         return self.factor.residual <= slack * ridge
 
     def landmarks_for(self, ridge: float) -> Sequence[int]:
-        """As many as leave no more than the ridge."""
+        """Cases that represent all others in forecasts: as many as leave no more than a ridge."""
         return self.factor.landmarks[: self._rank(ridge, FINE)]
 
     def _rank(self, ridge: float, slack: float) -> int:
-        """How many landmarks it takes."""
+        """Number of landmarks that leave at most so many ridges."""
         return self.factor.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
@@ -204,17 +189,53 @@ class Solvers:
     def __getitem__(self, g: int) -> Solver:
         widening, strength = self._kernels[g]
         kernel = self._location, self._bandwidth * widening, strength
-        found = self._kept.pop(g, None)
+        solver = self._kept.pop(g, None)
         for other in self._kept.values():
             other.tidy()
-        while self._kept and sum(s.nbytes for s in (found, *self._kept.values()) if s) > KEPT:
+        while self._kept and sum(s.nbytes for s in (solver, *self._kept.values()) if s) > KEPT:
             oldest = next(iter(self._kept))
             dropped = self._kept.pop(oldest)
             if isinstance(dropped, LowRank):
                 self._landmarks[oldest] = dropped.factor.landmarks
-        if found is None and self._location.columns is None:
-            found = Exact(*kernel)
-        elif found is None:
-            found = LowRank(*kernel, self._landmarks.get(g, ()))
-        self._kept[g] = found
-        return found
+        if solver is None and self._location.columns is None:
+            solver = Exact(*kernel)
+        elif solver is None:
+            solver = LowRank(*kernel, self._landmarks.get(g, ()))
+        self._kept[g] = solver
+        return solver
+
+
+@kernel
+def heaviest(root: Any, train: Any) -> float:
+    """Largest weight of the cases to train on, which sets the scale of the ridge."""
+    largest = 0.0
+    for i in train:
+        largest = max(largest, root[i] * root[i])
+    return largest
+
+
+@kernel
+def left_out_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
+    """Weights (n_held, n) of all cases for the first of those left out.
+
+    ``values`` and ``vectors`` are those of the kernel matrix K.
+
+    One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and
+    left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Columns of cases left out hold no
+    weights.
+    """
+    n, size = values.size, out.size
+    shrunk = np.empty((size, n))
+    for i in range(size):
+        for j in range(n):
+            shrunk[i, j] = vectors[out[i], j] / (max(values[j], 0.0) + shift)
+    rows = np.dot(shrunk, vectors.T)
+    block = np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            block[i, j] = -rows[i, out[j]]
+    # The inverse of this small block, as compiling a solver would take three seconds.
+    inverse, held = np.linalg.inv(block), np.empty((n_held, size))
+    for i in range(n_held):
+        copy(inverse[i], held[i])
+    return np.dot(held, rows)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,22 +15,24 @@ from xrecal.arrays.kernels.kernel import check_kernel
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import fill_centres, fill_members, inside
-from .embedding import (
-    FittedCKME,
-    case_weights,
-    check_choice,
-    check_observations,
+from .centre import Limits, fill_centres, fill_members, inside
+from .embedding import FittedCKME, case_weights, check_choice, check_observations, lives_of
+from .location import (
+    Cases,
+    Location,
+    NewForecasts,
+    OrderedCases,
+    feature_distances,
+    from_new,
+    locate,
     new_forecasts,
     ordered_cases,
 )
-from .location import Location, feature_distances, from_new, locate
-from .ordered_cases import NewForecasts, OrderedCases
 from .simplex import PROJECTIONS
 from .solvers import LowRank
 
-# New forecasts weighed at once, so that their similarities to all cases stay small.
 ROWS = 256
+"""New forecasts weighed at once, so that their similarities to all cases stay small."""
 
 
 def ckme_weights(
@@ -97,6 +98,36 @@ def ckme_weights(
     """
     check_kernel(kernel)
     check_choice("projection", projection, PROJECTIONS)
+    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    features = no_features(n_locations, n) if features is None else features
+    new_features = no_features(n_locations, n_new) if new_features is None else new_features
+    dtype = forecasts.loc.dtype
+    weights = np.full((n_locations, n_new, n), np.nan, dtype)
+    members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
+    past = Cases(cases, observations, features, case_weights(days, lives_of(fitted.half_life), n))
+    size = max(n * cases.loc.shape[2], n_new * forecasts.loc.shape[2])
+    for block in location_blocks(n_locations, 24 * size):
+        ordered, _ = ordered_cases(past.take(block), centred=own_members, shapes=shapes)
+        some = forecasts.take(block), new_features.take(block)
+        new = new_forecasts(*some, centred=own_members, shapes=shapes)
+        for cell in range(ordered.n_used.size):
+            place = block.start + cell
+            one = FittedCKME(*(part[place] for part in fitted))
+            if np.isnan(one.ridge):
+                continue
+            _Ensembles(new, ordered, cell, one, kernel == "laplace", projection).fill(
+                None if across is None else across[place],
+                None if squared is None else squared[place],
+                members[place] if own_members else None,
+                weights[place],
+            )
+    return members, weights
+
+
+def check_forecasts(
+    forecasts: Forecasts, cases: Forecasts, observations: Any, fitted: FittedCKME
+) -> tuple[int, int, int]:
+    """Numbers of locations, cases and forecasts; ValueError if they do not belong together."""
     n_locations, n = cases.check("cases", 3)[:2]
     n_new = forecasts.check("forecasts", 3)[1]
     if forecasts.loc.shape[0] != n_locations:
@@ -111,31 +142,7 @@ def ckme_weights(
             raise ValueError(
                 f"{name} has shape {array.shape}, but there are {n_locations} locations"
             )
-    features = no_features(n_locations, n) if features is None else features
-    new_features = no_features(n_locations, n_new) if new_features is None else new_features
-    dtype = forecasts.loc.dtype
-    weights = np.full((n_locations, n_new, n), np.nan, dtype)
-    members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
-    lives = np.where(np.isnan(fitted.half_life), math.inf, fitted.half_life)
-    case_weight = case_weights(days, lives, n)
-    size = max(n * cases.loc.shape[2], n_new * forecasts.loc.shape[2])
-    for block in location_blocks(n_locations, 24 * size):
-        known = cases.take(block), observations[block], features.take(block), case_weight[block]
-        ordered, _ = ordered_cases(*known, own_members, shapes=shapes)
-        some = forecasts.take(block), new_features.take(block)
-        new = new_forecasts(*some, own_members, shapes=shapes)
-        for cell in range(ordered.n_used.size):
-            place = block.start + cell
-            if np.isnan(fitted.ridge[place]):
-                continue
-            found = _Ensembles(new, ordered, cell, fitted, place, kernel == "laplace", projection)
-            found.fill(
-                None if across is None else across[place],
-                None if squared is None else squared[place],
-                members[place] if own_members else None,
-                weights[place],
-            )
-    return members, weights
+    return n_locations, n, n_new
 
 
 class _Ensembles:
@@ -147,12 +154,11 @@ class _Ensembles:
         cases: OrderedCases,
         cell: int,
         fitted: FittedCKME,
-        place: int,
         laplace: bool,
         projection: str,
     ) -> None:
         self.new, self.cases, self.cell, self.laplace = new, cases, cell, laplace
-        self.fitted, self.place, self.project = fitted, place, PROJECTIONS[projection]
+        self.fitted, self.project = fitted, PROJECTIONS[projection]
 
     def fill(
         self,
@@ -162,57 +168,52 @@ class _Ensembles:
         weights: FloatArray,
     ) -> None:
         """Fill members and weights (T, n_slots)."""
-        new, cases, cell, fitted, place = (
-            self.new, self.cases, self.cell, self.fitted, self.place,
-        )  # fmt: skip
+        new, cases, cell, fitted = self.new, self.cases, self.cell, self.fitted
         n = int(cases.n_used[cell])
-        known = self._landmarks()
-        one = locate(cases, cell, laplace=self.laplace, low_rank=known.size > 0, squared=squared)
-        one = replace(one, precision=self._precision())
-        chosen, operators = self._solve(one, known)
-        centre, spread = self._centres(cases.mean, cases.variance, cases.features)
-        bounds = float(fitted.lower[place]), float(fitted.upper[place])
+        landmarks = self._landmarks()
+        low_rank = landmarks.size > 0
+        one = locate(cases, cell, laplace=self.laplace, low_rank=low_rank, squared=squared)
+        one = replace(one, precision=np.asarray(fitted.precision, np.float64))
+        chosen, operators = self._solve(one, landmarks)
+        centre, spread = self._centres(cases)
+        bounds = float(fitted.lower), float(fitted.upper)
         error = (one.target - centre[:n]) / spread[:n]
         error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
         order = np.argsort(error)
-        centre, spread = self._centres(new.mean, new.variance, new.features)
+        centred = self._centres(new)
         share = one.root**2 / (one.root**2).sum()
-        first_inside, last_inside = inside(one.target, *bounds)
+        ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
             signed = self._similarities(rows, chosen, across, one)
             for operator in operators:
                 signed = signed @ operator
             signed *= one.root
-            found = np.empty((signed.shape[0], n))
-            points = np.empty_like(found)
-            fill_rows(
-                signed, share, order, error[order], centre[rows], spread[rows], *bounds,
-                first_inside, last_inside, self.project, found, points,
-            )  # fmt: skip
-            _to_slots(found, cases.slot[cell], 0.0, weights[rows])
+            theirs = np.ascontiguousarray(centred[:, rows])
+            shares, points = np.empty((2, signed.shape[0], n))
+            fill_rows(signed, ranked, theirs, self.project, shares, points)
+            _to_slots(shares, cases.slot[cell], 0.0, weights[rows])
             if members is not None:
-                points[np.isnan(found[:, 0])] = np.nan
+                points[np.isnan(shares[:, 0])] = np.nan
                 _to_slots(points, cases.slot[cell], np.nan, members[rows])
 
     def _landmarks(self) -> IntArray:
         """Places of the landmarks among the cases in order; none for an exact solution."""
-        landmark = self.fitted.landmark[self.place]
+        landmark = self.fitted.landmark
         place = np.full(self.cases.slot.shape[1], -1)
         n = int(self.cases.n_used[self.cell])
         place[self.cases.slot[self.cell, :n]] = np.arange(n)
-        found: IntArray = place[landmark[landmark >= 0]]
-        return np.asarray(found[found >= 0])
+        landmarks: IntArray = place[landmark[landmark >= 0]]
+        return np.asarray(landmarks[landmarks >= 0])
 
     def _solve(
-        self, one: Location, known: IntArray
+        self, one: Location, fitted_landmarks: IntArray
     ) -> tuple[slice | IntArray, tuple[FloatArray, ...]]:
         """Cases to compare with, and matrices from similarities to signed weights."""
-        fitted, place = self.fitted, self.place
-        kernel = float(fitted.bandwidth[place]), float(fitted.strength[place])
-        ridge = float(fitted.ridge[place])
+        kernel = float(self.fitted.bandwidth), float(self.fitted.strength)
+        ridge = float(self.fitted.ridge)
         if one.columns is not None:
-            solver = LowRank(one, *kernel, known)
+            solver = LowRank(one, *kernel, fitted_landmarks)
             # Cases that came by an update may need some of their own.
             landmarks = solver.landmarks_for(ridge)
             return np.array(landmarks), solver.factor.operators(ridge, len(landmarks))
@@ -221,24 +222,19 @@ class _Ensembles:
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
         return slice(gram.shape[0]), (np.linalg.inv(gram),)
 
-    def _precision(self) -> FloatArray:
-        return np.asarray(self.fitted.precision[self.place], np.float64)
-
-    def _centres(
-        self, mean: FloatArray, variance: FloatArray, features: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Centre and spread of each forecast."""
-        cell, place = self.cell, self.place
-        found = np.empty((2, mean.shape[1]))
+    def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
+        """Centre and spread (2, T) of each forecast."""
+        cell, fitted = self.cell, self.fitted
+        centred = np.empty((2, of.mean.shape[1]))
         fill_centres(
-            int(self.fitted.support[place]),
-            np.ascontiguousarray(self.fitted.centre[place], np.float64),
-            np.ascontiguousarray(mean[cell]),
-            np.ascontiguousarray(variance[cell]),
-            np.ascontiguousarray(features[cell]),
-            found,
+            int(fitted.support),
+            np.ascontiguousarray(fitted.centre, np.float64),
+            np.ascontiguousarray(of.mean[cell]),
+            np.ascontiguousarray(of.variance[cell]),
+            np.ascontiguousarray(of.features[cell]),
+            centred,
         )
-        return found[0], found[1]
+        return centred
 
     def _similarities(
         self, rows: slice, chosen: slice | IntArray, across: Squared | None, one: Location
@@ -247,9 +243,9 @@ class _Ensembles:
         distance = from_new(self.new, self.cases, self.cell, rows, chosen, across)
         if self.laplace:
             distance = np.sqrt(distance)
-        exponent = distance / -self.fitted.bandwidth[self.place]
+        exponent = distance / -self.fitted.bandwidth
         features = self.new.features[self.cell, rows]
-        strength = self.fitted.strength[self.place]
+        strength = self.fitted.strength
         if strength > 0:
             exponent -= strength * feature_distances(features, one.features[chosen], one.precision)
         exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
@@ -264,27 +260,28 @@ def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray
     out[np.isnan(values[:, 0])] = np.nan
 
 
+class Ranked(NamedTuple):
+    """Calibration cases (n,) by ascending error."""
+
+    order: IntArray
+    """Cases in this order"""
+    error: FloatArray
+    """Their errors, ascending"""
+    share: FloatArray
+    """Share of each case in climatology, in the order of time"""
+    limits: Limits
+
+
 @kernel
 def fill_rows(
-    signed: Any,
-    share: Any,
-    order: Any,
-    error: Any,
-    centre: Any,
-    spread: Any,
-    low: float,
-    high: float,
-    first: float,
-    last: float,
-    project: Any,
-    weights: Any,
-    points: Any,
+    signed: Any, ranked: Any, centred: Any, project: Any, weights: Any, points: Any
 ) -> None:
     """Signed weights (q, n) to probabilities and the points that they belong to.
 
-    What is missing to a sum of one goes to the cases by their ``share``. Errors ascend, those of
-    the cases in their ``order``.
+    What is missing to a sum of one goes to the cases by their share: the regression is one around
+    climatology. ``centred`` (2, q) holds centre and spread of each forecast.
     """
+    order, share = ranked.order, ranked.share
     n = share.size
     beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
     for t in range(signed.shape[0]):
@@ -294,7 +291,7 @@ def fill_rows(
         for i in range(n):
             c = order[i]
             beta[i] = signed[t, c] + (1.0 - mass) * share[c]
-        fill_members(centre[t], spread[t], error, low, high, first, last, ascending)
+        fill_members(centred[0, t], centred[1, t], ranked.error, ranked.limits, ascending)
         project(beta, ascending, row)
         for i in range(n):
             weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]

@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """What is known of the usable cases of b locations, float64."""
+    """Usable cases of b locations, float64."""
 
     loc: Any
     """(b, n, m)"""
@@ -57,7 +57,7 @@ class Cases(NamedTuple):
 
 
 def valid(forecasts: Forecasts) -> tuple[Any, Any]:
-    """Whether each ensemble (L, n) has a member, and whether one that counts is invalid."""
+    """True where an ensemble (L, n) has a valid member; and where one that counts is invalid."""
     loc, _, weights = forecasts
     xp = namespace(loc)
     counts, bad = ~xp.isnan(loc), xp.isinf(loc)
@@ -79,14 +79,13 @@ def usable(cases: Forecasts, observations: Any, features: Features) -> tuple[Any
     return found, xp.any(invalid | infinite, axis=-1)
 
 
-def groups_of(
-    used: Any, lives: FloatArray, age: FloatArray | None, fewest: int
-) -> tuple[list[Group], IntArray]:
-    """Groups of locations with at least so many cases (L, n), and the number of cases (L,).
+def groups_of(used: Any, lives: FloatArray, days: FloatArray | None, fewest: int) -> list[Group]:
+    """Groups of locations with at least so many cases (L, n).
 
-    ``lives`` (L,) are half-lives and ``age`` (n,) how old cases are. Locations with other missing
+    ``lives`` (L,) are half-lives and ``days`` (n,) the dates of cases. Locations with other missing
     cases are a group of their own.
     """
+    age = None if days is None else np.max(days) - np.asarray(days, np.float64)
     alike: dict[tuple[bytes, float], list[int]] = {}
     for place, row in enumerate(np.packbits(used, axis=1)):
         alike.setdefault((row.tobytes(), float(lives[place])), []).append(place)
@@ -96,7 +95,7 @@ def groups_of(
         if slots.size >= fewest:
             logarithm = np.zeros(slots.size) if age is None else -age[slots] / life
             found.append(Group(np.array(places), slots, roots_of(logarithm)))
-    return found, used.sum(-1)
+    return found
 
 
 def select(

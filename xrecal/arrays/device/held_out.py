@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.ckme.centre import OBSERVATIONS
-from xrecal.arrays.ckme.tuning import Folds
+from xrecal.arrays.ckme.centre import OBSERVATIONS, Sample
+from xrecal.arrays.ckme.folds import Folds
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import FloatArray, IntArray
 
 from .centre import centres_of, errors_of, fit_centres, inside, members_of
 from .location import Locations
-from .losses import LOSSES
 from .namespace import doubled, take, take_along
+from .scores import LOSSES
 from .simplex import PROJECTIONS
 from .solvers import Prepared, split_of
 
@@ -22,7 +22,7 @@ __all__ = ["Judge", "Targets"]
 
 
 class Targets(NamedTuple):
-    """What the training cases of a fold teach about one support, at b locations."""
+    """Errors of the training cases of a fold around one support, at b locations."""
 
     order: Any
     """(b, k) places of the cases among those trained on, by ascending error"""
@@ -66,15 +66,14 @@ class Judge:
         xp = namespace(cases.target)
         of = cases.features[:, :, :n_features]
         known = (cases.mean, cases.variance, of, cases.target)
-        mean, variance, own, target = (take(xp, part, train, 1) for part in known)
-        room = 4 + 2 * n_features
-        found = fit_centres(code, mean, variance, own, target, low, high, room)
+        sample = Sample._make([*(take(xp, part, train, 1) for part in known), low, high])
+        coefficients = fit_centres(code, sample, 4 + 2 * n_features)
         codes = np.full(cases.target.shape[0], code)
-        centre, spread = centres_of(codes, found, cases.mean, cases.variance, of)
+        centre, spread = centres_of(codes, coefficients, cases.mean, cases.variance, of)
         centred = take(xp, centre, train, 1), take(xp, spread, train, 1)
-        error = errors_of(target, *centred, low, high)
+        error = errors_of(sample.target, *centred, low, high)
         order = xp.argsort(error, axis=-1)
-        first, last = inside(target, low, high)
+        first, last = inside(sample.target, low, high)
         return Targets(order, take_along(xp, error, order), centre, spread, first, last)
 
     def losses(
@@ -86,7 +85,7 @@ class Judge:
         supports: IntArray,
     ) -> FloatArray:
         """Mean loss (c, S) at c locations; infinite for other supports, and without cases."""
-        found = np.full((at.size, self.supports.size), np.inf)
+        losses = np.full((at.size, self.supports.size), np.inf)
         totals: list[list[Any]] = [[0.0, 0.0] for _ in supports]
         for f in range(folds.n_out.size):
             each = self._of_fold(solved.signed(folds, f), folds, f, targets[f], at, supports)
@@ -98,8 +97,8 @@ class Judge:
         for s, (total, count) in zip(supports.tolist(), totals, strict=True):
             number = np.broadcast_to(to_host(count), at.shape)
             mean = np.broadcast_to(to_host(total), at.shape) / np.maximum(number, 1.0)
-            found[:, s] = np.where(number > 0, mean, np.inf)
-        return found
+            losses[:, s] = np.where(number > 0, mean, np.inf)
+        return losses
 
     def _of_fold(
         self,
@@ -119,7 +118,7 @@ class Judge:
         verified = take(xp, take(xp, self.where.cases.target, at, 0), held, 1)
         theta = take(xp, self.where.theta, at, 0)[:, None]
         low, high = (take(xp, bound, at, 0) for bound in self.bounds)
-        found = []
+        losses = []
         for s in supports.tolist():
             target = Targets._make(take(xp, part, at, 0) for part in targets[s])
             order = xp.broadcast_to(target.order[:, None, :], weights.shape)
@@ -130,8 +129,8 @@ class Judge:
             points = members_of(*own, target.error, (low, high), limits)
             if self._on_support:
                 row = self._project(row, points)
-            found.append(self._loss(row, points, verified, theta))
-        return found
+            losses.append(self._loss(row, points, verified, theta))
+        return losses
 
     def _recentred(self, signed: Any, held: IntArray, train: IntArray) -> Any:
         """Weights of the cases, which sum to one, from those of the scaled problem."""

@@ -11,7 +11,7 @@ from xrecal.arrays.kernels.kernel import IDENTICAL, MEDIAN_CASES, check_kernel, 
 
 from .namespace import doubled, indices, take, whole
 
-__all__ = ["median_bandwidth", "positive_medians", "similarity"]
+__all__ = ["median_bandwidth", "median_gaps", "positive_medians", "similarity"]
 
 
 def similarity(squared_distance: Any, bandwidth: float, kernel: str = "gaussian") -> Any:
@@ -82,3 +82,12 @@ def median_above(values: Any, least: Any) -> Any:
     places = xp.asarray([[0, 1]], dtype=xp.int64)
     middle = xp.maximum((count - 1 + places) // 2, xp.zeros_like(places))
     return xp.sum(xp.take_along_axis(ascending, middle, axis=-1), axis=-1) / 2
+
+
+def median_gaps(target: Any) -> Any:
+    """Median positive distance (L,) of targets (L, n), the scale of the Laplace loss; 1 without."""
+    xp = namespace(target)
+    some = take(xp, target, subset(target.shape[1], MEDIAN_CASES), 1)
+    apart = xp.abs(some[:, :, None] - some[:, None, :])
+    found = median_above(apart, xp.zeros_like(target[:, 0]))
+    return xp.where(xp.isfinite(found), found, 1.0)

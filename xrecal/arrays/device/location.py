@@ -14,8 +14,7 @@ from xrecal.typing import FloatArray, IntArray
 from .case_groups import Cases
 from .covariates import feature_distances, feature_weights
 from .ensembles import Ensembles, across, among, arrange, take_locations, take_rows
-from .kernel import positive_medians
-from .losses import median_gaps
+from .kernel import median_gaps, positive_medians
 from .namespace import indices, take
 
 __all__ = ["Locations", "locate", "scaled"]

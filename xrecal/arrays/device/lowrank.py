@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import neg
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.ckme.lowrank import SMALLEST, TOGETHER
-from xrecal.arrays.ckme.solvers import FINE, LOOSEST, MAX_RANK
-from xrecal.arrays.ckme.tuning import Folds, heaviest
+from xrecal.arrays.ckme.folds import Folds
+from xrecal.arrays.ckme.lowrank import SHARE, SMALLEST, TOGETHER
+from xrecal.arrays.ckme.solvers import FINE, LOOSEST, MAX_RANK, heaviest
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import FloatArray, IntArray
 
 from .location import Locations
 from .namespace import concat, cumsum, indices, linear, put, take, transposed
-from .pivots import Pivots, take_pivots
 from .solvers import Prepared, identity, split_of
 
-__all__ = ["LowRank"]
+__all__ = ["LowRank", "Pivots", "take_pivots"]
 
 
 class LowRank:
@@ -29,8 +28,6 @@ class LowRank:
     Landmarks differ from location to location, and so does their number: rows of the factors
     behind the last landmark of a location are zero, which changes none of the products.
     """
-
-    patience = 0.5
 
     def __init__(self, where: Locations, bandwidth: Any, strength: Any) -> None:
         xp = namespace(bandwidth)
@@ -76,14 +73,14 @@ class LowRank:
         for place, found in enumerate(landmarks):
             put(xp, self._left, (np.full(found.size, place), found), xp.zeros(found.size))
         explained = to_host(cumsum(xp, xp.sum(rows * rows, axis=-1))) / self.where.n
-        now = _what_is_left(self._left)
+        now = to_host(_residual_of(self._left)[0])
         for place, start in enumerate(r[0] for r in list(self._residuals)):
             after = (start - explained[place, : rank[place]]).tolist()
             self._residuals[place] = [start, *after]
             self._residuals[place][-1] = float(now[place])
 
     def ranks_for(self, at: IntArray, tolerance: FloatArray) -> IntArray:
-        """How many landmarks (c,) leave no more than the tolerance; more are added if need be."""
+        """Number of landmarks (c,) that leave at most the tolerance; more are added if need be."""
         while True:
             short = (self.residual[at] > tolerance) & (self.rank[at] < self._most)
             if not short.any():
@@ -139,12 +136,12 @@ class LowRank:
             self._residuals[place] += found.residuals[k, :added].tolist()
 
     def reaches(self, at: IntArray, ridge: FloatArray, slack: float) -> npt.NDArray[np.bool_]:
-        """See :meth:`.solvers.Solver.reaches`."""
+        """True (c,) if landmarks leave at most so many ridges; more are added if need be."""
         self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
         return np.asarray(self.residual[at] <= slack * ridge)
 
     def landmarks_for(self, at: IntArray, ridge: FloatArray) -> IntArray:
-        """See :meth:`.solvers.Solver.landmarks_for`."""
+        """Cases (c, r) that represent all others in forecasts, -1 behind the last one."""
         rank = self.ranks_for(at, np.minimum(FINE * ridge, LOOSEST))
         found = np.full((at.size, int(rank.max(initial=0))), -1)
         for k, place in enumerate(at.tolist()):
@@ -160,7 +157,7 @@ class LowRank:
         return rows if there.all() else rows * xp.asarray(there)[:, :, None]
 
     def prepare(self, at: IntArray, ridge: FloatArray, slack: float) -> Prepared:
-        """See :meth:`.solvers.Solver.prepare`."""
+        """The solver with ridges (c,) at locations (c,)."""
         rank = self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
         return _LowRankAt(self.rows_for(at, rank), self.where.root, ridge)
 
@@ -210,8 +207,68 @@ class _LowRankAt:
         return xp.matmul(transposed(xp, solved), known)
 
 
-def _what_is_left(left: Any) -> FloatArray:
-    """Mean (b,) of the diagonals that are left, 0 where that is only rounding."""
+class Pivots(NamedTuple):
+    """Landmarks that were added at c locations."""
+
+    rows: Any
+    """(c, k, n) of the factor, zero behind those added"""
+    left: Any
+    """(c, n) what is left of the diagonal"""
+    taken: IntArray
+    """(c, k) cases, of which those added count"""
+    residuals: FloatArray
+    """(c, k) mean of what is left after each"""
+    added: IntArray
+    """(c,)"""
+
+
+def take_pivots(
+    columns: Any, cases: Any, left: Any, tolerance: FloatArray, room: IntArray
+) -> Pivots:
+    """Add cases, given what was left of their columns (c, k, n) of K, and of the diagonal (c, n).
+
+    At each location the worst of its cases (c, k) is next, while it has a share of the largest
+    residual of all, more than the tolerance (c,) is left and there is room (c,). All of it stays
+    on the device until the last case was tried.
+    """
+    xp = namespace(columns)
+    size = cases.shape[1]
+    most, allowed = xp.asarray(tolerance), xp.asarray(room)
+    rows = columns[:, :0, :]
+    going = most >= 0.0
+    residual, largest = _residual_of(left)
+    taken, residuals, went = [], [], []
+    for step in range(size):
+        among = xp.take_along_axis(left, cases, axis=-1)
+        at = xp.argmax(among, axis=-1)[:, None]
+        case = xp.take_along_axis(cases, at, axis=-1)
+        worst = xp.take_along_axis(left, case, axis=-1)[:, 0]
+        going = going & (residual > most) & (worst >= SHARE * largest) & (allowed > step)
+        row = xp.take_along_axis(columns, at[:, :, None], axis=1)[:, 0, :]
+        if step:
+            shared = xp.take_along_axis(
+                rows, xp.broadcast_to(case[:, :, None], (*rows.shape[:2], 1)), axis=-1
+            )
+            row = row - xp.sum(shared * rows, axis=1)
+        row = row / xp.sqrt(xp.where(going, worst, 1.0))[:, None]
+        row = xp.where(going[:, None], row, 0.0)
+        rows = concat(xp, [rows, row[:, None, :]], axis=1)
+        lower = left - row * row
+        own = xp.arange(left.shape[-1], dtype=xp.int64)[None, :] == case
+        lower = xp.where((lower < 0.0) | own, 0.0, lower)
+        left = xp.where(going[:, None], lower, left)
+        residual, largest = _residual_of(left)
+        taken.append(case[:, 0])
+        residuals.append(residual)
+        went.append(going)
+    cases_taken, means, added = (
+        to_host(xp.stack(part, axis=-1)) for part in (taken, residuals, went)
+    )
+    return Pivots(rows, left, cases_taken, means, np.asarray(added.sum(-1)))
+
+
+def _residual_of(left: Any) -> tuple[Any, Any]:
+    """Mean (c,) of the diagonal that is left, 0 where that is only rounding; its largest entry."""
     xp = namespace(left)
-    mean, largest = to_host(xp.mean(left, axis=-1)), to_host(xp.max(left, axis=-1))
-    return np.where(largest > SMALLEST, mean, 0.0)
+    largest = xp.max(left, axis=-1)
+    return xp.where(largest > SMALLEST, xp.mean(left, axis=-1), 0.0), largest

@@ -1,4 +1,4 @@
-"""What NumPy, CuPy and the array API standard name differently, or lack."""
+"""Functions that NumPy, CuPy and the array API standard name differently, or lack."""
 
 from __future__ import annotations
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from xrecal.arrays.ckme.tuning import Folds, heaviest
+from xrecal.arrays.ckme.folds import Folds
+from xrecal.arrays.ckme.solvers import heaviest
 from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray, IntArray
 
 from .location import Locations
 from .namespace import linear, take, transposed
 
-__all__ = ["Exact", "Prepared", "Solver", "identity", "split_of"]
+__all__ = ["Exact", "Prepared", "identity", "split_of"]
 
 
 class Prepared(Protocol):
@@ -26,22 +23,6 @@ class Prepared(Protocol):
 
         They belong to the problem scaled by the roots of the case weights.
         """
-
-
-class Solver(Protocol):
-    """Signed weights with one kernel at b locations; c of them at a time."""
-
-    patience: float
-    """Powers of ten of the ridge below the best one that are searched"""
-
-    def reaches(self, at: IntArray, ridge: FloatArray, slack: float) -> npt.NDArray[np.bool_]:
-        """Whether so many ridges are left of K at most, after more work if need be, (c,)."""
-
-    def prepare(self, at: IntArray, ridge: FloatArray, slack: float) -> Prepared:
-        """The solver with ridges (c,) at locations (c,)."""
-
-    def landmarks_for(self, at: IntArray, ridge: FloatArray) -> IntArray:
-        """Cases (c, r) that represent all others in forecasts, -1 behind the last one."""
 
 
 def split_of(folds: Folds, f: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -59,23 +40,13 @@ def identity(xp: Any, n: int, shift: FloatArray) -> Any:
 class Exact:
     """One eigendecomposition a location for all ridges and folds, O(n³)."""
 
-    patience = math.inf
-
     def __init__(self, where: Locations, bandwidth: Any, strength: Any) -> None:
         self.root = where.root
         self.gram = where.gram(bandwidth, strength)
         self._eigen: tuple[Any, Any] | None = None
 
-    def reaches(self, at: IntArray, ridge: FloatArray, slack: float) -> npt.NDArray[np.bool_]:
-        """Whatever the ridge."""
-        return np.ones(at.size, dtype=np.bool_)
-
-    def landmarks_for(self, at: IntArray, ridge: FloatArray) -> IntArray:
-        """None."""
-        return np.full((at.size, 0), -1)
-
     def prepare(self, at: IntArray, ridge: FloatArray, slack: float) -> Prepared:
-        """See :meth:`Solver.prepare`."""
+        """The solver with ridges (c,) at locations (c,)."""
         return _ExactAt(self, at, ridge)
 
     @property

@@ -1,17 +1,21 @@
-"""Statistics of weighted ensembles; see :mod:`xrecal.arrays.distributions.weighted`."""
+"""Statistics of weighted ensembles, and members in a random order; see :mod:`xrecal.arrays`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from xrecal.arrays.dispatch import namespace
+import numpy as np
+
+from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.arrays.distributions.members import shuffled_members as shuffled
 from xrecal.arrays.distributions.weighted import LEVEL_ROUNDING, check_levels
 
-from .namespace import cumsum, doubled, take_along, whole
+from .namespace import cumsum, doubled, indices, take_along, whole
 
 __all__ = [
     "ascending",
     "by_support",
+    "shuffled_members",
     "weighted_cdf",
     "weighted_exceedance",
     "weighted_mean",
@@ -132,3 +136,15 @@ def ascending(values: Any, mass: Any) -> tuple[Any, Any]:
     values = take_along(xp, values, order)
     mass = take_along(xp, mass, xp.broadcast_to(order, mass.shape))
     return values, xp.where(xp.isnan(values), 0.0, mass)
+
+
+def shuffled_members(members: Any, seed: int, locations: Any, cases: Any) -> Any:
+    """See :func:`xrecal.arrays.shuffled_members`.
+
+    The order follows from the numbers of location and case alone: it is made on the host, and
+    members are put into it where they are.
+    """
+    xp, shape = namespace(members), tuple(members.shape)
+    places = np.broadcast_to(np.arange(shape[-1], dtype=np.float64), shape)
+    order = shuffled(places, seed, to_host(locations), to_host(cases))
+    return take_along(xp, doubled(xp, members), indices(xp, order))

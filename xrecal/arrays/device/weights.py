@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, check_observations
+from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, lives_of
+from xrecal.arrays.ckme.weights import check_forecasts
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.covariates import Features
@@ -21,7 +21,7 @@ from .centre import centres_of, errors_of, inside, members_of
 from .ckme import refuse_others
 from .covariates import feature_distances, no_features
 from .ensembles import Ensembles, across, arrange, take_rows
-from .location import locate, scaled
+from .location import Locations, locate, scaled
 from .lowrank import LowRank
 from .namespace import indices, linear, of_type, put, take, take_along
 from .simplex import PROJECTIONS
@@ -53,18 +53,7 @@ def ckme_weights(
     check_kernel(kernel)
     check_choice("projection", projection, PROJECTIONS)
     refuse_others(cases, forecasts.scale, across, squared)
-    n_locations, n = cases.check("cases", 3)[:2]
-    n_new = forecasts.check("forecasts", 3)[1]
-    if forecasts.loc.shape[0] != n_locations:
-        raise ValueError(
-            f"forecasts have {forecasts.loc.shape[0]} locations, but cases have {n_locations}"
-        )
-    check_observations(observations, (n_locations, n))
-    for name, array in fitted._asdict().items():
-        if array.shape[0] != n_locations:
-            raise ValueError(
-                f"{name} has shape {array.shape}, but there are {n_locations} locations"
-            )
+    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     if features is None:
         features = no_features(observations, n_locations, n)
     if new_features is None:
@@ -74,22 +63,22 @@ def ckme_weights(
     members = xp.full(weights.shape, float("nan"), dtype=dtype) if own_members else observations
     ridge = to_host(fitted.ridge)
     used = to_host(usable(cases, observations, features)[0]) & ~np.isnan(ridge)[:, np.newaxis]
-    lives = to_host(fitted.half_life)
-    lives = np.where(np.isnan(lives), math.inf, lives)
-    age = None if days is None else np.max(days) - np.asarray(days, np.float64)
+    lives = lives_of(to_host(fitted.half_life))
     known = (to_host(fitted.landmark) >= 0).any(-1)
-    for group in groups_of(used, lives, age, 1)[0]:
+    for group in groups_of(used, lives, days, 1):
         for low_rank in (False, True):
             alike = group._replace(places=group.places[known[group.places] == low_rank])
             n_used, width = group.slots.size, min(group.slots.size, 400)
             matrix = 3 * (width if low_rank else n_used)
             for part in alike.parts(8 * n_used * (matrix + 10 * min(n_new, ROWS))):
-                one = _Ensembles(
-                    select(
-                        cases, observations, features, part, centred=own_members, shapes=shapes
-                    ),
-                    features, part, fitted, kernel == "laplace", low_rank, projection, shapes,
+                chosen = select(
+                    cases, observations, features, part, centred=own_members, shapes=shapes
+                )
+                where = locate(
+                    chosen, features.circular, part.root,
+                    laplace=kernel == "laplace", low_rank=low_rank,
                 )  # fmt: skip
+                one = _Ensembles(where, part, fitted, projection, shapes=shapes)
                 one.fill(forecasts, new_features, members if own_members else None, weights)
     return members, weights
 
@@ -99,23 +88,20 @@ class _Ensembles:
 
     def __init__(
         self,
-        cases: Any,
-        features: Features,
+        where: Locations,
         group: Group,
         fitted: FittedCKME,
-        laplace: bool,
-        low_rank: bool,
         projection: str,
+        *,
         shapes: bool,
     ) -> None:
-        xp = namespace(cases.target)
+        xp = namespace(where.median)
         self.group, self.project = group, PROJECTIONS[projection]
         self.fitted = FittedCKME(*(take(xp, part, group.places, 0) for part in fitted))
-        where = locate(cases, features.circular, group.root, laplace=laplace, low_rank=low_rank)
         self.where = replace(where, precision=of_type(xp, self.fitted.precision, xp.float64))
         self.operators: tuple[Any, ...] = ()
         self.chosen: IntArray | None = None
-        self.low_rank, self.shapes = low_rank, shapes
+        self.shapes = shapes
         self._solve()
 
     def _solve(self) -> None:
@@ -124,7 +110,7 @@ class _Ensembles:
         xp = namespace(where.median)
         kernel = fitted.bandwidth, fitted.strength
         ridge = to_host(fitted.ridge).astype(np.float64)
-        if not self.low_rank:
+        if where.squared is not None:
             gram = Exact(where, *kernel).gram
             gram = gram + identity(xp, where.n, ridge * where.n)
             self.operators = (linear(xp, "inv", gram),)

@@ -2,17 +2,93 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
-from xrecal.arrays.ckme.centre import past_observations
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.fitting import LATER_PARTS
-from xrecal.arrays.ckme.tuning import TRAINED_ON, arrange_folds, merge, rank_errors
+from xrecal.arrays.ckme.folds import TRAINED_ON, arrange_folds, assign_folds, merge
 
 from .reference import SUPPORTS, Choice, blocks_in_time, train_on
 from .test_ckme import as_embedding, make_cases
 
 N_QUANTILES = 7
+
+
+masks = st.integers(1, 40).flatmap(lambda n: arrays(bool, (3, n)))
+
+
+@given(masks, st.integers(2, 12))
+def test_blocks_are_contiguous_and_of_equal_size(usable, blocks):
+    fold = assign_folds(np.arange(usable.shape[1]), usable, blocks)
+    np.testing.assert_array_equal(fold >= 0, usable)
+    for of_location, counted in zip(fold, usable, strict=True):
+        used = of_location[counted]
+        assert (np.diff(used) >= 0).all()
+        sizes = np.bincount(used, minlength=blocks)
+        assert sizes.size == blocks
+        assert np.ptp(sizes) <= 1
+
+
+@given(masks, st.randoms(use_true_random=False), st.integers(2, 6))
+def test_blocks_follow_the_order_given(usable, random, blocks):
+    n = usable.shape[1]
+    position = np.array(random.sample(range(n), n))
+    fold = assign_folds(position, usable, blocks)
+    in_order = assign_folds(np.arange(n), usable[:, np.argsort(position)], blocks)
+    np.testing.assert_array_equal(fold[:, np.argsort(position)], in_order)
+
+
+@given(st.data())
+def test_years_are_folds(data):
+    usable = data.draw(masks)
+    n = usable.shape[1]
+    years = data.draw(arrays(np.int64, n, elements=st.integers(1990, 1996)))
+    fold = assign_folds(years, usable, 0)
+    for of_location, counted in zip(fold, usable, strict=True):
+        sizes = np.unique(years[counted], return_counts=True)[1]
+        if sizes.size and 2 * sizes.max() <= sizes.sum():
+            same_fold = np.equal.outer(of_location[counted], of_location[counted])
+            same_year = np.equal.outer(years[counted], years[counted])
+            np.testing.assert_array_equal(same_fold, same_year)
+
+
+@given(masks)
+def test_one_year_falls_back_to_blocks_in_time(usable):
+    n = usable.shape[1]
+    expected = assign_folds(np.arange(n), usable, 5)
+    np.testing.assert_array_equal(assign_folds(np.full(n, 2001), usable, 0), expected)
+    step = np.arange(n) // 7
+    in_steps = assign_folds(np.full(n, 2001), usable, 0, step)
+    np.testing.assert_array_equal(in_steps, assign_folds(step, usable, 5))
+
+
+@given(masks, st.integers(2, 6), st.integers(1, 9), st.randoms(use_true_random=False))
+def test_blocks_never_cut_through_a_group(usable, blocks, size, random):
+    n = usable.shape[1]
+    step = np.arange(n) // size
+    names = random.sample(range(n), n)
+    for groups in (step, np.array(names)[step]):
+        fold = assign_folds(groups, usable, blocks)
+        np.testing.assert_array_equal(fold >= 0, usable)
+        assert fold.max() < blocks
+        for of_location, counted in zip(fold, usable, strict=True):
+            used = of_location[counted]
+            for group in np.unique(groups[counted]):
+                assert np.unique(used[groups[counted] == group]).size == 1
+            in_order = used[np.argsort(groups[counted], kind="stable")]
+            assert (np.diff(in_order) >= 0).all()
+            if used.size:  # no block is longer than its share and one group
+                assert np.bincount(used).max() <= used.size / blocks + size
+
+
+def test_a_location_with_one_year_left_gets_blocks_the_others_years():
+    years = np.repeat([2001, 2002], 5)
+    usable = np.ones((2, 10), bool)
+    usable[1, 5:] = False
+    fold = assign_folds(years, usable, 0)
+    np.testing.assert_array_equal(fold[0], np.repeat([0, 1], 5))
+    np.testing.assert_array_equal(fold[1], [0, 1, 2, 3, 4, -1, -1, -1, -1, -1])
 
 
 @st.composite
@@ -26,27 +102,6 @@ def folded_cases(draw):
     else:
         fold = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))[number]
     return fold.astype(np.int64), step.astype(np.int64)
-
-
-@given(folded_cases(), st.integers(0, 3), st.booleans(), st.data())
-def test_training_cases_are_ranked_by_their_errors(cases, gap, forward, data):
-    """Those on a bound first, those without an error last, and none that are not trained on."""
-    folds = arrange_folds(*cases, gap, forward)
-    n = folds.cases.shape[1]
-    value = st.sampled_from([0.0, 0.5, 0.5, 2.0, np.nan])
-    target = np.array(data.draw(st.lists(value, min_size=n, max_size=n)))
-    none = np.zeros(n)
-    found = rank_errors(
-        folds.cases, folds.n_out, np.array([0]), none, none, np.zeros((n, 0)), target,
-        0.0, np.inf, past_observations,
-    )  # fmt: skip
-    for f, n_out in enumerate(folds.n_out):
-        train = folds.cases[f, n_out:]
-        error = np.where(target[train] <= 0, -np.inf, target[train])
-        order = np.argsort(error, kind="stable")
-        np.testing.assert_array_equal(found.ranked[f, 0, : train.size], train[order])
-        np.testing.assert_array_equal(found.error[f, 0, : train.size], error[order])
-        assert np.isnan(found.error[f, 0, train.size :]).all()
 
 
 @given(folded_cases(), st.integers(0, 3), st.booleans(), st.integers(1, 6))

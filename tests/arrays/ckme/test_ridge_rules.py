@@ -1,0 +1,155 @@
+"""When smaller ridges are not worth trying, and minima: losses whose course is known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from xrecal.arrays.ckme.ridge_rules import (
+    APART,
+    FAR,
+    GRID,
+    HARDLY,
+    NEAR,
+    REFINEMENTS,
+    falls_fast,
+    golden_section,
+    parabola,
+    reference_loss,
+    settles,
+)
+
+NONE = np.array([np.inf])
+
+
+def one(*values):
+    """Losses of one support."""
+    return [np.array([value]) for value in values]
+
+
+@given(
+    st.floats(0.5, 1.5),
+    st.floats(0.001, 0.2),
+    st.floats(-6, 2),
+    st.integers(2, 12),
+)
+def test_what_settles_on_a_convex_curve_gains_hardly_anything(base, bend, vertex, at):
+    curve = base * (1 + bend * (GRID[::-1] - vertex) ** 2)  # from large to small ridges
+    before, losses, now = (curve[at - 2 + i : at - 1 + i] for i in range(3))
+    smallest = curve[: at + 1].min(keepdims=True)
+    if settles([before, losses, now], smallest):
+        assert curve[at + 1 : at + 2].min(initial=np.inf) > smallest * (1 - HARDLY) - 1e-12
+    elif now < losses:  # still falling by what matters
+        assert 2 * now - losses <= smallest * (1 - HARDLY)
+    else:
+        assert now <= smallest * (1 + NEAR) or 3 * now - 2 * losses <= smallest
+
+
+def test_a_plateau_before_a_fall_does_not_settle():
+    assert not settles(one(1.0, 1.0, 1.0), np.array([1.0]))
+    assert not settles(one(1.0, 0.9999, 0.9997), np.array([0.9997]))
+    assert settles(one(1.0, 0.9997, 0.9996), np.array([0.9996]))
+
+
+def test_of_two_losses_only_what_is_not_near_settles():
+    assert not settles([NONE, *one(1.0, 1.0)], np.array([1.0]))
+    assert settles([NONE, *one(1.021, 1.02)], np.array([1.0]))
+    assert not settles([NONE, *one(1.04, 1.02)], np.array([1.0]))
+
+
+def test_all_supports_must_settle():
+    before, losses, now = np.array([2.0, 1.0]), np.array([1.5, 1.0]), np.array([1.4, 1.0])
+    assert settles([before[:1], losses[:1], now[:1]], np.array([1.0]))
+    assert not settles([before, losses, now], np.array([1.0]))
+
+
+@given(st.floats(0.2, 0.999), st.floats(0.01, 1.0), st.integers(1, 8))
+def test_a_geometric_series_is_followed_if_its_limit_is_smaller(ratio, limit, at):
+    path = limit + (1 - limit) * ratio ** np.arange(at, at + 3)
+    smallest = np.array([0.7])
+    assume(abs(limit - 0.7) > 1e-3)
+    before, losses, now = path[:1], path[1:2], path[2:]
+    followed = falls_fast([before, losses, now], -3.0, smallest)
+    ahead = now * (now / losses) ** 6  # six steps to the smallest ridge
+    expected = now < (1 - FAR) * losses and limit < 0.7 and ahead < 0.7
+    assert followed == expected
+
+
+def test_two_losses_are_followed_if_the_smallest_ridge_would_do():
+    assert falls_fast([NONE, *one(1.5, 1.4)], -3.0, np.array([1.0]))  # 1.4 * (1.4 / 1.5)^6 = 0.93
+    assert not falls_fast([NONE, *one(1.5, 1.4)], -3.0, np.array([0.9]))
+    assert not falls_fast([NONE, *one(1.5, 1.47)], -3.0, np.array([1.46]))
+
+
+def test_a_support_far_from_the_best_must_beat_that_one():
+    losses = np.array([2.0, 2 * (1 + APART) - 1e-9, 2 * (1 + APART) + 1e-9, 50.0, np.inf])
+    np.testing.assert_array_equal(reference_loss(losses), [*losses[:2], 2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(reference_loss(np.full(3, np.inf)), np.inf)
+
+
+def ended(minimum, loss, *start):
+    """Where a minimum ends that asks a function for its losses."""
+
+    def asked(point):
+        return loss(point)
+        yield
+
+    steps = minimum(asked, *start)
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    return end.value.value
+
+
+class Counted:
+    """A loss that counts how often it was asked."""
+
+    def __init__(self, loss):
+        self.loss, self.count = loss, 0
+
+    def __call__(self, point):
+        self.count += 1
+        return self.loss(point)
+
+
+@given(st.floats(-0.25, 0.5), st.floats(0.1, 10), st.floats(-3, 3))
+def test_the_vertex_of_a_parabola(vertex, bend, middle):
+    loss = Counted(lambda point: bend * (point - middle - vertex) ** 2)
+    assert ended(parabola, loss, middle, loss.loss(middle), 0.5) == pytest.approx(middle + vertex)
+    assert loss.count == 2
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(1.0, -0.25), (-1.0, 0.5), (0.0, 0.0)])
+@pytest.mark.parametrize("bend", [0.0, 0.5, -0.1])
+def test_never_beyond_the_outer_points(slope, expected, bend):
+    def loss(point):
+        return slope * point + bend * point**2
+
+    if slope or bend >= 0:
+        assert ended(parabola, loss, 0.0, loss(0.0), 0.5) == pytest.approx(expected)
+    assert -0.25 <= ended(parabola, loss, 0.0, loss(0.0), 0.5) <= 0.5
+
+
+def test_losses_that_are_infinite_keep_the_middle():
+    assert ended(parabola, lambda _: math.inf, 1.0, math.inf, 0.5) == 1.0
+    assert ended(parabola, lambda _: math.inf, 1.0, 2.0, 0.5) == 1.0
+
+
+@given(st.floats(-0.3, 0.3), st.floats(1, 4))
+def test_golden_section_comes_as_close_as_it_says(vertex, power):
+    def plain(point):
+        return abs(point - vertex) ** power + 0.1 * (point - vertex)
+
+    loss = Counted(plain)
+    found = ended(golden_section, loss, 0.0, loss.loss(0.0), 0.5)
+    assert loss.count == REFINEMENTS
+    known = minimize_scalar(plain, bounds=(-0.5, 0.5), method="bounded", options={"xatol": 1e-6})
+    assert plain(found) <= plain(0.0)
+    if plain(known.x) < min(plain(0.0), plain(0.5), plain(-0.5)):
+        assert abs(found - known.x) < 0.06
+
+
+def test_golden_section_stays_where_nothing_is_better():
+    assert ended(golden_section, abs, 0.0, 0.0, 0.5) == 0.0
