@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
-    from xrecal.arrays.distributions.forms import Forecasts
+    from xrecal.arrays.distributions.forms import Distribution, Forecasts
     from xrecal.arrays.kernels.covariates import Features
 
 

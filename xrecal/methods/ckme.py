@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
-    from xrecal.arrays.distributions.distribution import Distribution, Empirical
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,7 +274,7 @@ class CKME(Conditioned, MemberPerCase):
         own_members: bool,
     ) -> Empirical:
         """Weights of past observations, or of members that each forecast has for itself."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)

@@ -29,7 +29,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +107,7 @@ class Climatology(Shown, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.status import TOO_FEW
 
         names = names_of(self.condition_on)

@@ -28,7 +28,7 @@ from .base import (
 from .pit import added_pit, past_pit, similar_cases
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 ABOVE = 1e-9
@@ -112,7 +112,7 @@ class ConformalPrediction(Conditioned):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Ends of the intervals; see :func:`xrecal.arrays.conformal_levels`."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         pit = fitted["pit"]
         n_locations, n_new = new.forecasts.loc.shape[:2]

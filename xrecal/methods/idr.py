@@ -26,7 +26,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ class IDR(Conditioned, MemberPerCase):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Index of the cases; the isotonic step is made for new forecasts."""
-        from xrecal.arrays.distributions.distribution import moments
+        from xrecal.arrays.distributions.forms import moments
         from xrecal.arrays.status import TOO_FEW
 
         assert cases.forecasts is not None
@@ -110,7 +110,7 @@ class IDR(Conditioned, MemberPerCase):
         self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Index of the added cases, with the coefficients of the fit."""
-        from xrecal.arrays.distributions.distribution import moments
+        from xrecal.arrays.distributions.forms import moments
 
         assert added.forecasts is not None
         features = added.covariates.features(self.covariates).values
@@ -121,7 +121,7 @@ class IDR(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
-        from xrecal.arrays.distributions.distribution import Empirical, moments
+        from xrecal.arrays.distributions.forms import Empirical, moments
 
         features = new.covariates.features(self.covariates).values
         mean = moments(new.forecasts)[0]

@@ -26,7 +26,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
@@ -98,7 +98,7 @@ class PITRecalibration(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Quantiles at the past levels; see :func:`xrecal.arrays.recalibrated_members`."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         members = arrays.recalibrated_members(new.forecasts, fitted["pit"])
         weights = similar_cases(new, cases, fitted["pit"], self.covariates)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions.distribution import moments
-from xrecal.arrays.distributions.forms import Forecasts, Squared
+from xrecal.arrays.distributions.forms import Forecasts, Squared, moments
 from xrecal.arrays.kernels.covariates import Features, no_features
 from xrecal.typing import FloatArray, IntArray
 

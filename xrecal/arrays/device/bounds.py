@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.distributions.forms import FEWEST, SHARE
+from xrecal.arrays.distributions.forms import FEWEST_AT_BOUND as FEWEST
+from xrecal.arrays.distributions.forms import SHARE_AT_BOUND as SHARE
 
 from .namespace import doubled
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.compiled import inner, kernel
-from xrecal.arrays.distributions.distribution import (
+from xrecal.arrays.distributions.forms import (
     Censored,
     Distribution,
     Empirical,
@@ -126,7 +126,7 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
     Examples
     --------
-    >>> from xrecal.arrays.distributions import Empirical
+    >>> from xrecal.arrays.distributions.forms import Empirical
     >>> q, r = Empirical(np.array([[0.0, 0.0]])), Empirical(np.array([[2.0, 2.0]]))
     >>> half_squared_distance(q, r)
     array([2.])
