@@ -1,4 +1,4 @@
-"""Arguments of functions over cases: arrays (..., n) checked, and as one row for each location."""
+"""Arguments over locations as rows, in blocks that fit memory; checks of numbers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from .status import FEWEST
 
 ROUNDING = 1e-6
 """A probability this far outside [0, 1] is rounding, of float32 as well, and counts as the end."""
+
+# Copies of cases exist for a block of locations at a time, of about this size in bytes.
+WORKSPACE = 64_000_000
 
 
 def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
@@ -70,10 +73,6 @@ def mean_of_known(
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
     return np.asarray(total / np.where(count < fewest, np.nan, count))
-
-
-# Copies of cases exist for a block of locations at a time, of about this size in bytes.
-WORKSPACE = 64_000_000
 
 
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:

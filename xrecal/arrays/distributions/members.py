@@ -1,4 +1,10 @@
-"""Members that count equally: in order, or in one drawn for each forecast, without ranks."""
+"""Members that count equally: in order, shuffled, in the order of a template, or drawn.
+
+:func:`equal_members` are quantiles in ascending order, :func:`shuffled_members` have a random order
+of their own for each forecast, and :func:`reordered_members` the ranks of a template, so that
+members of several places and variables belong together. :func:`systematic_draws` draws items in
+whole numbers, by :func:`whole_weights`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +23,9 @@ from .weighted import weighted_quantile
     (np.uint64(shift), np.uint64(factor)) for shift, factor in MIXING
 )
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
+
+UNIT = 2.0**36
+"""Weights are added up as multiples of 1 / UNIT: whole numbers have one sum in any order."""
 
 
 def equal_members(
@@ -206,10 +215,6 @@ def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
         levels = np.where(missing, uniform, levels)
         order = np.lexsort((uniform, levels), axis=-1)
     return np.asarray(order)
-
-
-UNIT = 2.0**36
-"""Weights are added up as multiples of 1 / UNIT: whole numbers have one sum in any order."""
 
 
 def whole_weights(weights: FloatArray) -> IntArray:

@@ -33,7 +33,6 @@ ROUNDING = 1e-9
 BLOCKS = 10
 """Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
 
-
 PASSES = (1.0, 0.25)
 """How much a case counts that is forecast without its fold, and from earlier cases alone.
 

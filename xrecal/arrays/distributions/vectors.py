@@ -1,4 +1,7 @@
-"""Ensembles of vectors to a matrix of squared energy distances."""
+"""Ensembles of vectors to a matrix of squared energy distances.
+
+Whole matrices, or pairs as they are asked for of ensembles that are prepared once.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,10 @@ from xrecal.typing import FloatArray
 
 from .circular import on_circle
 from .distance import EPSILON, ROUNDING
+
+# Members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
+# components, which then stay in the first-level cache.
+BLOCK = 256
 
 
 def vector_energy_distance(
@@ -140,11 +147,6 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
     spread = np.sqrt((apart**2).sum(axis=(0, -1)) / count)
     rounding = ROUNDING * np.abs(points).max(axis=(0, -1), initial=0.0)
     return np.where(spread > rounding, spread, 1.0)
-
-
-# Members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
-# components, which then stay in the first-level cache.
-BLOCK = 256
 
 
 @kernel
