@@ -181,9 +181,9 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
         new = np.array(new_index[block], np.float64, order="C")
         new[np.isinf(new)] = np.nan
         ordered = _order(index[block], observations[block])
-        found = np.zeros((len(new), n_new, n))
-        fill_weights(-new, *ordered, found)
-        weights[block] = found
+        filled = np.zeros((len(new), n_new, n))
+        fill_weights(-new, *ordered, filled)
+        weights[block] = filled
     return weights
 
 

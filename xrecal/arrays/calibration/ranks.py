@@ -189,8 +189,8 @@ def flatness_test(counts: FloatArray) -> Flatness:
     statistic = (x * x).sum(-1)
     slope, convexity = ((x * u).sum(-1) for u in _contrasts(counts.shape[-1]))
     p_values = chdtrc(counts.shape[-1] - 1.0, statistic), chdtrc(1.0, slope**2)
-    found = statistic, p_values[0], slope, p_values[1], convexity, chdtrc(1.0, convexity**2)
-    return Flatness(*(np.asarray(part) for part in found))
+    tests = statistic, p_values[0], slope, p_values[1], convexity, chdtrc(1.0, convexity**2)
+    return Flatness(*(np.asarray(part) for part in tests))
 
 
 def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:

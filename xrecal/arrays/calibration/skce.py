@@ -71,8 +71,8 @@ def skce_matrix(
     parts = [np.asarray(a, dtype=np.float64) for a in (similarity, target, cross, within)]
     shape = parts[0].shape
     if len(shape) != 2 or any(a.shape != (shape[0], shape[0]) for a in parts):
-        found = ", ".join(str(a.shape) for a in parts)
-        raise ValueError(f"similarity, target, cross, within must all be (n, n), got {found}")
+        shapes = ", ".join(str(a.shape) for a in parts)
+        raise ValueError(f"similarity, target, cross, within must all be (n, n), got {shapes}")
     k, target, cross, within = parts
     h = target - (cross + cross.T)
     h += within
@@ -336,13 +336,13 @@ def block_p_value(estimates: FloatArray) -> float:
     >>> round(block_p_value(np.array([0.1, -0.1, 0.2, -0.2])), 2)
     0.5
     """
-    found = np.asarray(estimates, dtype=np.float64)
-    if found.ndim != 1:
-        raise ValueError(f"estimates must have shape (blocks,), got {found.shape}")
-    if found.size < 2 or np.isnan(found).any():
+    blocks = np.asarray(estimates, dtype=np.float64)
+    if blocks.ndim != 1:
+        raise ValueError(f"estimates must have shape (blocks,), got {blocks.shape}")
+    if blocks.size < 2 or np.isnan(blocks).any():
         return np.nan
-    mean = float(found.mean())
-    error = float(found.std(ddof=1)) / math.sqrt(found.size)
+    mean = float(blocks.mean())
+    error = float(blocks.std(ddof=1)) / math.sqrt(blocks.size)
     if error <= 1e-15 * abs(mean):  # equal but for rounding
         return 0.0 if mean > 0 else 1.0
     return float(ndtr(-mean / error))
@@ -439,13 +439,13 @@ def _decay(distance: FloatArray, bandwidth: float) -> FloatArray:
 
 def block_estimates(parts: Forecasts, y: FloatArray, b: int, s: float, theta: float) -> FloatArray:
     """Estimates (n // b,) of :func:`normalised` forecasts; ``s`` infinite: all alike."""
-    found = np.full(y.size // b, np.nan)
-    for i in range(0 if np.isnan(theta) else found.size):
+    estimates = np.full(y.size // b, np.nan)
+    for i in range(0 if np.isnan(theta) else estimates.size):
         block = slice(i * b, (i + 1) * b)
         some = take_cases(parts, block)
         similarity = _decay(squared_distances(some), s)
-        found[i] = skce_unbiased(matrix_of(some, y[block], similarity, theta))
-    return found
+        estimates[i] = skce_unbiased(matrix_of(some, y[block], similarity, theta))
+    return estimates
 
 
 def bootstrap_p_value(h: FloatArray, n_resamples: int, rng: np.random.Generator) -> float:

@@ -56,8 +56,8 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
 def count_places(place: IntArray, known: npt.NDArray[np.bool_], n_places: int) -> FloatArray:
     """How many known cases (L, n) are at each place 0, 1, ...: (L, n_places), NaN if too few."""
     first = n_places * np.arange(len(place))[:, np.newaxis]
-    found = np.bincount((place + first)[known], minlength=n_places * len(place))
-    counts = found.reshape(len(place), n_places).astype(np.float64)
+    counted = np.bincount((place + first)[known], minlength=n_places * len(place))
+    counts = counted.reshape(len(place), n_places).astype(np.float64)
     counts[known.sum(-1) < FEWEST] = np.nan
     return counts
 

@@ -356,8 +356,8 @@ def fill_circular_crps(observations: Any, support: Any, mass: Any, period: float
                     angles[used], shares[used] = turned[i], share
                     used += 1
             score = near - _half_mean_distance(angles[:used], shares[:used], period)
-            known = total > 0 and abs(observations[cell, t]) < np.inf
-            out[cell, t] = max(score, 0.0) if known else np.nan  # rounding
+            defined = total > 0 and abs(observations[cell, t]) < np.inf
+            out[cell, t] = max(score, 0.0) if defined else np.nan  # rounding
 
 
 @inner

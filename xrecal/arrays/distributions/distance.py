@@ -168,9 +168,9 @@ def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
     """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n)."""
     centre, tolerance = centre_and_rounding((x, weights))
     points, mass, spread = sorted_rows(x, weights, centre)
-    found = mean_distances(points, mass, in_order(points, mass), x.shape[0])
-    subtract_spread(found, spread, spread, tolerance, True)
-    return found
+    squared = mean_distances(points, mass, in_order(points, mass), x.shape[0])
+    subtract_spread(squared, spread, spread, tolerance, True)
+    return squared
 
 
 def cross_distances(
@@ -180,9 +180,9 @@ def cross_distances(
     centre, tolerance = centre_and_rounding((x, x_weights), (y, y_weights))
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
-    found = mean_distances(x_points, x_mass, in_order(y_points, y_mass), y.shape[0])
-    subtract_spread(found, x_spread, y_spread, tolerance, False)
-    return found
+    squared = mean_distances(x_points, x_mass, in_order(y_points, y_mass), y.shape[0])
+    subtract_spread(squared, x_spread, y_spread, tolerance, False)
+    return squared
 
 
 def _checked(
@@ -268,9 +268,9 @@ def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) ->
     by_size = np.empty((-(-n // LANES), LANES * m), np.int64)
     by_size[:blocks] = np.argsort(x[: n - rest].reshape(blocks, LANES * m), axis=1)
     by_size[blocks:, : rest * m] = np.argsort(x[n - rest :], axis=None)
-    found = np.empty((n, q))
-    fill_mean_distances(x, mass, by_size, *ordered, found)
-    return found
+    mean = np.empty((n, q))
+    fill_mean_distances(x, mass, by_size, *ordered, mean)
+    return mean
 
 
 @kernel

@@ -213,9 +213,9 @@ def find_bounds(
     violated = np.zeros(n_locations, dtype=np.bool_)
     if bounds is None:
         return lower, upper, violated
-    known = np.isfinite(observations)
-    least = np.where(known, observations, np.inf).min(-1, initial=np.inf)
-    most = np.where(known, observations, -np.inf).max(-1, initial=-np.inf)
+    finite = np.isfinite(observations)
+    least = np.where(finite, observations, np.inf).min(-1, initial=np.inf)
+    most = np.where(finite, observations, -np.inf).max(-1, initial=-np.inf)
     if not isinstance(bounds, str):
         start = -np.inf if bounds[0] is None else float(bounds[0])
         end = np.inf if bounds[1] is None else float(bounds[1])
@@ -228,12 +228,12 @@ def find_bounds(
 
 def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.bool_]:
     """Whether the least observation (L,) of each location is a lower bound."""
-    known = np.isfinite(observations)
-    above = known & (observations > least[:, np.newaxis])
+    finite = np.isfinite(observations)
+    above = finite & (observations > least[:, np.newaxis])
     following = np.where(above, observations, np.inf).min(-1, initial=np.inf)
     at_least = (observations == least[:, np.newaxis]).sum(-1)
     at_following = (observations == following[:, np.newaxis]).sum(-1)
-    enough = np.maximum(SHARE_AT_BOUND * known.sum(-1), FEWEST_AT_BOUND)
+    enough = np.maximum(SHARE_AT_BOUND * finite.sum(-1), FEWEST_AT_BOUND)
     return np.asarray(above.any(-1) & (at_least >= enough) & (at_least > 2 * at_following))
 
 

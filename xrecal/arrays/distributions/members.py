@@ -105,11 +105,11 @@ def shuffled_members(
     """
     shuffled = np.array(members, dtype=np.float64, order="C")
     for name, numbers in {"locations": locations, "cases": cases}.items():
-        found = np.asarray(numbers)
-        if found.shape != shuffled.shape[:-1] or not np.issubdtype(found.dtype, np.integer):
+        given = np.asarray(numbers)
+        if given.shape != shuffled.shape[:-1] or not np.issubdtype(given.dtype, np.integer):
             raise ValueError(
                 f"{name} must be integers of shape {shuffled.shape[:-1]}, "
-                f"got {found.dtype} of shape {found.shape}"
+                f"got {given.dtype} of shape {given.shape}"
             )
     keys = splitmix64(keys_at(seed, locations), np.asarray(cases).astype(np.uint64))
     rows = shuffled.reshape(-1, shuffled.shape[-1])
@@ -198,9 +198,9 @@ def reordered_members(
         )
     n = ascending.shape[-1]
     order = _order(pattern, uniforms_at(seed, np.zeros_like(numbers), numbers, n))
-    found = np.empty_like(ascending)
-    np.put_along_axis(found, order, ascending, axis=-1)
-    return found
+    reordered = np.empty_like(ascending)
+    np.put_along_axis(reordered, order, ascending, axis=-1)
+    return reordered
 
 
 def _order(template: FloatArray, uniform: FloatArray) -> IntArray:

@@ -136,8 +136,8 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
         raise ValueError("weights must not be negative, found one in r")
     out = np.empty(mass.shape[:2])
     if isinstance(q, Empirical):
-        members, weights, found = by_support(*q)
-        _check_pairs(found, shape)
+        members, weights, own_shape = by_support(*q)
+        _check_pairs(own_shape, shape)
         if (weights < 0).any():
             raise ValueError("weights must not be negative, found one in q")
         _fill_ensembles(members, weights, support, mass, out)

@@ -303,16 +303,16 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
 
 def common_cases(**scores: FloatArray) -> list[FloatArray]:
     """Scores (..., n) as float64 of one shape, NaN in all where one is; names for the error."""
-    found = [np.asarray(part, np.float64) for part in scores.values()]
-    shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, found, strict=True))
-    if any(part.ndim == 0 for part in found):
+    given = [np.asarray(part, np.float64) for part in scores.values()]
+    shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, given, strict=True))
+    if any(part.ndim == 0 for part in given):
         raise ValueError(f"scores need an axis of cases, which is the last; found {shapes}")
     try:
-        found = list(np.broadcast_arrays(*found))
+        given = list(np.broadcast_arrays(*given))
     except ValueError:
         raise ValueError(f"shapes of scores do not match: {shapes}") from None
-    missing = np.isnan(found).any(0)
-    return [np.where(missing, np.nan, part) for part in found]
+    missing = np.isnan(given).any(0)
+    return [np.where(missing, np.nan, part) for part in given]
 
 
 def mean_of_cases(scores: FloatArray) -> FloatArray:
@@ -338,13 +338,13 @@ class _Series(NamedTuple):
 
 
 def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
-    found = np.asarray(scores)
-    if found.ndim == 0:
+    rows = np.asarray(scores)
+    if rows.ndim == 0:
         raise ValueError("scores have no axis of cases; give an array of shape (..., n)")
-    shape = found.shape[:-1]
-    if not found.shape[-1]:  # no case is as good as a missing one
-        found = np.full((*shape, 1), np.nan)
-    return found.reshape(int(np.prod(shape)), found.shape[-1]), shape
+    shape = rows.shape[:-1]
+    if not rows.shape[-1]:  # no case is as good as a missing one
+        rows = np.full((*shape, 1), np.nan)
+    return rows.reshape(int(np.prod(shape)), rows.shape[-1]), shape
 
 
 def _row_blocks(rows: FloatArray, n_resamples: int = 0) -> Any:
