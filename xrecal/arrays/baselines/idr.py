@@ -6,7 +6,7 @@ The index is the ensemble mean, or a linear function of it and other variables (
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -182,7 +182,7 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
         new[np.isinf(new)] = np.nan
         ordered = _order(index[block], observations[block])
         filled = np.zeros((len(new), n_new, n))
-        fill_weights(-new, *ordered, filled)
+        fill_weights(-new, ordered, filled)
         weights[block] = filled
     return weights
 
@@ -195,15 +195,23 @@ def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
         )
 
 
-def _order(
-    index: FloatArray, observations: FloatArray
-) -> tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]:
-    """Cases (L, n) as the loops need them, the usable ones first.
+class OrderedCases(NamedTuple):
+    """Cases (L, n) as the loops need them, the usable ones first."""
 
-    Minus the index, ascending, so that CDFs ascend with it; then, by ascending observation: the
-    observation, its slot, and the number of its index among the distinct ones. Last the number
-    of usable cases (L,). Sorted in NumPy, as a compiled sort takes long to compile.
-    """
+    minus: FloatArray
+    """minus the index, ascending, so that CDFs ascend with it"""
+    target: FloatArray
+    """observations, ascending"""
+    slot: IntArray
+    """case of each observation"""
+    number: IntArray
+    """number of its index among the distinct ones"""
+    n_used: IntArray
+    """(L,) number of usable cases"""
+
+
+def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
+    """Cases sorted in NumPy, as a compiled sort takes long to compile."""
     index, observations = (np.array(a, np.float64, order="C") for a in (index, observations))
     usable = np.isfinite(index) & np.isfinite(observations)
     minus = np.where(usable, -index, np.nan)
@@ -216,14 +224,13 @@ def _order(
     target = np.where(usable, observations, np.nan)
     slot = np.argsort(target, axis=-1, kind="stable")
     target, number = (np.take_along_axis(a, slot, axis=-1) for a in (target, number))
-    return minus, target, slot, number, usable.sum(-1)
+    return OrderedCases(minus, target, slot, number, usable.sum(-1))
 
 
 @kernel
-def fill_weights(
-    new: Any, minus: Any, target: Any, slot: Any, number: Any, n_used: Any, out: Any
-) -> None:
-    """Weights (L, T, n), zero before, from minus the new index (L, T) and cases as ordered."""
+def fill_weights(new: Any, cases: Any, out: Any) -> None:
+    """Fill weights (L, T, n), zero before, from minus the new index (L, T) and ordered cases."""
+    minus, target, slot, number, n_used = cases
     n_new, n = new.shape[1], minus.shape[1]
     knots, counts, hits, cdf = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1)
     blocks = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64)

@@ -101,7 +101,7 @@ def montecarlo_p_value(
         if at_points is not None:
             pairs -= 2 * at_points[point].sum(-1)
         else:
-            subtract_normal_errors(values, off, theta, *drawing.mixtures, pairs)
+            subtract_normal_errors(values, off, theta, drawing.mixtures, pairs)
         count += int((pairs >= least).sum())
     return (1 + count) / (n_resamples + 1)
 
@@ -148,14 +148,14 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
     if loc.ndim == 1:
         return np.asarray(off @ cross_expectations(parts, loc, theta)).ravel()
     n, m = loc.shape
-    found = np.empty(n * m)
+    errors = np.empty(n * m)
     order = np.argsort(loc, axis=None)
     step = max(1, WORKSPACE // (16 * n))
     for start in range(0, n * m, step):
         some = order[start : start + step]
         cross = cross_expectations(parts, loc.ravel()[some], theta).T
-        found[some] = np.einsum("pi,pi->p", cross, off[some // m])
-    return found
+        errors[some] = np.einsum("pi,pi->p", cross, off[some // m])
+    return errors
 
 
 @kernel
@@ -215,9 +215,13 @@ def _move_base(behind: Any, factor: float) -> None:
 
 @kernel
 def subtract_normal_errors(
-    values: Any, similarity: Any, theta: float, loc: Any, scale: Any, weights: Any, out: Any
+    values: Any, similarity: Any, theta: float, mixtures: Any, out: Any
 ) -> None:
-    """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` of mixtures (n, k) for each row y of values."""
+    """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` for each row y of values.
+
+    Mixtures have locations, scales and weights (n, k).
+    """
+    loc, scale, weights = mixtures
     n = values.shape[1]
     for b in range(values.shape[0]):
         total = 0.0

@@ -269,14 +269,12 @@ def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) ->
     by_size[:blocks] = np.argsort(x[: n - rest].reshape(blocks, LANES * m), axis=1)
     by_size[blocks:, : rest * m] = np.argsort(x[n - rest :], axis=None)
     mean = np.empty((n, q))
-    fill_mean_distances(x, mass, by_size, *ordered, mean)
+    fill_mean_distances(x, mass, by_size, ordered, mean)
     return mean
 
 
 @kernel
-def fill_mean_distances(
-    x: Any, x_mass: Any, by_size: Any, z: Any, z_mass: Any, owner: Any, mean: Any
-) -> None:
+def fill_mean_distances(x: Any, x_mass: Any, by_size: Any, ordered: Any, mean: Any) -> None:
     """``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
 
     ``E|X-z| = slope z + level`` between two neighbouring members of X. A block of ensembles X
@@ -284,6 +282,7 @@ def fill_mean_distances(
     """
     n, m = x.shape
     q = mean.shape[1]
+    z, z_mass, owner = ordered
     sums = np.empty((q, LANES))
     slope, level = np.empty(LANES), np.empty(LANES)
     for block in range(by_size.shape[0]):

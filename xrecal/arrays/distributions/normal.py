@@ -405,8 +405,12 @@ def fill_mean_crps(loc, scale, weights, points, mass, out):  # type: ignore[no-u
 
 
 @inner
-def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Return q - F(z), with F(z-) unless `closed`, and F'(z); level is q, or 1 - q if `upper`."""
+def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
+    """Return q - F(z), with F(z-) unless `closed`, and F'(z).
+
+    `sought` are a level, which is q or, if the next is True, 1 - q; and the mixture.
+    """
+    level, upper, loc, scale, weights = sought
     tail, density = 0.0, 0.0
     for k in range(loc.size):
         if scale[k] > 0.0:
@@ -419,12 +423,12 @@ def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no
 
 
 @inner
-def _smooth_root(low, high, *mixture):  # type: ignore[no-untyped-def]
+def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
     """Solve F(z) = q in a bracket without point masses inside: Newton, guarded by bisection."""
     width = step = high - low
     z = 0.5 * (low + high)
     for _ in range(200):
-        shortfall, density = _shortfall(z, True, *mixture)
+        shortfall, density = _shortfall(z, True, sought)
         if shortfall > 0.0:
             low = z
         else:
@@ -452,18 +456,18 @@ def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[
     # The smaller tail keeps its digits; the slack keeps rounded sums of weights from missing q.
     slack = 1e-15 * loc.size
     level = (1.0 - q) * (1.0 + slack) if q > 0.5 else q * (1.0 - slack)
-    mixture = (level, q > 0.5, loc, scale, weights)
-    if _shortfall(low, True, *mixture)[0] <= 0.0:
+    sought = (level, q > 0.5, loc, scale, weights)
+    if _shortfall(low, True, sought)[0] <= 0.0:
         return low
     for k in range(loc.size):  # shrink the bracket until no point mass is inside
         if scale[k] == 0.0 and low < loc[k] < high:
-            if _shortfall(loc[k], True, *mixture)[0] > 0.0:
+            if _shortfall(loc[k], True, sought)[0] > 0.0:
                 low = loc[k]
             else:
                 high = loc[k]
-    if _shortfall(high, False, *mixture)[0] > 0.0:
+    if _shortfall(high, False, sought)[0] > 0.0:
         return high  # F jumps over q here
-    return _smooth_root(low, high, *mixture)
+    return _smooth_root(low, high, sought)
 
 
 @kernel
