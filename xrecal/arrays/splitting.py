@@ -198,7 +198,7 @@ def _refits(
 
 
 def _around(test: BoolArray, apart: _Measure) -> BoolArray:
-    """Cases further than the gap from each tested one."""
+    """Cases to train on: those further than the gap from each tested one."""
     position, tested = apart.position, apart.position[test]
     after = np.searchsorted(tested, position)
     below, above = tested[np.maximum(after - 1, 0)], tested[np.minimum(after, tested.size - 1)]
@@ -207,7 +207,7 @@ def _around(test: BoolArray, apart: _Measure) -> BoolArray:
 
 
 def _before(test: BoolArray, apart: _Measure, reach: _Measure | None) -> BoolArray:
-    """Cases before the first tested one by more than the gap, and within the reach."""
+    """Cases to train on: before the first tested one by more than the gap, within the reach."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
     train &= apart.position[first] - apart.position > apart.length + _ROUNDING

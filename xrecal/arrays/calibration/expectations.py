@@ -160,7 +160,7 @@ def by_point(parts: Forecasts) -> tuple[FloatArray, FloatArray]:
 
 
 def take_cases(parts: Forecasts, chosen: npt.NDArray[np.bool_] | IntArray | slice) -> Forecasts:
-    """Some of :func:`normalised` forecasts."""
+    """The chosen cases of :func:`normalised` forecasts."""
     loc, scale, weights = _filled(parts)
     return Forecasts(
         loc if loc.ndim == 1 else loc[chosen],

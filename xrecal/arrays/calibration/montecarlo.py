@@ -119,7 +119,7 @@ class _Drawing:
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
-        """Values (size, n), and the place of their points among all, row by row."""
+        """Values (size, n), and the position of their points among all points, row by row."""
         level = self.rng.random((size, self.n))
         point = np.empty(level.shape, dtype=np.int64)
         fill_points(level, self.total, self.last, point)
@@ -160,7 +160,7 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
 
 @kernel
 def fill_points(level: Any, total: Any, last: Any, out: Any) -> None:
-    """Place, in rows of running totals (n, m), of the points drawn at levels (b, n) in [0, 1)."""
+    """Position, in rows of running totals (n, m), of points drawn at levels (b, n) in [0, 1)."""
     m = total.shape[1]
     for b in range(level.shape[0]):
         for i in range(level.shape[1]):

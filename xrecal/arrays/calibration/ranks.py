@@ -12,7 +12,7 @@ from xrecal.arrays.rows import as_rows, check_probability, location_blocks, whol
 from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray, IntArray
 
-from .uniformity import count_places
+from .uniformity import count_by_bin
 
 
 class Flatness(NamedTuple):
@@ -132,7 +132,7 @@ def rank_counts(ranks: FloatArray, n_ranks: int) -> FloatArray:
             "n_ranks is the number of members plus one"
         )
     place = np.where(known, rows, 0).astype(np.int64)
-    return count_places(place, known, n_ranks).reshape(*shape, n_ranks)
+    return count_by_bin(place, known, n_ranks).reshape(*shape, n_ranks)
 
 
 def flatness_test(counts: FloatArray) -> Flatness:

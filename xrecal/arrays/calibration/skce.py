@@ -506,7 +506,7 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Sizes of parts of the resamples, of n numbers each, that depend on nothing else."""
+    """Numbers of resamples, of n numbers each, to draw at a time: always the same parts."""
     step = max(1, RESAMPLED // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)

@@ -38,7 +38,7 @@ class Distances(Protocol):
     """Squared distances that are computed when they are asked for."""
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
-        """Those of some rows and columns, chosen by :func:`numpy.ix_`."""
+        """Squared distances of some rows and columns, chosen by :func:`numpy.ix_`."""
 
 
 Squared: TypeAlias = FloatArray | Distances

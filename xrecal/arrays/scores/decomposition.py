@@ -196,7 +196,7 @@ def _fill_half_differences(support: Any, mass: Any, out: Any) -> None:
 
 @inner
 def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
-    """Place in the order from i on of a member that counts, or the end."""
+    """Next position from i on, in the order, of a member that counts; the end without one."""
     while i < order.size and not (weights[order[i]] > 0 and not np.isnan(values[order[i]])):
         i += 1
     return i
