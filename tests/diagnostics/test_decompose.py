@@ -7,7 +7,7 @@ from tests.labelled import freeze
 from tests.marks import forbid_compute
 from tests.strategies import points
 from xrecal import arrays
-from xrecal.arrays.distributions.distribution import Empirical
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.arrays.scores.decomposition import half_squared_distance
 from xrecal.arrays.status import TOO_FEW
 

@@ -5,8 +5,7 @@ import xrecal
 from tests.labelled import random
 from xrecal import arrays
 from xrecal.arrays.distributions.censored import censored_normal_quantile
-from xrecal.arrays.distributions.distribution import moments
-from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.arrays.status import NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import read_forms

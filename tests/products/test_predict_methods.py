@@ -10,8 +10,7 @@ import xrecal
 from tests.marks import forbid_compute
 from tests.strategies import FORMS, close, ensemble_and_truth, fraction, new_cases, points
 from xrecal import arrays
-from xrecal.arrays.distributions.distribution import moments
-from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.chunks.blockwise import one_blas_thread
 
 HINDCAST, TRUTH = ensemble_and_truth()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from xrecal import arrays
-from xrecal.arrays.distributions.distribution import Censored, Empirical, Normal
+from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 from xrecal.products import reductions
 
 RNG = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Which module computes what for which array library: the one file that knows.
+"""Which module has which public function, for which array library: the one file that knows.
 
 Functions are looked up by the library that their arrays come from, so CuPy is imported only once
 one of its arrays has arrived. Nothing moves between host and device here.
@@ -17,6 +17,115 @@ import numpy as np
 
 DEVICE = "cupy"
 """The library of arrays on a GPU."""
+
+HOME = {
+    "Forecasts": "distributions.forms",
+    "circular_crps": "distributions.circular",
+    "circular_mean": "distributions.circular",
+    "circular_members": "distributions.circular",
+    "circular_std": "distributions.circular",
+    "on_circle": "distributions.circular",
+    "squared_energy_distance": "distributions.distance",
+    "spread_of_observations": "distributions.vectors",
+    "vector_energy_distance": "distributions.vectors",
+    "pairwise_distances": "distributions.distance",
+    "normal_squared_energy_distance": "distributions.normal",
+    "normal_crps": "distributions.normal",
+    "normal_exceedance": "distributions.normal",
+    "normal_mean_std": "distributions.normal",
+    "normal_quantile": "distributions.normal",
+    "median_bandwidth": "kernels.kernel",
+    "similarity": "kernels.kernel",
+    "FittedCKME": "ckme.embedding",
+    "ckme_weights": "ckme.weights",
+    "fit_ckme": "ckme.ckme",
+    "fit_ckme_family": "ckme.ckme",
+    "Vectors": "ckme.vector_ckme",
+    "fit_vector_ckme": "ckme.vector_ckme",
+    "vector_ckme_weights": "ckme.vector_ckme",
+    "ridge_losses": "ckme.ridges",
+    "Settings": "ckme.embedding",
+    "project_energy": "ckme.simplex",
+    "project_simplex": "ckme.simplex",
+    "equal_members": "distributions.members",
+    "shuffled_members": "distributions.members",
+    "reordered_members": "distributions.members",
+    "systematic_draws": "distributions.members",
+    "whole_weights": "distributions.members",
+    "weighted_cdf": "distributions.weighted",
+    "weighted_exceedance": "distributions.weighted",
+    "weighted_mean": "distributions.weighted",
+    "weighted_quantile": "distributions.weighted",
+    "weighted_std": "distributions.weighted",
+    "crps": "scores.crps",
+    "fair_crps": "scores.crps",
+    "threshold_weighted_crps": "scores.crps",
+    "normal_threshold_crps": "distributions.normal_thresholds",
+    "censored_threshold_crps": "distributions.normal_thresholds",
+    "quantile_score": "scores.quantile_scores",
+    "quantile_weighted_crps": "scores.quantile_scores",
+    "brier_score": "scores.event_scores",
+    "ranked_probability_score": "scores.event_scores",
+    "energy_score": "scores.multivariate",
+    "variogram_score": "scores.multivariate",
+    "Skill": "scores.significance",
+    "skill_score": "scores.significance",
+    "Decomposition": "scores.decomposition",
+    "decompose": "scores.decomposition",
+    "half_squared_distance": "scores.decomposition",
+    "censored_normal_crps": "distributions.censored",
+    "censored_normal_exceedance": "distributions.censored",
+    "censored_normal_mean_std": "distributions.censored",
+    "censored_normal_quantile": "distributions.censored",
+    "category_probabilities": "distributions.weighted",
+    "climatology_quantiles": "baselines.climatology",
+    "climatology_weights": "baselines.climatology",
+    "in_window": "baselines.climatology",
+    "fit_index": "baselines.idr",
+    "idr_weights": "baselines.idr",
+    "index_of": "baselines.idr",
+    "laplace_expectations": "calibration.expectations",
+    "target_bandwidth": "calibration.expectations",
+    "case_matrix": "calibration.skce",
+    "skce_biased": "calibration.skce",
+    "skce_blocks": "calibration.skce",
+    "skce_matrix": "calibration.skce",
+    "skce_unbiased": "calibration.skce",
+    "block_p_value": "calibration.skce",
+    "skce_test": "calibration.skce",
+    "montecarlo_test": "calibration.montecarlo",
+    "skce_locations": "calibration.skce_locations",
+    "conformal_levels": "baselines.pit_recalibration",
+    "hash_uniform": "distributions.draws",
+    "uniform_at": "distributions.draws",
+    "pit_values": "baselines.pit_recalibration",
+    "quantile_pit": "distributions.between_levels",
+    "recalibrated_members": "baselines.pit_recalibration",
+    "find_bounds": "distributions.forms",
+    "Features": "kernels.covariates",
+    "features": "kernels.covariates",
+    "Split": "splitting",
+    "splits": "splitting",
+    "block_bootstrap_interval": "scores.significance",
+    "diebold_mariano": "scores.significance",
+    "standard_error": "scores.significance",
+    "pit_counts": "calibration.uniformity",
+    "uniform_test": "calibration.uniformity",
+    "flatness_test": "calibration.ranks",
+    "observation_ranks": "calibration.ranks",
+    "rank_counts": "calibration.ranks",
+    "corp": "calibration.reliability",
+    "quantile_reliability": "calibration.reliability",
+    "interval_coverage": "scores.intervals",
+    "interval_score": "scores.intervals",
+    "spread_skill": "scores.spread",
+    "distance_correlation": "calibration.dependence",
+    "adjusted_p_values": "scores.significance",
+    "pool_weights": "distributions.pool",
+    "fit_emos": "baselines.emos",
+    "predict_emos": "baselines.emos",
+}
+"""Public names of :mod:`xrecal.arrays`, and the module that has each for NumPy arrays."""
 
 ON_DEVICE = {
     "category_probabilities": "distributions.weighted",
@@ -90,6 +199,20 @@ def contiguous(values: Any) -> Any:
     return namespace(values).ascontiguousarray(values)
 
 
+def offered(name: str) -> Any:
+    """A name of :mod:`xrecal.arrays`; AttributeError if it is not public."""
+    if name not in HOME:
+        raise AttributeError(f"module 'xrecal.arrays' has no attribute {name!r}")
+    return _public(name)
+
+
+@cache
+def _public(name: str) -> Any:
+    """A class, or a function that looks at the library of its arrays first."""
+    public = getattr(import_module(f"xrecal.arrays.{HOME[name]}"), name)
+    return public if isinstance(public, type) else by_library(public)
+
+
 def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
     """A public function that looks at the library of its arrays first.
 
@@ -130,17 +253,17 @@ def _refuse_mixture(
     """Raise TypeError if some arrays that hold data are on the host."""
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     data = (named for named in given.items() if named[0] not in DESCRIBING)
-    found = [pair for named in data for pair in _described(named) if pair[0] not in DESCRIBING]
-    host = [name for name, on_device in found if not on_device]
+    held = [pair for named in data for pair in _described(named) if pair[0] not in DESCRIBING]
+    host = [name for name, on_device in held if not on_device]
     if host:
         raise TypeError(mixture(function.__name__, host))
 
 
 def mixture(what: str, host: list[str]) -> str:
     """Message on host and device arrays in one call."""
-    told = ", ".join(host)
+    names = ", ".join(host)
     return (
-        f"{what} got arrays of NumPy ({told}) and of CuPy; bring them to one side first: "
+        f"{what} got arrays of NumPy ({names}) and of CuPy; bring them to one side first: "
         f"cupy.asarray({host[0]}), or cupy.asnumpy(x) of the others"
     )
 
@@ -158,6 +281,6 @@ def device_function(name: str) -> Callable[..., Any]:
     """The function of a name for arrays on a device; TypeError if there is none."""
     if name not in ON_DEVICE:
         raise TypeError(only_on_host(name))
-    found = getattr(import_module(f"xrecal.arrays.{ON_DEVICE[name]}"), name)
-    assert callable(found)
-    return found  # type: ignore[no-any-return]
+    function = getattr(import_module(f"xrecal.arrays.{ON_DEVICE[name]}"), name)
+    assert callable(function)
+    return function  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Arguments of functions over cases: arrays (..., n) checked, and as one row for each location."""
+"""Arguments over locations as rows, in blocks that fit memory; checks of numbers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from .status import FEWEST
 ROUNDING = 1e-6
 """A probability this far outside [0, 1] is rounding, of float32 as well, and counts as the end."""
 
+# Copies of cases exist for a block of locations at a time, of about this size in bytes.
+WORKSPACE = 64_000_000
+
 
 def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
     """Arrays (..., n) of one shape as rows (L, n), and the shape (...) of the locations.
 
     Raises ValueError, with the names, unless all have the same shape with an axis of cases.
     """
-    found = {name: np.asarray(array) for name, array in arrays.items()}
-    shapes = {name: array.shape for name, array in found.items()}
+    given = {name: np.asarray(array) for name, array in arrays.items()}
+    shapes = {name: array.shape for name, array in given.items()}
     if len(set(shapes.values())) > 1:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"all arrays need one shape (..., cases), got {listed}")
@@ -32,7 +35,7 @@ def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
         if not shape:
             raise ValueError(f"{name} has no axis of cases; give an array of shape (..., n)")
     lead, n = shape[:-1], shape[-1]
-    return [array.reshape(math.prod(lead), n) for array in found.values()], lead
+    return [array.reshape(math.prod(lead), n) for array in given.values()], lead
 
 
 def check_probability(name: str, values: FloatArray) -> None:
@@ -54,13 +57,13 @@ def check_level(level: float) -> None:
 def whole_number(name: str, number: Any, least: int, most: int | None = None) -> int:
     """A whole number from `least` to `most`; ValueError, with the name, if it is anything else."""
     try:
-        found = operator.index(number)
+        whole = operator.index(number)
     except TypeError:
-        found = least - 1
-    if found < least or (most is not None and found > most):
+        whole = least - 1
+    if whole < least or (most is not None and whole > most):
         end = "" if most is None else f" to {most}"
         raise ValueError(f"{name} is {number!r}; give a whole number from {least}{end}")
-    return found
+    return whole
 
 
 def is_whole(value: object) -> bool:
@@ -78,10 +81,6 @@ def mean_of_known(
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
     return np.asarray(total / np.where(count < fewest, np.nan, count))
-
-
-# Copies of cases exist for a block of locations at a time, of about this size in bytes.
-WORKSPACE = 64_000_000
 
 
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:

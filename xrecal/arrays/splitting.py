@@ -136,7 +136,7 @@ def splits(
     else:
         part = _blocks(n, blocks) - (by == "retrospective")
     only_past = by in ("retrospective", "rolling")
-    found = []
+    parts = []
     for label in range(part.max() + 1):
         test = part == label
         train = _before(test, apart, reach) if only_past else _around(test, apart)
@@ -147,8 +147,8 @@ def splits(
                 f"no case is left to train on for the test of cases {tested[0]} to {tested[-1]} "
                 f"(by={by!r}, gap={gap!r}); give {more}"
             )
-        found.append(Split(train, test))
-    return found
+        parts.append(Split(train, test))
+    return parts
 
 
 def _years(n: int, year: IntArray | None) -> IntArray:
@@ -157,10 +157,10 @@ def _years(n: int, year: IntArray | None) -> IntArray:
         raise ValueError(
             "by='year' needs the year of each case, and no dates are known; use by='block'"
         )
-    found, part = np.unique(_along(n, "year", year), return_inverse=True)
-    if found.size < 2:
+    years, part = np.unique(_along(n, "year", year), return_inverse=True)
+    if years.size < 2:
         raise ValueError(
-            f"by='year' needs two years at least, and the cases are of {found.tolist()}; "
+            f"by='year' needs two years at least, and the cases are of {years.tolist()}; "
             "use by='block'"
         )
     return part
@@ -198,7 +198,7 @@ def _refits(
 
 
 def _around(test: BoolArray, apart: _Measure) -> BoolArray:
-    """Cases further than the gap from each tested one."""
+    """Cases to train on: those further than the gap from each tested one."""
     position, tested = apart.position, apart.position[test]
     after = np.searchsorted(tested, position)
     below, above = tested[np.maximum(after - 1, 0)], tested[np.minimum(after, tested.size - 1)]
@@ -207,7 +207,7 @@ def _around(test: BoolArray, apart: _Measure) -> BoolArray:
 
 
 def _before(test: BoolArray, apart: _Measure, reach: _Measure | None) -> BoolArray:
-    """Cases before the first tested one by more than the gap, and within the reach."""
+    """Cases to train on: before the first tested one by more than the gap, within the reach."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
     train &= apart.position[first] - apart.position > apart.length + _ROUNDING
@@ -256,7 +256,7 @@ def _whole(number: Any) -> int | None:
 
 
 def _along(n: int, name: str, values: Any) -> npt.NDArray[Any]:
-    found = np.asarray(values)
-    if found.shape != (n,):
-        raise ValueError(f"{name} has shape {found.shape}, but there are {n} cases; give ({n},)")
-    return found
+    along = np.asarray(values)
+    if along.shape != (n,):
+        raise ValueError(f"{name} has shape {along.shape}, but there are {n} cases; give ({n},)")
+    return along

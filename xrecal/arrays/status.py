@@ -1,4 +1,4 @@
-"""What a fit reports about a location: bits that can stand together, 0 where all is well."""
+"""Status of a location: bits that a fit or a test reports, added up; 0 where all is well."""
 
 from __future__ import annotations
 

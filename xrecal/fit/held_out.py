@@ -19,8 +19,7 @@ from .pooling import PooledTask
 from .state import cases_of
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
-    from xrecal.arrays.distributions.forms import Forecasts
+    from xrecal.arrays.distributions.forms import Distribution, Forecasts
     from xrecal.inputs.pool import Pool
 
 SEED = 0
@@ -187,7 +186,7 @@ def evidence_from(held: HeldOut, levels: FloatArray) -> FloatArray:
 
 def parts_from(held: HeldOut) -> FloatArray:
     """CRPS as issued, CRPS as predicted, half their squared distance (L, T, 3)."""
-    from xrecal.arrays.distributions.distribution import Empirical, distribution_of
+    from xrecal.arrays.distributions.forms import Empirical, distribution_of
     from xrecal.arrays.scores.decomposition import half_squared_distance
 
     issued, predicted = distribution_of(held.issued), held.distribution

@@ -37,8 +37,7 @@ from xrecal.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from xrecal.arrays.distributions.distribution import Distribution
-    from xrecal.arrays.distributions.forms import Forecasts
+    from xrecal.arrays.distributions.forms import Distribution, Forecasts
     from xrecal.arrays.kernels.covariates import Features
 
 Output: TypeAlias = Literal["weighted", "normal"]

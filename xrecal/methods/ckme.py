@@ -37,7 +37,7 @@ from .base import (
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
-    from xrecal.arrays.distributions.distribution import Distribution, Empirical
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
@@ -315,7 +315,7 @@ class CKME(Conditioned, MemberPerCase):
         own_members: bool,
     ) -> Empirical:
         """Weights of past observations, or of members that each forecast has for itself."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)

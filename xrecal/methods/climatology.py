@@ -31,7 +31,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,7 +102,7 @@ class Climatology(Shown, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.status import TOO_FEW
 
         weights = similarity_weights(cases.observations, new, cases, names_of(self.condition_on))

@@ -16,7 +16,7 @@ from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_le
 from .ckme import CKME
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 CASES = "calibration"
 """Dimension of parameters of each case."""
@@ -143,7 +143,7 @@ def _held_out(method: Method, cases: Cases) -> FloatArray:
 
 def raw_quantiles(cases: Cases) -> FloatArray:
     """Quantiles (L, n, Q) of the calibration forecasts as they were issued."""
-    from xrecal.arrays.distributions.distribution import distribution_of
+    from xrecal.arrays.distributions.forms import distribution_of
 
     assert cases.forecasts is not None
     return distribution_of(cases.forecasts).quantile(equal_mass_levels(N_HELD_OUT))

@@ -18,7 +18,7 @@ from .climatology import similarity_weights
 from .pit import KeepsPIT
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 ABOVE = 1e-9
@@ -72,7 +72,7 @@ class ConformalPrediction(KeepsPIT):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Ends of the intervals; see :func:`xrecal.arrays.conformal_levels`."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         pit = fitted["pit"]
         n_locations, n_new = new.forecasts.loc.shape[:2]

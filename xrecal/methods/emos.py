@@ -15,7 +15,7 @@ from xrecal.typing import IntArray
 from .base import Bounds, Cases, Conditioned, NewCases, Output, Parameter, check_bounds
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
@@ -96,8 +96,7 @@ class EMOS(Conditioned):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
-        from xrecal.arrays.distributions.distribution import moments
-        from xrecal.arrays.distributions.forms import find_bounds
+        from xrecal.arrays.distributions.forms import find_bounds, moments
         from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 
         assert cases.forecasts is not None
@@ -129,7 +128,7 @@ class EMOS(Conditioned):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Normal distributions; see :func:`xrecal.arrays.predict_emos`."""
-        from xrecal.arrays.distributions.distribution import Censored, Normal, moments
+        from xrecal.arrays.distributions.forms import Censored, Normal, moments
 
         features = new.covariates.features(self.covariates).values
         coefficients = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)

@@ -15,7 +15,7 @@ from xrecal.typing import FloatArray
 from .base import Cases, Conditioned, MemberPerCase, NewCases, Output, Parameter, count_cases
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +64,7 @@ class IDR(Conditioned, MemberPerCase):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Index of the cases; the isotonic step is made for new forecasts."""
-        from xrecal.arrays.distributions.distribution import moments
+        from xrecal.arrays.distributions.forms import moments
 
         assert cases.forecasts is not None
         mean = moments(cases.forecasts)[0]
@@ -85,7 +85,7 @@ class IDR(Conditioned, MemberPerCase):
         self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Index of the added cases, with the coefficients of the fit."""
-        from xrecal.arrays.distributions.distribution import moments
+        from xrecal.arrays.distributions.forms import moments
 
         assert added.forecasts is not None
         features = added.covariates.features(self.covariates).values
@@ -96,7 +96,7 @@ class IDR(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
-        from xrecal.arrays.distributions.distribution import Empirical, moments
+        from xrecal.arrays.distributions.forms import Empirical, moments
 
         features = new.covariates.features(self.covariates).values
         mean = moments(new.forecasts)[0]

@@ -15,7 +15,7 @@ from .base import Cases, Conditioned, MemberPerCase, NewCases, Output, Parameter
 from .climatology import similarity_weights
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
@@ -87,7 +87,7 @@ class PITRecalibration(KeepsPIT, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Quantiles at the past levels; see :func:`xrecal.arrays.recalibrated_members`."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         members = arrays.recalibrated_members(new.forecasts, fitted["pit"])
         weights = similarity_weights(fitted["pit"], new, cases, self.covariates)

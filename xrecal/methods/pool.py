@@ -47,7 +47,7 @@ from .idr import IDR
 from .raw import Raw
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -265,7 +265,7 @@ class LinearPool(Shown):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Mixture of the components that have weight."""
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         n_locations, n = cases.observations.shape
         shape, dtype = (n_locations, new.forecasts.loc.shape[1]), new.forecasts.loc.dtype

@@ -26,7 +26,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +68,7 @@ class Raw(Shown):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Quantiles of the forecasts."""
-        from xrecal.arrays.distributions.distribution import Empirical, distribution_of
+        from xrecal.arrays.distributions.forms import Empirical, distribution_of
         from xrecal.arrays.status import TOO_FEW
 
         members = distribution_of(new.forecasts).quantile(equal_mass_levels(N_QUANTILES))

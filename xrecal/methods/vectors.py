@@ -16,7 +16,7 @@ from .ckme import CKME, complete_fit
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
-    from xrecal.arrays.distributions.distribution import Distribution
+    from xrecal.arrays.distributions.forms import Distribution
     from xrecal.typing import FloatArray
 
 SCALE = "variable_spread"
@@ -121,7 +121,7 @@ class VectorCKME(MemberPerCase):
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
         from xrecal.arrays.ckme.vector_ckme import vector_ckme_weights
-        from xrecal.arrays.distributions.distribution import Empirical
+        from xrecal.arrays.distributions.forms import Empirical
 
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)

@@ -12,7 +12,7 @@ from xrecal.inputs.circular import refuse_circular
 from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import (
+    from xrecal.arrays.distributions.forms import (
         Distribution,
         Empirical,
         Normal,
@@ -75,7 +75,7 @@ def pit_of(
     observation has joined.
     """
     from xrecal.arrays import uniform_at
-    from xrecal.arrays.distributions.distribution import Empirical
+    from xrecal.arrays.distributions.forms import Empirical
 
     if augmented:
         assert isinstance(distribution, Empirical)

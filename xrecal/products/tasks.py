@@ -17,7 +17,7 @@ from xrecal.typing import FloatArray
 from .reductions import Reduction, name_of, reduction_on_device
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.distribution import Distribution, Normal
+    from xrecal.arrays.distributions.forms import Distribution, Normal
 
 
 class PredictTask:
@@ -221,8 +221,7 @@ class StatisticTask:
 
     def __call__(self, *args: FloatArray) -> FloatArray:
         """Run the task on one chunk."""
-        from xrecal.arrays.distributions.distribution import distribution_of
-        from xrecal.arrays.distributions.forms import Forecasts
+        from xrecal.arrays.distributions.forms import Forecasts, distribution_of
 
         given = args[: len(self.parts)]
         whole, lead = together(given)
@@ -249,7 +248,7 @@ class StatisticTask:
 
 def _censored(normal: Normal, lower: FloatArray | None, upper: FloatArray | None) -> Distribution:
     """Single normal distributions (..., 1) with bounds; NaN where these leave no values."""
-    from xrecal.arrays.distributions.distribution import Censored
+    from xrecal.arrays.distributions.forms import Censored
 
     below = np.full_like(normal.loc, -np.inf) if lower is None else lower
     above = np.full_like(normal.loc, np.inf) if upper is None else upper

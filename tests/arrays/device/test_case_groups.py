@@ -3,8 +3,7 @@ import pytest
 
 from xrecal.arrays import Features, Forecasts
 from xrecal.arrays.device import case_groups as batched
-from xrecal.arrays.distributions.distribution import moments
-from xrecal.arrays.distributions.forms import VALID, usable_observations, verdicts
+from xrecal.arrays.distributions.forms import VALID, moments, usable_observations, verdicts
 
 from .cases import forecasts_and_observations
 

@@ -16,7 +16,7 @@ from xrecal.arrays import (
     squared_energy_distance,
     standard_error,
 )
-from xrecal.arrays.distributions.distribution import Censored, Empirical, Normal
+from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 
 INF = np.inf
 value = st.integers(-20, 20).map(lambda v: v / 4)

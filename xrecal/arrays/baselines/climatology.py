@@ -127,12 +127,12 @@ def climatology_quantiles(
     """
     if window is None or season is None or new_season is None:
         return weighted_quantile(observations, q)
-    found = np.full((*observations.shape[:-1], new_season.size, np.size(q)), np.nan)
+    quantiles = np.full((*observations.shape[:-1], new_season.size, np.size(q)), np.nan)
     for t, date in enumerate(new_season):
         near = _within(season, date, window)
         if near.any():
-            found[..., t, :] = weighted_quantile(observations[..., near], q)
-    return found
+            quantiles[..., t, :] = weighted_quantile(observations[..., near], q)
+    return quantiles
 
 
 def _within(

@@ -6,7 +6,7 @@ The index is the ensemble mean, or a linear function of it and other variables (
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,99 +15,8 @@ from xrecal.arrays.compiled import inner, kernel
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-
-def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArray) -> FloatArray:
-    r"""Probabilities of the past observations for new values of the index.
-
-    Parameters
-    ----------
-    new_index : array of float, shape (L, T)
-        Index of the new forecasts.
-    index : array of float, shape (L, n)
-        Index of the past forecasts, in any unit: at these values, only its order counts.
-    observations : array of float, shape (L, n)
-        What verified; a NaN or infinite value here or in ``index`` leaves the case out.
-
-    Returns
-    -------
-    array of the floating type of ``new_index``, shape (L, T, n)
-        Probabilities that sum to one, 0 for unused cases; NaN where the new index is NaN or
-        infinite, and at locations with fewer than 2 cases.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not match.
-
-    Notes
-    -----
-    At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the antitonic
-    least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index
-    share one CDF, cases with the same observation its step equally. Between two past values of
-    the index CDFs are interpolated linearly; beyond the smallest and the largest they are those
-    at the ends, so a forecast outside the range of the past ones says no more than the most
-    extreme of these. With a constant index all observations count equally.
-
-    O(n²) a location for all CDFs, and O(n) a new forecast; no n × n matrix is kept.
-
-    References
-    ----------
-    .. [1] Henzi, Ziegel & Gneiting (2021), Isotonic distributional regression.
-       https://doi.org/10.1111/rssb.12450
-
-    Examples
-    --------
-    >>> index, observations = np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([[1.0, 3.0, 2.0, 4.0]])
-    >>> idr_weights(np.array([[2.5]]), index, observations)
-    array([[[0. , 0.5, 0.5, 0. ]]])
-    """
-    new_index, index = np.asarray(new_index), np.asarray(index)
-    observations = np.asarray(observations)
-    if index.ndim != 2 or observations.shape != index.shape:
-        raise ValueError(
-            "index and observations must both have shape (locations, cases), "
-            f"got {index.shape} and {observations.shape}"
-        )
-    if new_index.ndim != 2 or len(new_index) != len(index):
-        raise ValueError(
-            f"new_index must have shape ({len(index)}, T), one row for each location of index, "
-            f"got {new_index.shape}"
-        )
-    (n_locations, n), n_new = index.shape, new_index.shape[1]
-    dtype = np.result_type(new_index.dtype, np.float32)
-    weights = np.empty((n_locations, n_new, n), dtype=dtype)
-    for block in location_blocks(n_locations, 8 * n * max(n_new, 8)):
-        new = np.array(new_index[block], np.float64, order="C")
-        new[np.isinf(new)] = np.nan
-        ordered = _order(index[block], observations[block])
-        found = np.zeros((len(new), n_new, n))
-        fill_weights(-new, *ordered, found)
-        weights[block] = found
-    return weights
-
-
-def _order(
-    index: FloatArray, observations: FloatArray
-) -> tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]:
-    """Cases (L, n) as the loops need them, the usable ones first.
-
-    Minus the index, ascending, so that CDFs ascend with it; then, by ascending observation: the
-    observation, its slot, and the number of its index among the distinct ones. Last the number
-    of usable cases (L,). Sorted in NumPy, as a compiled sort takes long to compile.
-    """
-    index, observations = (np.array(a, np.float64, order="C") for a in (index, observations))
-    usable = np.isfinite(index) & np.isfinite(observations)
-    minus = np.where(usable, -index, np.nan)
-    by_index = np.argsort(minus, axis=-1)
-    minus = np.take_along_axis(minus, by_index, axis=-1)
-    number = np.empty(minus.shape, dtype=np.int64)
-    changes = np.cumsum(minus[:, 1:] != minus[:, :-1], axis=-1)
-    np.put_along_axis(number, by_index[:, 1:], changes, axis=-1)
-    np.put_along_axis(number, by_index[:, :1], 0, axis=-1)
-    target = np.where(usable, observations, np.nan)
-    slot = np.argsort(target, axis=-1, kind="stable")
-    target, number = (np.take_along_axis(a, slot, axis=-1) for a in (target, number))
-    return minus, target, slot, number, usable.sum(-1)
+CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding of a constant
+COLLINEAR = 1e-10  # a column that keeps less of its variance beside those before it is theirs
 
 
 def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArray) -> FloatArray:
@@ -208,6 +117,76 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
     return index
 
 
+def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArray) -> FloatArray:
+    r"""Probabilities of the past observations for new values of the index.
+
+    Parameters
+    ----------
+    new_index : array of float, shape (L, T)
+        Index of the new forecasts.
+    index : array of float, shape (L, n)
+        Index of the past forecasts, in any unit: at these values, only its order counts.
+    observations : array of float, shape (L, n)
+        What verified; a NaN or infinite value here or in ``index`` leaves the case out.
+
+    Returns
+    -------
+    array of the floating type of ``new_index``, shape (L, T, n)
+        Probabilities that sum to one, 0 for unused cases; NaN where the new index is NaN or
+        infinite, and at locations with fewer than 2 cases.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
+
+    Notes
+    -----
+    At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the antitonic
+    least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index
+    share one CDF, cases with the same observation its step equally. Between two past values of
+    the index CDFs are interpolated linearly; beyond the smallest and the largest they are those
+    at the ends, so a forecast outside the range of the past ones says no more than the most
+    extreme of these. With a constant index all observations count equally.
+
+    O(n²) a location for all CDFs, and O(n) a new forecast; no n × n matrix is kept.
+
+    References
+    ----------
+    .. [1] Henzi, Ziegel & Gneiting (2021), Isotonic distributional regression.
+       https://doi.org/10.1111/rssb.12450
+
+    Examples
+    --------
+    >>> index, observations = np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([[1.0, 3.0, 2.0, 4.0]])
+    >>> idr_weights(np.array([[2.5]]), index, observations)
+    array([[[0. , 0.5, 0.5, 0. ]]])
+    """
+    new_index, index = np.asarray(new_index), np.asarray(index)
+    observations = np.asarray(observations)
+    if index.ndim != 2 or observations.shape != index.shape:
+        raise ValueError(
+            "index and observations must both have shape (locations, cases), "
+            f"got {index.shape} and {observations.shape}"
+        )
+    if new_index.ndim != 2 or len(new_index) != len(index):
+        raise ValueError(
+            f"new_index must have shape ({len(index)}, T), one row for each location of index, "
+            f"got {new_index.shape}"
+        )
+    (n_locations, n), n_new = index.shape, new_index.shape[1]
+    dtype = np.result_type(new_index.dtype, np.float32)
+    weights = np.empty((n_locations, n_new, n), dtype=dtype)
+    for block in location_blocks(n_locations, 8 * n * max(n_new, 8)):
+        new = np.array(new_index[block], np.float64, order="C")
+        new[np.isinf(new)] = np.nan
+        ordered = _order(index[block], observations[block])
+        filled = np.zeros((len(new), n_new, n))
+        fill_weights(-new, ordered, filled)
+        weights[block] = filled
+    return weights
+
+
 def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
     if means.ndim != 2 or regressors.ndim != 3 or regressors.shape[:2] != means.shape:
         raise ValueError(
@@ -216,16 +195,42 @@ def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
         )
 
 
-CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding of a constant
+class OrderedCases(NamedTuple):
+    """Cases (L, n) as the loops need them, the usable ones first."""
 
-COLLINEAR = 1e-10  # a column that keeps less of its variance beside those before it is theirs
+    minus: FloatArray
+    """minus the index, ascending, so that CDFs ascend with it"""
+    target: FloatArray
+    """observations, ascending"""
+    slot: IntArray
+    """case of each observation"""
+    number: IntArray
+    """number of its index among the distinct ones"""
+    n_used: IntArray
+    """(L,) number of usable cases"""
+
+
+def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
+    """Cases sorted in NumPy, as a compiled sort takes long to compile."""
+    index, observations = (np.array(a, np.float64, order="C") for a in (index, observations))
+    usable = np.isfinite(index) & np.isfinite(observations)
+    minus = np.where(usable, -index, np.nan)
+    by_index = np.argsort(minus, axis=-1)
+    minus = np.take_along_axis(minus, by_index, axis=-1)
+    number = np.empty(minus.shape, dtype=np.int64)
+    changes = np.cumsum(minus[:, 1:] != minus[:, :-1], axis=-1)
+    np.put_along_axis(number, by_index[:, 1:], changes, axis=-1)
+    np.put_along_axis(number, by_index[:, :1], 0, axis=-1)
+    target = np.where(usable, observations, np.nan)
+    slot = np.argsort(target, axis=-1, kind="stable")
+    target, number = (np.take_along_axis(a, slot, axis=-1) for a in (target, number))
+    return OrderedCases(minus, target, slot, number, usable.sum(-1))
 
 
 @kernel
-def fill_weights(
-    new: Any, minus: Any, target: Any, slot: Any, number: Any, n_used: Any, out: Any
-) -> None:
-    """Weights (L, T, n), zero before, from minus the new index (L, T) and cases as ordered."""
+def fill_weights(new: Any, cases: Any, out: Any) -> None:
+    """Fill weights (L, T, n), zero before, from minus the new index (L, T) and ordered cases."""
+    minus, target, slot, number, n_used = cases
     n_new, n = new.shape[1], minus.shape[1]
     knots, counts, hits, cdf = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1)
     blocks = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64)

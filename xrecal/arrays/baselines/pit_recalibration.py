@@ -74,8 +74,8 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
             below = np.where(smooth, mass * ndtr(standard), below)
         total = np.where(np.isnan(y), np.nan, mass.sum(-1))
         with np.errstate(invalid="ignore"):  # 0/0 without members
-            found = (below.sum(-1) + uniform[block] * jump.sum(-1)) / total
-        pit[block] = np.clip(found, 0.0, 1.0)
+            level = (below.sum(-1) + uniform[block] * jump.sum(-1)) / total
+        pit[block] = np.clip(level, 0.0, 1.0)
     return pit
 
 

@@ -89,9 +89,11 @@ def _fill_correlations(x: Any, y: Any, out: Any) -> None:
                 n += 1
         out[cell] = np.nan
         if n >= SMALLEST:
-            mean_x = _row_means(x[cell], kept, n, row_x)
-            mean_y = _row_means(y[cell], kept, n, row_y)
-            out[cell] = _correlation(x[cell], y[cell], kept, n, row_x, row_y, mean_x, mean_y)
+            means = (
+                _row_means(x[cell], kept[:n], row_x),
+                _row_means(y[cell], kept[:n], row_y),
+            )
+            out[cell] = _correlation(x[cell], y[cell], kept[:n], (row_x, row_y), means)
 
 
 @inner
@@ -111,8 +113,9 @@ def _distance(first, second):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _row_means(points, kept, n, row):  # type: ignore[no-untyped-def]
-    """Row sums of distances over n - 2, into `row`; the total over (n - 1)(n - 2)."""
+def _row_means(points, kept, row):  # type: ignore[no-untyped-def]
+    """Row sums of distances over n - 2, into `row`; returns their total over (n - 1)(n - 2)."""
+    n = kept.size
     for i in range(n):
         row[i] = 0.0
     for i in range(n):
@@ -128,10 +131,14 @@ def _row_means(points, kept, n, row):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _correlation(x, y, kept, n, row_x, row_y, mean_x, mean_y):  # type: ignore[no-untyped-def]
-    """Correlation of centred distances; NaN where one of them is zero up to rounding."""
+def _correlation(x, y, kept, rows, means):  # type: ignore[no-untyped-def]
+    """Correlation of centred distances; NaN where one of them is zero up to rounding.
+
+    `rows` and `means` are those of x and of y, see :func:`_row_means`.
+    """
+    (row_x, row_y), (mean_x, mean_y) = rows, means
     xx, yy, xy, size_x, size_y = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(n):
+    for i in range(kept.size):
         for j in range(i):
             a = _distance(x[kept[i]], x[kept[j]])
             b = _distance(y[kept[i]], y[kept[j]])

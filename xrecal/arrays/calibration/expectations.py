@@ -99,9 +99,9 @@ def laplace_expectations(
     if np.isinf(y).any():
         raise ValueError("observations hold infinite values; set them to NaN to leave them out")
     present, known = np.asarray(_filled(parts)[2].any(-1)), ~np.isnan(y)
-    found = expectations(take_cases(parts, present), y[known], float(bandwidth))
+    between = expectations(take_cases(parts, present), y[known], float(bandwidth))
     cross, within = np.full((2, n, n), np.nan)
-    cross[np.ix_(present, known)], within[np.ix_(present, present)] = found
+    cross[np.ix_(present, known)], within[np.ix_(present, present)] = between
     return cross, within
 
 
@@ -160,7 +160,7 @@ def by_point(parts: Forecasts) -> tuple[FloatArray, FloatArray]:
 
 
 def take_cases(parts: Forecasts, chosen: npt.NDArray[np.bool_] | IntArray | slice) -> Forecasts:
-    """Some of :func:`normalised` forecasts."""
+    """The chosen cases of :func:`normalised` forecasts."""
     loc, scale, weights = _filled(parts)
     return Forecasts(
         loc if loc.ndim == 1 else loc[chosen],

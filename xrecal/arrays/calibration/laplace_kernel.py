@@ -243,7 +243,7 @@ def median_positive_gap(z: Any) -> float:
 
 @inner
 def _pairs_within(z: Any, gap: float) -> int:
-    """How many pairs differ by at most ``gap``."""
+    """Number of pairs that differ by at most ``gap``."""
     count, i = 0, 0
     for j in range(z.size):
         while z[j] - z[i] > gap:

@@ -101,7 +101,7 @@ def montecarlo_p_value(
         if at_points is not None:
             pairs -= 2 * at_points[point].sum(-1)
         else:
-            subtract_normal_errors(values, off, theta, *drawing.mixtures, pairs)
+            subtract_normal_errors(values, off, theta, drawing.mixtures, pairs)
         count += int((pairs >= least).sum())
     return (1 + count) / (n_resamples + 1)
 
@@ -119,7 +119,7 @@ class _Drawing:
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
-        """Values (size, n), and the place of their points among all, row by row."""
+        """Values (size, n), and the position of their points among all points, row by row."""
         level = self.rng.random((size, self.n))
         point = np.empty(level.shape, dtype=np.int64)
         fill_points(level, self.total, self.last, point)
@@ -148,19 +148,19 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
     if loc.ndim == 1:
         return np.asarray(off @ cross_expectations(parts, loc, theta)).ravel()
     n, m = loc.shape
-    found = np.empty(n * m)
+    errors = np.empty(n * m)
     order = np.argsort(loc, axis=None)
     step = max(1, WORKSPACE // (16 * n))
     for start in range(0, n * m, step):
         some = order[start : start + step]
         cross = cross_expectations(parts, loc.ravel()[some], theta).T
-        found[some] = np.einsum("pi,pi->p", cross, off[some // m])
-    return found
+        errors[some] = np.einsum("pi,pi->p", cross, off[some // m])
+    return errors
 
 
 @kernel
 def fill_points(level: Any, total: Any, last: Any, out: Any) -> None:
-    """Place, in rows of running totals (n, m), of the points drawn at levels (b, n) in [0, 1)."""
+    """Position, in rows of running totals (n, m), of points drawn at levels (b, n) in [0, 1)."""
     m = total.shape[1]
     for b in range(level.shape[0]):
         for i in range(level.shape[1]):
@@ -215,9 +215,13 @@ def _move_base(behind: Any, factor: float) -> None:
 
 @kernel
 def subtract_normal_errors(
-    values: Any, similarity: Any, theta: float, loc: Any, scale: Any, weights: Any, out: Any
+    values: Any, similarity: Any, theta: float, mixtures: Any, out: Any
 ) -> None:
-    """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` of mixtures (n, k) for each row y of values."""
+    """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` for each row y of values.
+
+    Mixtures have locations, scales and weights (n, k).
+    """
+    loc, scale, weights = mixtures
     n = values.shape[1]
     for b in range(values.shape[0]):
         total = 0.0

@@ -12,7 +12,7 @@ from xrecal.arrays.rows import as_rows, check_probability, location_blocks, whol
 from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray, IntArray
 
-from .uniformity import count_places
+from .uniformity import count_by_bin
 
 
 class Flatness(NamedTuple):
@@ -132,7 +132,7 @@ def rank_counts(ranks: FloatArray, n_ranks: int) -> FloatArray:
             "n_ranks is the number of members plus one"
         )
     place = np.where(known, rows, 0).astype(np.int64)
-    return count_places(place, known, n_ranks).reshape(*shape, n_ranks)
+    return count_by_bin(place, known, n_ranks).reshape(*shape, n_ranks)
 
 
 def flatness_test(counts: FloatArray) -> Flatness:
@@ -189,8 +189,8 @@ def flatness_test(counts: FloatArray) -> Flatness:
     statistic = (x * x).sum(-1)
     slope, convexity = ((x * u).sum(-1) for u in _contrasts(counts.shape[-1]))
     p_values = chdtrc(counts.shape[-1] - 1.0, statistic), chdtrc(1.0, slope**2)
-    found = statistic, p_values[0], slope, p_values[1], convexity, chdtrc(1.0, convexity**2)
-    return Flatness(*(np.asarray(part) for part in found))
+    tests = statistic, p_values[0], slope, p_values[1], convexity, chdtrc(1.0, convexity**2)
+    return Flatness(*(np.asarray(part) for part in tests))
 
 
 def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:

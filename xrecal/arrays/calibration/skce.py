@@ -1,4 +1,8 @@
-"""Squared kernel calibration error: its matrix over pairs of cases, and estimates from it."""
+"""Squared kernel calibration error: its matrix over pairs of cases, estimates, tests.
+
+Public functions come first. Below stand the steps that they and :func:`skce_locations` share:
+usable cases, the two kernels, the matrix, p-values by resampling.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,13 @@ from xrecal.arrays.rows import whole_number
 from xrecal.typing import FloatArray
 
 from .expectations import expectations, normalised, take_cases, target_bandwidth
+
+# Random numbers and products exist for this many resamples times cases at a time.
+RESAMPLED = 1_000_000
+
+# Statistics that differ by this share of the largest term count as equal: rounding must not
+# decide between a sample and a resample that is the same.
+TIES = 1e-12
 
 
 def skce_matrix(
@@ -60,8 +71,8 @@ def skce_matrix(
     parts = [np.asarray(a, dtype=np.float64) for a in (similarity, target, cross, within)]
     shape = parts[0].shape
     if len(shape) != 2 or any(a.shape != (shape[0], shape[0]) for a in parts):
-        found = ", ".join(str(a.shape) for a in parts)
-        raise ValueError(f"similarity, target, cross, within must all be (n, n), got {found}")
+        shapes = ", ".join(str(a.shape) for a in parts)
+        raise ValueError(f"similarity, target, cross, within must all be (n, n), got {shapes}")
     k, target, cross, within = parts
     h = target - (cross + cross.T)
     h += within
@@ -112,14 +123,6 @@ def skce_biased(matrix: FloatArray) -> float:
     return max(float(h.mean()), 0.0) if h.size else np.nan
 
 
-def check_matrix(matrix: FloatArray) -> FloatArray:
-    """The matrix as float64; raises ValueError unless it is square."""
-    h = np.asarray(matrix, dtype=np.float64)
-    if h.ndim != 2 or h.shape[0] != h.shape[1]:
-        raise ValueError(f"the matrix must be square, (n, n), got {h.shape}; see skce_matrix")
-    return h
-
-
 def case_matrix(
     forecasts: Forecasts, observations: FloatArray, *, augmented: bool = False
 ) -> FloatArray:
@@ -162,71 +165,6 @@ def case_matrix(
     if np.isnan(theta):
         return np.full((y.size, y.size), np.nan)
     return matrix_of(parts, y, forecast_similarity(parts)[0], theta)
-
-
-def usable_cases(
-    forecasts: Forecasts, observations: FloatArray, augmented: bool = False
-) -> tuple[Forecasts, FloatArray]:
-    """:func:`normalised` forecasts and observations of the cases that hold both."""
-    y = np.asarray(observations, dtype=np.float64)
-    by_case = one_row_each(forecasts)
-    if y.shape != by_case.loc.shape[:1]:
-        raise ValueError(
-            f"observations have shape {y.shape}, but the forecasts need {by_case.loc.shape[:1]}"
-        )
-    usable = (verdicts(by_case) == VALID) & np.isfinite(y)
-    if augmented:
-        if forecasts.scale is not None or forecasts.weights is not None:
-            raise ValueError(
-                "augmented=True is for plain ensembles: forecasts with weights or scales are "
-                "distributions, test them with augmented=False"
-            )
-        return normalised(Forecasts(np.column_stack([forecasts.loc, y])[usable])), y[usable]
-    loc, scale, weights = forecasts
-    chosen = Forecasts(
-        loc if np.ndim(loc) == 1 else loc[usable],
-        None if scale is None else scale[usable],
-        None if weights is None else weights[usable],
-    )
-    return normalised(chosen), y[usable]
-
-
-def one_row_each(forecasts: Forecasts) -> Forecasts:
-    """Forecasts whose ``loc`` has a row for each case, where they share one."""
-    loc, scale, weights = forecasts
-    if weights is not None and np.ndim(weights) == np.ndim(loc) + 1:
-        return Forecasts(np.broadcast_to(loc[..., np.newaxis, :], weights.shape), scale, weights)
-    return forecasts
-
-
-def squared_distances(parts: Forecasts) -> FloatArray:
-    """Squared energy distances (n, n) among :func:`normalised` forecasts."""
-    loc, scale, weights = parts
-    if loc.ndim == 1:
-        return shared_distances(loc, weights)  # type: ignore[arg-type]
-    one = Forecasts(*(None if a is None else a[np.newaxis] for a in (loc, scale, weights)))  # type: ignore[arg-type]
-    squared: FloatArray = pairwise_distances(one)[0]
-    return squared
-
-
-def forecast_similarity(parts: Forecasts) -> tuple[FloatArray, bool]:
-    """Kernel (n, n) on :func:`normalised` forecasts, and whether all of them are the same."""
-    squared = squared_distances(parts)
-    s = positive_median(squared)
-    return _decay(squared, s), not np.isfinite(s)
-
-
-def matrix_of(parts: Forecasts, y: FloatArray, similarity: FloatArray, theta: float) -> FloatArray:
-    """Matrix h of :func:`normalised` forecasts and finite observations y (n,)."""
-    target = _decay(np.abs(np.subtract.outer(y, y)), theta)
-    return skce_matrix(similarity, target, *expectations(parts, y, theta))
-
-
-def _decay(distance: FloatArray, bandwidth: float) -> FloatArray:
-    """``exp(-distance / bandwidth)``, in place."""
-    distance /= -bandwidth
-    np.exp(distance, out=distance)
-    return distance
 
 
 def skce_blocks(
@@ -278,41 +216,6 @@ def skce_blocks(
     if s <= 0 or theta <= 0 or np.isnan(s):
         raise ValueError(f"bandwidths are {s} and {theta}; give positive numbers")
     return block_estimates(parts, y, int(block_length), s, theta)
-
-
-def block_estimates(parts: Forecasts, y: FloatArray, b: int, s: float, theta: float) -> FloatArray:
-    """Estimates (n // b,) of :func:`normalised` forecasts; ``s`` infinite: all alike."""
-    found = np.full(y.size // b, np.nan)
-    for i in range(0 if np.isnan(theta) else found.size):
-        block = slice(i * b, (i + 1) * b)
-        some = take_cases(parts, block)
-        similarity = _decay(squared_distances(some), s)
-        found[i] = skce_unbiased(matrix_of(some, y[block], similarity, theta))
-    return found
-
-
-def subset_bandwidth(parts: Forecasts) -> float:
-    """Median positive distance among at most 400 forecasts; infinite if all are the same.
-
-    Where those chosen are all the same, it is taken among forecasts that differ.
-    """
-    loc, scale, weights = parts
-    chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
-    s = positive_median(squared_distances(take_cases(parts, chosen)))
-    if np.isfinite(s):
-        return s
-    rows = [a for a in (loc, scale, weights) if a is not None and a.ndim == 2]
-    different = np.unique(np.column_stack(rows), axis=0, return_index=True)[1]
-    chosen = np.sort(different)[subset(different.size, MEDIAN_CASES)]
-    return positive_median(squared_distances(take_cases(parts, chosen)))
-
-
-# Random numbers and products exist for this many resamples times cases at a time.
-RESAMPLED = 1_000_000
-
-# Statistics that differ by this share of the largest term count as equal: rounding must not
-# decide between a sample and a resample that is the same.
-TIES = 1e-12
 
 
 def skce_test(
@@ -400,6 +303,151 @@ def skce_test(
     raise ValueError(f"test is {test!r}; give 'bootstrap' or 'wild' for a matrix")
 
 
+def block_p_value(estimates: FloatArray) -> float:
+    r"""p-value of estimates from separate blocks of cases, :func:`skce_blocks`.
+
+    Parameters
+    ----------
+    estimates : array of float, shape (q,)
+        Unbiased estimates of the SKCE.
+
+    Returns
+    -------
+    float
+        :math:`1 - \Phi(z)`, with z the mean over its standard error. Equal estimates give 0 if
+        they are positive, else 1. NaN with fewer than two blocks.
+
+    Raises
+    ------
+    ValueError
+        If there is not one axis.
+
+    Notes
+    -----
+    O(q). A normal approximation for many blocks; the order of cases decides who meets whom.
+
+    References
+    ----------
+    .. [1] Zaremba, Gretton & Blaschko (2013), B-tests: low variance kernel two-sample tests.
+       https://papers.nips.cc/paper/5081
+
+    Examples
+    --------
+    >>> round(block_p_value(np.array([0.1, -0.1, 0.2, -0.2])), 2)
+    0.5
+    """
+    blocks = np.asarray(estimates, dtype=np.float64)
+    if blocks.ndim != 1:
+        raise ValueError(f"estimates must have shape (blocks,), got {blocks.shape}")
+    if blocks.size < 2 or np.isnan(blocks).any():
+        return np.nan
+    mean = float(blocks.mean())
+    error = float(blocks.std(ddof=1)) / math.sqrt(blocks.size)
+    if error <= 1e-15 * abs(mean):  # equal but for rounding
+        return 0.0 if mean > 0 else 1.0
+    return float(ndtr(-mean / error))
+
+
+def check_matrix(matrix: FloatArray) -> FloatArray:
+    """The matrix as float64; raises ValueError unless it is square."""
+    h = np.asarray(matrix, dtype=np.float64)
+    if h.ndim != 2 or h.shape[0] != h.shape[1]:
+        raise ValueError(f"the matrix must be square, (n, n), got {h.shape}; see skce_matrix")
+    return h
+
+
+def usable_cases(
+    forecasts: Forecasts, observations: FloatArray, augmented: bool = False
+) -> tuple[Forecasts, FloatArray]:
+    """:func:`normalised` forecasts and observations of the cases that hold both."""
+    y = np.asarray(observations, dtype=np.float64)
+    by_case = one_row_each(forecasts)
+    if y.shape != by_case.loc.shape[:1]:
+        raise ValueError(
+            f"observations have shape {y.shape}, but the forecasts need {by_case.loc.shape[:1]}"
+        )
+    usable = (verdicts(by_case) == VALID) & np.isfinite(y)
+    if augmented:
+        if forecasts.scale is not None or forecasts.weights is not None:
+            raise ValueError(
+                "augmented=True is for plain ensembles: forecasts with weights or scales are "
+                "distributions, test them with augmented=False"
+            )
+        return normalised(Forecasts(np.column_stack([forecasts.loc, y])[usable])), y[usable]
+    loc, scale, weights = forecasts
+    chosen = Forecasts(
+        loc if np.ndim(loc) == 1 else loc[usable],
+        None if scale is None else scale[usable],
+        None if weights is None else weights[usable],
+    )
+    return normalised(chosen), y[usable]
+
+
+def one_row_each(forecasts: Forecasts) -> Forecasts:
+    """Forecasts whose ``loc`` has a row for each case, where they share one."""
+    loc, scale, weights = forecasts
+    if weights is not None and np.ndim(weights) == np.ndim(loc) + 1:
+        return Forecasts(np.broadcast_to(loc[..., np.newaxis, :], weights.shape), scale, weights)
+    return forecasts
+
+
+def squared_distances(parts: Forecasts) -> FloatArray:
+    """Squared energy distances (n, n) among :func:`normalised` forecasts."""
+    loc, scale, weights = parts
+    if loc.ndim == 1:
+        return shared_distances(loc, weights)  # type: ignore[arg-type]
+    one = Forecasts(*(None if a is None else a[np.newaxis] for a in (loc, scale, weights)))  # type: ignore[arg-type]
+    squared: FloatArray = pairwise_distances(one)[0]
+    return squared
+
+
+def forecast_similarity(parts: Forecasts) -> tuple[FloatArray, bool]:
+    """Kernel (n, n) on :func:`normalised` forecasts, and whether all of them are the same."""
+    squared = squared_distances(parts)
+    s = positive_median(squared)
+    return _decay(squared, s), not np.isfinite(s)
+
+
+def subset_bandwidth(parts: Forecasts) -> float:
+    """Median positive distance among at most 400 forecasts; infinite if all are the same.
+
+    Where those chosen are all the same, it is taken among forecasts that differ.
+    """
+    loc, scale, weights = parts
+    chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
+    s = positive_median(squared_distances(take_cases(parts, chosen)))
+    if np.isfinite(s):
+        return s
+    rows = [a for a in (loc, scale, weights) if a is not None and a.ndim == 2]
+    different = np.unique(np.column_stack(rows), axis=0, return_index=True)[1]
+    chosen = np.sort(different)[subset(different.size, MEDIAN_CASES)]
+    return positive_median(squared_distances(take_cases(parts, chosen)))
+
+
+def matrix_of(parts: Forecasts, y: FloatArray, similarity: FloatArray, theta: float) -> FloatArray:
+    """Matrix h of :func:`normalised` forecasts and finite observations y (n,)."""
+    target = _decay(np.abs(np.subtract.outer(y, y)), theta)
+    return skce_matrix(similarity, target, *expectations(parts, y, theta))
+
+
+def _decay(distance: FloatArray, bandwidth: float) -> FloatArray:
+    """``exp(-distance / bandwidth)``, in place."""
+    distance /= -bandwidth
+    np.exp(distance, out=distance)
+    return distance
+
+
+def block_estimates(parts: Forecasts, y: FloatArray, b: int, s: float, theta: float) -> FloatArray:
+    """Estimates (n // b,) of :func:`normalised` forecasts; ``s`` infinite: all alike."""
+    estimates = np.full(y.size // b, np.nan)
+    for i in range(0 if np.isnan(theta) else estimates.size):
+        block = slice(i * b, (i + 1) * b)
+        some = take_cases(parts, block)
+        similarity = _decay(squared_distances(some), s)
+        estimates[i] = skce_unbiased(matrix_of(some, y[block], similarity, theta))
+    return estimates
+
+
 def bootstrap_p_value(h: FloatArray, n_resamples: int, rng: np.random.Generator) -> float:
     """p-value of the bootstrap of a float64 matrix; see :func:`skce_test`."""
     n = len(h)
@@ -447,51 +495,6 @@ def random_signs(
     return 2.0 * np.take_along_axis(of_block, block, axis=-1) - 1.0
 
 
-def block_p_value(estimates: FloatArray) -> float:
-    r"""p-value of estimates from separate blocks of cases, :func:`skce_blocks`.
-
-    Parameters
-    ----------
-    estimates : array of float, shape (q,)
-        Unbiased estimates of the SKCE.
-
-    Returns
-    -------
-    float
-        :math:`1 - \Phi(z)`, with z the mean over its standard error. Equal estimates give 0 if
-        they are positive, else 1. NaN with fewer than two blocks.
-
-    Raises
-    ------
-    ValueError
-        If there is not one axis.
-
-    Notes
-    -----
-    O(q). A normal approximation for many blocks; the order of cases decides who meets whom.
-
-    References
-    ----------
-    .. [1] Zaremba, Gretton & Blaschko (2013), B-tests: low variance kernel two-sample tests.
-       https://papers.nips.cc/paper/5081
-
-    Examples
-    --------
-    >>> round(block_p_value(np.array([0.1, -0.1, 0.2, -0.2])), 2)
-    0.5
-    """
-    found = np.asarray(estimates, dtype=np.float64)
-    if found.ndim != 1:
-        raise ValueError(f"estimates must have shape (blocks,), got {found.shape}")
-    if found.size < 2 or np.isnan(found).any():
-        return np.nan
-    mean = float(found.mean())
-    error = float(found.std(ddof=1)) / math.sqrt(found.size)
-    if error <= 1e-15 * abs(mean):  # equal but for rounding
-        return 0.0 if mean > 0 else 1.0
-    return float(ndtr(-mean / error))
-
-
 def generator(seed: int, location_number: int) -> np.random.Generator:
     """Random numbers of a location, whatever else is computed with it.
 
@@ -503,7 +506,7 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Sizes of parts of the resamples, of n numbers each, that depend on nothing else."""
+    """Numbers of resamples, of n numbers each, to draw at a time: always the same parts."""
     step = max(1, RESAMPLED // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)

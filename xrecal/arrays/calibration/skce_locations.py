@@ -1,4 +1,4 @@
-"""Forecasts and observations of many locations -> SKCE, p-values and what stands against them."""
+"""Forecasts and observations of many locations -> SKCE, p-values, status."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _one(
 
 
 def default_block(n: int) -> int:
-    """Cases of an estimate from n cases."""
+    """Number of cases in a block where none is given: the root of n, rounded down."""
     return max(math.isqrt(n), 2)
 
 

@@ -49,15 +49,15 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
     counts = np.empty((len(rows), bins))
     for block in location_blocks(len(rows), 32 * rows.shape[1] + 16 * bins):
         place = np.searchsorted(inner_edges, rows[block], side="right")
-        counts[block] = count_places(place, ~np.isnan(rows[block]), bins)
+        counts[block] = count_by_bin(place, ~np.isnan(rows[block]), bins)
     return counts.reshape(*shape, bins)
 
 
-def count_places(place: IntArray, known: npt.NDArray[np.bool_], n_places: int) -> FloatArray:
-    """How many known cases (L, n) are at each place 0, 1, ...: (L, n_places), NaN if too few."""
-    first = n_places * np.arange(len(place))[:, np.newaxis]
-    found = np.bincount((place + first)[known], minlength=n_places * len(place))
-    counts = found.reshape(len(place), n_places).astype(np.float64)
+def count_by_bin(place: IntArray, known: npt.NDArray[np.bool_], n_bins: int) -> FloatArray:
+    """Number of known cases (L, n) in each bin 0, 1, ..., (L, n_bins); NaN with too few cases."""
+    first = n_bins * np.arange(len(place))[:, np.newaxis]
+    counted = np.bincount((place + first)[known], minlength=n_bins * len(place))
+    counts = counted.reshape(len(place), n_bins).astype(np.float64)
     counts[known.sum(-1) < FEWEST] = np.nan
     return counts
 

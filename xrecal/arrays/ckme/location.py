@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.distance import cross_distances, self_distances
-from xrecal.arrays.distributions.distribution import moments
 from xrecal.arrays.distributions.forms import (
     VALID,
     Forecasts,
     Squared,
+    moments,
     usable_observations,
     verdicts,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from xrecal.arrays.baselines.crps_regression import LARGEST_EXPONENT
 from xrecal.arrays.ckme.centre import MEAN, OBSERVATIONS, RATIO, SMALLEST_MEAN, Sample, fit_centre
 from xrecal.arrays.dispatch import namespace, to_host
-from xrecal.arrays.distributions.forms import FEWEST, SHARE
+from xrecal.arrays.distributions.forms import FEWEST_AT_BOUND, SHARE_AT_BOUND
 from xrecal.typing import IntArray
 
 from .namespace import concat, doubled
@@ -122,6 +122,6 @@ def _is_bound(xp: Any, observations: Any, least: Any) -> Any:
     following = xp.min(xp.where(above, observations, float("inf")), axis=-1)
     at_least = xp.sum(doubled(xp, observations == least[:, None]), axis=-1)
     at_following = xp.sum(doubled(xp, observations == following[:, None]), axis=-1)
-    enough = SHARE * xp.sum(doubled(xp, known), axis=-1)
-    enough = xp.where(enough > FEWEST, enough, float(FEWEST))
+    enough = SHARE_AT_BOUND * xp.sum(doubled(xp, known), axis=-1)
+    enough = xp.where(enough > FEWEST_AT_BOUND, enough, float(FEWEST_AT_BOUND))
     return xp.any(above, axis=-1) & (at_least >= enough) & (at_least > 2 * at_following)

@@ -79,5 +79,5 @@ def quantile_pit(
     low = xp.where(tied, middle(below), take_along(xp, steps, below))
     high = xp.where(tied, middle(up_to), take_along(xp, steps, up_to + 1))
     sound = (n > 0) & xp.isfinite(y) & ~xp.any(xp.isinf(values), axis=-1, keepdims=True)
-    found: FloatArray = xp.where(sound, low + u[..., None] * (high - low), float("nan"))[..., 0]
-    return found
+    pit: FloatArray = xp.where(sound, low + u[..., None] * (high - low), float("nan"))[..., 0]
+    return pit

@@ -2,7 +2,8 @@
 
 Values may lie in any turn: with the period 360, -10, 350 and 710 are one direction. Shapes are
 those of ``weighted``: members (..., m), and weights of that shape or (..., T, m), where T forecasts
-share the members, which are then sorted once.
+share the members, which are then sorted once. :class:`Circular` is the form of a forecast on a
+circle; the loops behind the functions stand at the end.
 """
 
 from __future__ import annotations
@@ -56,6 +57,37 @@ def on_circle(values: FloatArray, period: float) -> FloatArray:
     with np.errstate(invalid="ignore"):  # infinite values
         turned = np.mod(np.asarray(values, dtype=np.float64), period) / radius
     return radius * np.stack([np.cos(turned), np.sin(turned)])
+
+
+@dataclass(frozen=True)
+class Circular:
+    """Members (..., n) with weights (..., n), or (..., T, n) for T forecasts that share them."""
+
+    members: FloatArray
+    weights: FloatArray | None
+    period: float
+
+    def mean(self) -> FloatArray:
+        """Mean direction; see :func:`~xrecal.arrays.circular_mean`."""
+        return circular_mean(self.members, self.weights, period=self.period)
+
+    def std(self) -> FloatArray:
+        """Standard deviation; see :func:`~xrecal.arrays.circular_std`."""
+        return circular_std(self.members, self.weights, period=self.period)
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Members that count equally, at the levels of these alone.
+
+        See :func:`~xrecal.arrays.circular_members`.
+        """
+        levels = np.atleast_1d(q)
+        if not np.allclose(levels, (np.arange(levels.size) + 0.5) / levels.size):
+            raise ValueError("values on a circle have no order, and no quantiles")
+        return circular_members(self.members, self.weights, levels.size, period=self.period)
+
+    def crps(self, observations: FloatArray) -> FloatArray:
+        """CRPS; see :func:`~xrecal.arrays.circular_crps`."""
+        return circular_crps(observations, self.members, self.weights, period=self.period)
 
 
 def circular_crps(
@@ -324,8 +356,8 @@ def fill_circular_crps(observations: Any, support: Any, mass: Any, period: float
                     angles[used], shares[used] = turned[i], share
                     used += 1
             score = near - _half_mean_distance(angles[:used], shares[:used], period)
-            known = total > 0 and abs(observations[cell, t]) < np.inf
-            out[cell, t] = max(score, 0.0) if known else np.nan  # rounding
+            defined = total > 0 and abs(observations[cell, t]) < np.inf
+            out[cell, t] = max(score, 0.0) if defined else np.nan  # rounding
 
 
 @inner
@@ -378,34 +410,3 @@ def fill_circular_members(support: Any, mass: Any, direction: Any, period: float
                     level += 1
             for k in range(level if total > 0 else 0, n):
                 out[cell, t, k] = last if total > 0 else np.nan
-
-
-@dataclass(frozen=True)
-class Circular:
-    """Members (..., n) with weights (..., n), or (..., T, n) for T forecasts that share them."""
-
-    members: FloatArray
-    weights: FloatArray | None
-    period: float
-
-    def mean(self) -> FloatArray:
-        """Mean direction; see :func:`~xrecal.arrays.circular_mean`."""
-        return circular_mean(self.members, self.weights, period=self.period)
-
-    def std(self) -> FloatArray:
-        """Standard deviation; see :func:`~xrecal.arrays.circular_std`."""
-        return circular_std(self.members, self.weights, period=self.period)
-
-    def quantile(self, q: FloatArray) -> FloatArray:
-        """Members that count equally, at the levels of these alone.
-
-        See :func:`~xrecal.arrays.circular_members`.
-        """
-        levels = np.atleast_1d(q)
-        if not np.allclose(levels, (np.arange(levels.size) + 0.5) / levels.size):
-            raise ValueError("values on a circle have no order, and no quantiles")
-        return circular_members(self.members, self.weights, levels.size, period=self.period)
-
-    def crps(self, observations: FloatArray) -> FloatArray:
-        """CRPS; see :func:`~xrecal.arrays.circular_crps`."""
-        return circular_crps(observations, self.members, self.weights, period=self.period)

@@ -1,4 +1,8 @@
-"""Ensembles to a matrix of squared energy distances."""
+"""Ensembles to a matrix of squared energy distances; forecasts of each location to theirs.
+
+Rows of a matrix of members, forecasts of any form, or forecasts that share their members. Members
+of all ensembles are sorted once, and compiled loops walk through them.
+"""
 
 from __future__ import annotations
 
@@ -81,175 +85,6 @@ def squared_energy_distance(
     return cross_distances(x, x_weights, y, y_weights)
 
 
-def _checked(
-    name: str, values: FloatArray, weights: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    values = np.ascontiguousarray(values, dtype=np.float64)
-    if values.ndim != 2:
-        raise ValueError(
-            f"{name} needs shape (ensemble, member), got {values.shape}; "
-            f"a single ensemble is {name}[np.newaxis, :]"
-        )
-    if np.isinf(values).any():
-        raise ValueError(f"{name} holds infinite members; set them to NaN to leave them out")
-    if weights is None:
-        return values, np.ones_like(values)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
-    if weights.shape != values.shape:
-        raise ValueError(
-            f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
-            "every member needs its weight"
-        )
-    if not (np.isfinite(weights) | np.isnan(values)).all() or (weights < 0).any():
-        raise ValueError(f"{name}_weights must be finite and >= 0")
-    return values, weights
-
-
-def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
-    """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n)."""
-    centre, tolerance = centre_and_rounding((x, weights))
-    points, mass, spread = sorted_rows(x, weights, centre)
-    found = mean_distances(points, mass, in_order(points, mass), x.shape[0])
-    subtract_spread(found, spread, spread, tolerance, True)
-    return found
-
-
-def cross_distances(
-    x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
-) -> FloatArray:
-    """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
-    centre, tolerance = centre_and_rounding((x, x_weights), (y, y_weights))
-    x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
-    y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
-    found = mean_distances(x_points, x_mass, in_order(y_points, y_mass), y.shape[0])
-    subtract_spread(found, x_spread, y_spread, tolerance, False)
-    return found
-
-
-def centre_and_rounding(*ensembles: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
-    """A common centre, which keeps offsets such as 273.15 out of the sums, and their rounding.
-
-    Ensembles are members (n, m) with their weights.
-    """
-    counted = [values[(weights > 0) & ~np.isnan(values)] for values, weights in ensembles]
-    members = counted[0] if len(counted) == 1 else np.concatenate(counted)
-    if members.size == 0:
-        return 0.0, 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN says it as well
-        centre = float(members.mean())
-    widest = max(float(members.max()) - centre, centre - float(members.min()))
-    return centre, ROUNDING * widest + 4 * EPSILON * abs(centre)
-
-
-def sorted_rows(
-    values: FloatArray, weights: FloatArray, centre: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
-
-    Missing members become points of weight zero; a row without members gets NaN as its spread.
-    """
-    missing = np.isnan(values) | ~(weights > 0)
-    with np.errstate(over="ignore", invalid="ignore"):  # of members near the largest number
-        points, mass = np.where(missing, 0.0, values - centre), np.where(missing, 0.0, weights)
-        total = mass.sum(axis=1, keepdims=True)
-        order = np.argsort(points, axis=1)
-        points = np.take_along_axis(points, order, axis=1)
-        mass = np.take_along_axis(mass, order, axis=1) / np.maximum(total, 1e-300)
-        pairs = points * np.cumsum(mass, axis=1) - np.cumsum(mass * points, axis=1)
-        spread = 2 * np.einsum("nm,nm->n", mass, pairs)
-    spread[total[:, 0] <= 0] = np.nan
-    return points, mass, spread
-
-
-class Ordered(NamedTuple):
-    """Points of q ensembles together, in ascending order."""
-
-    points: FloatArray
-    """(N,)"""
-    mass: FloatArray
-    """(N,) of each within its ensemble"""
-    owner: IntArray
-    """(N,) ensemble of each"""
-
-
-def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
-    """Points (q, p) of all ensembles and their mass, in ascending order."""
-    order = np.argsort(points, axis=None)
-    return Ordered(points.ravel()[order], mass.ravel()[order], order // points.shape[1])
-
-
-def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) -> FloatArray:
-    """``E|X-Y|`` (n, q) for rows of sorted points (n, m) and q ensembles in order."""
-    n, m = x.shape
-    blocks, rest = divmod(n, LANES)
-    by_size = np.empty((-(-n // LANES), LANES * m), np.int64)
-    by_size[:blocks] = np.argsort(x[: n - rest].reshape(blocks, LANES * m), axis=1)
-    by_size[blocks:, : rest * m] = np.argsort(x[n - rest :], axis=None)
-    found = np.empty((n, q))
-    fill_mean_distances(x, mass, by_size, *ordered, found)
-    return found
-
-
-@kernel
-def fill_mean_distances(
-    x: Any, x_mass: Any, by_size: Any, z: Any, z_mass: Any, owner: Any, mean: Any
-) -> None:
-    """``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
-
-    ``E|X-z| = slope z + level`` between two neighbouring members of X. A block of ensembles X
-    walks once through all points z of all Y in order, and adds its value at z to the owner of z.
-    """
-    n, m = x.shape
-    q = mean.shape[1]
-    sums = np.empty((q, LANES))
-    slope, level = np.empty(LANES), np.empty(LANES)
-    for block in range(by_size.shape[0]):
-        first = block * LANES
-        lanes = min(LANES, n - first)
-        for lane in range(LANES):
-            slope[lane] = level[lane] = 0.0
-            for j in range(q):
-                sums[j, lane] = 0.0
-        for lane in range(lanes):
-            slope[lane] = -1.0
-            for j in range(m):
-                level[lane] += x_mass[first + lane, j] * x[first + lane, j]
-        s = 0
-        for k in range(lanes * m + 1):
-            lane, knot, stop = 0, 0, np.inf
-            if k < lanes * m:
-                lane = by_size[block, k] // m
-                knot = by_size[block, k] - lane * m
-                stop = x[first + lane, knot]
-            while s < z.size and z[s] <= stop:
-                weight, moment, row = z_mass[s], z_mass[s] * z[s], sums[owner[s]]
-                for each in range(LANES):
-                    row[each] += weight * level[each] + moment * slope[each]
-                s += 1
-            if k < lanes * m:
-                turn = 2 * x_mass[first + lane, knot]
-                slope[lane] += turn
-                level[lane] -= turn * stop
-        for j in range(q):
-            for lane in range(lanes):
-                mean[first + lane, j] = sums[j, lane]
-
-
-@kernel
-def subtract_spread(
-    mean: Any, x_spread: Any, y_spread: Any, tolerance: float, symmetric: bool
-) -> None:
-    """``E|X-Y|`` (n, q) to squared distances, in place; differences of rounding size are none."""
-    for i in range(mean.shape[0]):
-        for j in range(i if symmetric else mean.shape[1]):
-            d = 2 * mean[i, j] - x_spread[i] - y_spread[j]
-            mean[i, j] = 0.0 if d <= tolerance else d
-            if symmetric:
-                mean[j, i] = mean[i, j]
-        if symmetric:
-            mean[i, i] = 0.0 * x_spread[i]  # NaN for a row without members
-
-
 def pairwise_distances(forecasts: Forecasts) -> FloatArray:
     """Squared energy distances among the forecasts of each location.
 
@@ -327,6 +162,174 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
     squared[squared <= 1e-13 * norm.max(initial=0.0)] = 0.0
     np.fill_diagonal(squared, 0.0)
     return np.asarray(np.maximum(squared, squared.T))
+
+
+def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
+    """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n)."""
+    centre, tolerance = centre_and_rounding((x, weights))
+    points, mass, spread = sorted_rows(x, weights, centre)
+    squared = mean_distances(points, mass, in_order(points, mass), x.shape[0])
+    subtract_spread(squared, spread, spread, tolerance, True)
+    return squared
+
+
+def cross_distances(
+    x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
+) -> FloatArray:
+    """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
+    centre, tolerance = centre_and_rounding((x, x_weights), (y, y_weights))
+    x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
+    y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
+    squared = mean_distances(x_points, x_mass, in_order(y_points, y_mass), y.shape[0])
+    subtract_spread(squared, x_spread, y_spread, tolerance, False)
+    return squared
+
+
+def _checked(
+    name: str, values: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if values.ndim != 2:
+        raise ValueError(
+            f"{name} needs shape (ensemble, member), got {values.shape}; "
+            f"a single ensemble is {name}[np.newaxis, :]"
+        )
+    if np.isinf(values).any():
+        raise ValueError(f"{name} holds infinite members; set them to NaN to leave them out")
+    if weights is None:
+        return values, np.ones_like(values)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    if weights.shape != values.shape:
+        raise ValueError(
+            f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
+            "every member needs its weight"
+        )
+    if not (np.isfinite(weights) | np.isnan(values)).all() or (weights < 0).any():
+        raise ValueError(f"{name}_weights must be finite and >= 0")
+    return values, weights
+
+
+def centre_and_rounding(*ensembles: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
+    """A common centre, which keeps offsets such as 273.15 out of the sums, and their rounding.
+
+    Ensembles are members (n, m) with their weights.
+    """
+    counted = [values[(weights > 0) & ~np.isnan(values)] for values, weights in ensembles]
+    members = counted[0] if len(counted) == 1 else np.concatenate(counted)
+    if members.size == 0:
+        return 0.0, 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN says it as well
+        centre = float(members.mean())
+    widest = max(float(members.max()) - centre, centre - float(members.min()))
+    return centre, ROUNDING * widest + 4 * EPSILON * abs(centre)
+
+
+def sorted_rows(
+    values: FloatArray, weights: FloatArray, centre: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
+
+    Missing members become points of weight zero; a row without members gets NaN as its spread.
+    """
+    missing = np.isnan(values) | ~(weights > 0)
+    with np.errstate(over="ignore", invalid="ignore"):  # of members near the largest number
+        points, mass = np.where(missing, 0.0, values - centre), np.where(missing, 0.0, weights)
+        total = mass.sum(axis=1, keepdims=True)
+        order = np.argsort(points, axis=1)
+        points = np.take_along_axis(points, order, axis=1)
+        mass = np.take_along_axis(mass, order, axis=1) / np.maximum(total, 1e-300)
+        pairs = points * np.cumsum(mass, axis=1) - np.cumsum(mass * points, axis=1)
+        spread = 2 * np.einsum("nm,nm->n", mass, pairs)
+    spread[total[:, 0] <= 0] = np.nan
+    return points, mass, spread
+
+
+class Ordered(NamedTuple):
+    """Points of q ensembles together, in ascending order."""
+
+    points: FloatArray
+    """(N,)"""
+    mass: FloatArray
+    """(N,) of each within its ensemble"""
+    owner: IntArray
+    """(N,) ensemble of each"""
+
+
+def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
+    """Points (q, p) of all ensembles and their mass, in ascending order."""
+    order = np.argsort(points, axis=None)
+    return Ordered(points.ravel()[order], mass.ravel()[order], order // points.shape[1])
+
+
+def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) -> FloatArray:
+    """``E|X-Y|`` (n, q) for rows of sorted points (n, m) and q ensembles in order."""
+    n, m = x.shape
+    blocks, rest = divmod(n, LANES)
+    by_size = np.empty((-(-n // LANES), LANES * m), np.int64)
+    by_size[:blocks] = np.argsort(x[: n - rest].reshape(blocks, LANES * m), axis=1)
+    by_size[blocks:, : rest * m] = np.argsort(x[n - rest :], axis=None)
+    mean = np.empty((n, q))
+    fill_mean_distances(x, mass, by_size, ordered, mean)
+    return mean
+
+
+@kernel
+def fill_mean_distances(x: Any, x_mass: Any, by_size: Any, ordered: Any, mean: Any) -> None:
+    """``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
+
+    ``E|X-z| = slope z + level`` between two neighbouring members of X. A block of ensembles X
+    walks once through all points z of all Y in order, and adds its value at z to the owner of z.
+    """
+    n, m = x.shape
+    q = mean.shape[1]
+    z, z_mass, owner = ordered
+    sums = np.empty((q, LANES))
+    slope, level = np.empty(LANES), np.empty(LANES)
+    for block in range(by_size.shape[0]):
+        first = block * LANES
+        lanes = min(LANES, n - first)
+        for lane in range(LANES):
+            slope[lane] = level[lane] = 0.0
+            for j in range(q):
+                sums[j, lane] = 0.0
+        for lane in range(lanes):
+            slope[lane] = -1.0
+            for j in range(m):
+                level[lane] += x_mass[first + lane, j] * x[first + lane, j]
+        s = 0
+        for k in range(lanes * m + 1):
+            lane, knot, stop = 0, 0, np.inf
+            if k < lanes * m:
+                lane = by_size[block, k] // m
+                knot = by_size[block, k] - lane * m
+                stop = x[first + lane, knot]
+            while s < z.size and z[s] <= stop:
+                weight, moment, row = z_mass[s], z_mass[s] * z[s], sums[owner[s]]
+                for each in range(LANES):
+                    row[each] += weight * level[each] + moment * slope[each]
+                s += 1
+            if k < lanes * m:
+                turn = 2 * x_mass[first + lane, knot]
+                slope[lane] += turn
+                level[lane] -= turn * stop
+        for j in range(q):
+            for lane in range(lanes):
+                mean[first + lane, j] = sums[j, lane]
+
+
+@kernel
+def subtract_spread(
+    mean: Any, x_spread: Any, y_spread: Any, tolerance: float, symmetric: bool
+) -> None:
+    """``E|X-Y|`` (n, q) to squared distances, in place; differences of rounding size are none."""
+    for i in range(mean.shape[0]):
+        for j in range(i if symmetric else mean.shape[1]):
+            d = 2 * mean[i, j] - x_spread[i] - y_spread[j]
+            mean[i, j] = 0.0 if d <= tolerance else d
+            if symmetric:
+                mean[j, i] = mean[i, j]
+        if symmetric:
+            mean[i, i] = 0.0 * x_spread[i]  # NaN for a row without members
 
 
 def _contiguous(part: FloatArray) -> FloatArray:

@@ -105,8 +105,8 @@ def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> Floa
 
 def _fractions(bits: IntArray) -> FloatArray:
     """Numbers inside (0, 1) from random bits, uint64."""
-    found: FloatArray = as_array(((bits >> np.uint64(12)) + 0.5) * 2.0**-52)
-    return found
+    fractions: FloatArray = as_array(((bits >> np.uint64(12)) + 0.5) * 2.0**-52)
+    return fractions
 
 
 def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:
@@ -122,5 +122,5 @@ def splitmix64(state: IntArray, position: IntArray) -> IntArray:
         bits = state + (position + np.uint64(1)) * GOLDEN
         for shift, multiplier in MIXING:
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(multiplier)
-    found: IntArray = as_array(bits ^ (bits >> np.uint64(31)))
-    return found
+    outputs: IntArray = as_array(bits ^ (bits >> np.uint64(31)))
+    return outputs

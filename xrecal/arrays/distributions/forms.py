@@ -1,25 +1,44 @@
-"""The two forms in which a forecast reaches the array layer: points with weights, or normals."""
+"""The forms of a forecast, and what each says about the observation.
+
+Arrays of many forecasts come as :class:`Forecasts`: members with weights, or mixtures of normal
+distributions. A :class:`Distribution` answers the same questions in every form: members
+(:class:`Empirical`), normal distributions (:class:`Normal`), and those with all mass beyond a bound
+on it (:class:`Censored`). Importing this module loads no compiler: functions are looked up in
+:mod:`xrecal.arrays` when they are needed.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeAlias
+import math
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+import xrecal.arrays as arrays
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
 VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 is one without members
 
+
 # How far a sum of weights may be from one: float32 weights and printed ones pass.
 SUM_TOLERANCE = 1e-3
+
+
+SHARE_AT_BOUND = 0.05
+"""Share of the observations that equal an end of their range exactly if it is a bound."""
+
+
+FEWEST_AT_BOUND = 5
+"""How many these must be: one of 20 observations is at each end of any variable."""
 
 
 class Distances(Protocol):
     """Squared distances that are computed when they are asked for."""
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
-        """Those of some rows and columns, chosen by :func:`numpy.ix_`."""
+        """Squared distances of some rows and columns, chosen by :func:`numpy.ix_`."""
 
 
 Squared: TypeAlias = FloatArray | Distances
@@ -84,12 +103,12 @@ def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     if scale is not None:
         there = there & ~np.isnan(scale)
         bad |= np.isinf(scale) | (scale < 0)
-    found = np.asarray((there & bad).any(axis=-1))
+    refused = np.asarray((there & bad).any(axis=-1))
     if weights is not None:
         with np.errstate(invalid="ignore"):  # infinite weights of both signs
             total = np.nansum(weights, axis=-1, dtype=np.float64)
-            found |= there.any(axis=-1) & ~(np.abs(total - 1.0) <= SUM_TOLERANCE)
-    return found
+            refused |= there.any(axis=-1) & ~(np.abs(total - 1.0) <= SUM_TOLERANCE)
+    return refused
 
 
 def without_invalid(forecasts: Forecasts) -> Forecasts:
@@ -147,11 +166,17 @@ def sort_members(forecasts: Forecasts) -> Forecasts:
     )
 
 
-SHARE = 0.05
-"""Share of the observations that equal an end of their range exactly if it is a bound."""
+def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance (L, n) of forecasts (L, n, m); NaN where missing or invalid.
 
-FEWEST = 5
-"""How many these must be: one of 20 observations is at each end of any variable."""
+    Copies, several times the forecasts, exist for a block of locations at a time.
+    """
+    shape = forecasts.loc.shape
+    mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
+    for block in location_blocks(shape[0], 64 * math.prod(shape[1:])):
+        forecast = distribution_of(forecasts.take(block))
+        mean[block], variance[block] = forecast.mean(), forecast.std() ** 2
+    return mean, variance
 
 
 def find_bounds(
@@ -188,9 +213,9 @@ def find_bounds(
     violated = np.zeros(n_locations, dtype=np.bool_)
     if bounds is None:
         return lower, upper, violated
-    known = np.isfinite(observations)
-    least = np.where(known, observations, np.inf).min(-1, initial=np.inf)
-    most = np.where(known, observations, -np.inf).max(-1, initial=-np.inf)
+    finite = np.isfinite(observations)
+    least = np.where(finite, observations, np.inf).min(-1, initial=np.inf)
+    most = np.where(finite, observations, -np.inf).max(-1, initial=-np.inf)
     if not isinstance(bounds, str):
         start = -np.inf if bounds[0] is None else float(bounds[0])
         end = np.inf if bounds[1] is None else float(bounds[1])
@@ -203,10 +228,259 @@ def find_bounds(
 
 def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.bool_]:
     """Whether the least observation (L,) of each location is a lower bound."""
-    known = np.isfinite(observations)
-    above = known & (observations > least[:, np.newaxis])
+    finite = np.isfinite(observations)
+    above = finite & (observations > least[:, np.newaxis])
     following = np.where(above, observations, np.inf).min(-1, initial=np.inf)
     at_least = (observations == least[:, np.newaxis]).sum(-1)
     at_following = (observations == following[:, np.newaxis]).sum(-1)
-    enough = np.maximum(SHARE * known.sum(-1), FEWEST)
+    enough = np.maximum(SHARE_AT_BOUND * finite.sum(-1), FEWEST_AT_BOUND)
     return np.asarray(above.any(-1) & (at_least >= enough) & (at_least > 2 * at_following))
+
+
+class Distribution(Protocol):
+    """Predictive distributions of many forecasts."""
+
+    def mean(self) -> FloatArray:
+        """Mean of each forecast."""
+
+    def std(self) -> FloatArray:
+        """Standard deviation of each forecast."""
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles at levels (k,), on a new last axis."""
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """Probability of more than thresholds (..., k), on their last axis."""
+
+    def crps(self, observations: FloatArray) -> FloatArray:
+        """CRPS of each forecast."""
+
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Fair CRPS of each plain ensemble; ValueError for other forms."""
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS of each forecast between two thresholds."""
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """CRPS of each ensemble with more weight on some quantiles; ValueError without members."""
+
+    def n_members(self) -> FloatArray:
+        """Number of equally likely members of each plain ensemble; ValueError for other forms."""
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform, placed within jumps by numbers in (0, 1)."""
+
+
+def distribution_of(forecasts: Forecasts) -> Distribution:
+    """Distributions of forecasts (..., n, m); NaN where missing or invalid."""
+    loc, scale, weights = without_invalid(forecasts)
+    if scale is None:
+        return Empirical(loc, weights)
+    return Normal(loc, np.where(scale < 0, np.nan, scale), weights)
+
+
+class Empirical(NamedTuple):
+    """Members (..., n) with weights (..., n), or (..., T, n) for T forecasts that share them."""
+
+    members: FloatArray
+    weights: FloatArray | None = None
+
+    def mean(self) -> FloatArray:
+        """Mean; see :func:`~xrecal.arrays.weighted_mean`."""
+        return arrays.weighted_mean(self.members, self.weights)
+
+    def std(self) -> FloatArray:
+        """Standard deviation; see :func:`~xrecal.arrays.weighted_std`."""
+        return arrays.weighted_std(self.members, self.weights)
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
+        return arrays.weighted_quantile(self.members, q, self.weights)
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.weighted_exceedance`."""
+        return arrays.weighted_exceedance(self.members, thresholds, self.weights)
+
+    def crps(self, observations: FloatArray) -> FloatArray:
+        """CRPS; see :func:`~xrecal.arrays.crps`."""
+        return arrays.crps(observations, self.members, self.weights)
+
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Fair CRPS; see :func:`~xrecal.arrays.fair_crps`."""
+        if self.weights is not None:
+            _not_plain("weights")
+        return arrays.fair_crps(observations, self.members)
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS between thresholds; see :func:`~xrecal.arrays.threshold_weighted_crps`."""
+        return arrays.threshold_weighted_crps(observations, *self, lower=lower, upper=upper)
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """CRPS with weighted quantiles; see :func:`~xrecal.arrays.quantile_weighted_crps`."""
+        return arrays.quantile_weighted_crps(observations, *self, weighting=weighting)
+
+    def n_members(self) -> FloatArray:
+        """Number of members that are not missing."""
+        if self.weights is not None:
+            _not_plain("weights")
+        return np.asarray((~np.isnan(self.members)).sum(-1), np.float64)
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
+        members, weights = self
+        if weights is not None and weights.ndim > members.ndim:
+            members = np.broadcast_to(members[..., np.newaxis, :], weights.shape)
+        return _pit(Forecasts(members, None, weights), observations, uniform)
+
+
+class Normal(NamedTuple):
+    """Mixtures of normal distributions (..., k), components of equal weight unless given."""
+
+    loc: FloatArray
+    scale: FloatArray
+    weights: FloatArray | None = None
+
+    def _mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.loc, self.scale, np.ones(1) if self.weights is None else self.weights
+
+    def mean(self) -> FloatArray:
+        """Mean; see :func:`~xrecal.arrays.normal_mean_std`."""
+        return arrays.normal_mean_std(*self._mixture())[0]
+
+    def std(self) -> FloatArray:
+        """Standard deviation; see :func:`~xrecal.arrays.normal_mean_std`."""
+        return arrays.normal_mean_std(*self._mixture())[1]
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles; see :func:`~xrecal.arrays.normal_quantile`."""
+        return arrays.normal_quantile(q, *self._mixture())
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.normal_exceedance`."""
+        return arrays.normal_exceedance(thresholds, *self._mixture())
+
+    def crps(self, observations: FloatArray) -> FloatArray:
+        """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
+        return arrays.normal_crps(observations, *self._mixture())
+
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("normal distributions")
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS between thresholds; see :func:`~xrecal.arrays.normal_threshold_crps`."""
+        return arrays.normal_threshold_crps(
+            observations, *self._mixture(), lower=lower, upper=upper
+        )
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """No closed form."""
+        _no_members("normal distributions")
+
+    def n_members(self) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("normal distributions")
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
+        return _pit(Forecasts(*self), observations, uniform)
+
+
+class Censored(NamedTuple):
+    """Normal distributions (..., 1) with all mass beyond a bound on it."""
+
+    loc: FloatArray
+    scale: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def _parts(self) -> list[FloatArray]:
+        return [np.broadcast_to(part, self.loc.shape)[..., 0] for part in self]
+
+    def mean(self) -> FloatArray:
+        """Mean; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
+        return arrays.censored_normal_mean_std(*self._parts())[0]
+
+    def std(self) -> FloatArray:
+        """Standard deviation; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
+        return arrays.censored_normal_mean_std(*self._parts())[1]
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles; see :func:`~xrecal.arrays.censored_normal_quantile`."""
+        return arrays.censored_normal_quantile(q, *self._parts())
+
+    def exceedance(self, thresholds: FloatArray) -> FloatArray:
+        """P(Y > t); see :func:`~xrecal.arrays.censored_normal_exceedance`."""
+        return arrays.censored_normal_exceedance(thresholds, *self._parts())
+
+    def crps(self, observations: FloatArray) -> FloatArray:
+        """CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
+        return arrays.censored_normal_crps(observations, *self._parts())
+
+    def fair_crps(self, observations: FloatArray) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("censored normal distributions")
+
+    def threshold_weighted_crps(
+        self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray:
+        """CRPS between thresholds; see :func:`~xrecal.arrays.censored_threshold_crps`."""
+        return arrays.censored_threshold_crps(
+            observations, *self._parts(), lower=lower, upper=upper
+        )
+
+    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
+        """No closed form."""
+        _no_members("censored normal distributions")
+
+    def n_members(self) -> FloatArray:
+        """Not defined: there are no members."""
+        _not_plain("censored normal distributions")
+
+    def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+        """Probability integral transform of a normal distribution whose CDF jumps at the bounds."""
+        _, _, lower, upper = self._parts()
+        latent = Forecasts(self.loc, self.scale)
+        below, up_to = (
+            _pit(latent, observations, np.full(np.shape(observations), u)) for u in (0.0, 1.0)
+        )
+        missing = np.isnan(below) | np.isnan(lower) | np.isnan(upper)
+        below = np.where(observations > upper, 1.0, np.where(observations <= lower, 0.0, below))
+        up_to = np.where(observations < lower, 0.0, np.where(observations >= upper, 1.0, up_to))
+        return np.where(missing, np.nan, below + uniform * (up_to - below))
+
+
+def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
+    """Probability integral transform (...) of forecasts (..., m)."""
+    shape = np.shape(observations)
+
+    def rows(part: FloatArray | None) -> FloatArray | None:
+        if part is None:
+            return None
+        return np.broadcast_to(part, (*shape, part.shape[-1])).reshape(-1, 1, part.shape[-1])
+
+    loc = rows(forecasts.loc)
+    assert loc is not None
+    flat = Forecasts(loc, rows(forecasts.scale), rows(forecasts.weights))
+    y, u = (np.reshape(array, (-1, 1)) for array in (observations, uniform))
+    return arrays.pit_values(flat, y, u).reshape(shape)
+
+
+def _not_plain(form: str) -> NoReturn:
+    raise ValueError(
+        f"fair scores are defined for plain ensembles of equally likely members, found {form}; "
+        "use crps, or scores without fair"
+    )
+
+
+def _no_members(form: str) -> NoReturn:
+    raise ValueError(
+        f"the quantile-weighted CRPS needs members, found {form}; make quantiles first: "
+        "forecast.recal.quantile(np.arange(0.005, 1, 0.01))"
+    )

@@ -1,4 +1,10 @@
-"""Members that count equally: in order, or in one drawn for each forecast, without ranks."""
+"""Members that count equally: in order, shuffled, in the order of a template, or drawn.
+
+:func:`equal_members` are quantiles in ascending order, :func:`shuffled_members` have a random order
+of their own for each forecast, and :func:`reordered_members` the ranks of a template, so that
+members of several places and variables belong together. :func:`systematic_draws` draws items in
+whole numbers, by :func:`whole_weights`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +23,9 @@ from .weighted import weighted_quantile
     (np.uint64(shift), np.uint64(factor)) for shift, factor in MIXING
 )
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
+
+UNIT = 2.0**36
+"""Weights are added up as multiples of 1 / UNIT: whole numbers have one sum in any order."""
 
 
 def equal_members(
@@ -96,11 +105,11 @@ def shuffled_members(
     """
     shuffled = np.array(members, dtype=np.float64, order="C")
     for name, numbers in {"locations": locations, "cases": cases}.items():
-        found = np.asarray(numbers)
-        if found.shape != shuffled.shape[:-1] or not np.issubdtype(found.dtype, np.integer):
+        given = np.asarray(numbers)
+        if given.shape != shuffled.shape[:-1] or not np.issubdtype(given.dtype, np.integer):
             raise ValueError(
                 f"{name} must be integers of shape {shuffled.shape[:-1]}, "
-                f"got {found.dtype} of shape {found.shape}"
+                f"got {given.dtype} of shape {given.shape}"
             )
     keys = splitmix64(keys_at(seed, locations), np.asarray(cases).astype(np.uint64))
     rows = shuffled.reshape(-1, shuffled.shape[-1])
@@ -189,9 +198,9 @@ def reordered_members(
         )
     n = ascending.shape[-1]
     order = _order(pattern, uniforms_at(seed, np.zeros_like(numbers), numbers, n))
-    found = np.empty_like(ascending)
-    np.put_along_axis(found, order, ascending, axis=-1)
-    return found
+    reordered = np.empty_like(ascending)
+    np.put_along_axis(reordered, order, ascending, axis=-1)
+    return reordered
 
 
 def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
@@ -206,10 +215,6 @@ def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
         levels = np.where(missing, uniform, levels)
         order = np.lexsort((uniform, levels), axis=-1)
     return np.asarray(order)
-
-
-UNIT = 2.0**36
-"""Weights are added up as multiples of 1 / UNIT: whole numbers have one sum in any order."""
 
 
 def whole_weights(weights: FloatArray) -> IntArray:

@@ -19,42 +19,10 @@ from scipy.special import ndtr, ndtri
 from xrecal.arrays.compiled import inner, kernel
 from xrecal.typing import FloatArray
 
+SQRT_2 = math.sqrt(2.0)
+SQRT_2_PI = math.sqrt(2.0 * math.pi)
 
-def _as_mixture(
-    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check and copy to float64 (..., k); without `components` a last axis of length 1 is added."""
-    mu, sigma = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
-    if components and (mu.ndim == 0 or mu.shape[-1] == 0):
-        raise ValueError(f"loc must have components on its last axis, found shape {mu.shape}")
-    if not components:
-        mu, sigma = mu[..., np.newaxis], sigma[..., np.newaxis]
-    w = np.ones(1) if weights is None else np.asarray(weights, np.float64)
-    if np.any(sigma < 0):
-        raise ValueError(f"scale must not be negative, found {np.nanmin(sigma):g}")
-    if np.any(w < 0) or np.any(np.isinf(w)):
-        raise ValueError("weights must be finite and not negative")
-    try:
-        mu, sigma, w = (a.copy() for a in np.broadcast_arrays(mu, sigma, w))
-    except ValueError:
-        raise ValueError(
-            f"shapes do not match (components last): loc {mu.shape}, scale {sigma.shape}, weights "
-            f"{w.shape}; give scale and weights the shape of loc"
-        ) from None
-    return mu, sigma, w
-
-
-def as_forecasts(
-    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """As `_as_mixture`, with weights that sum to 1, or are NaN where the forecast is missing."""
-    mu, sigma, w = _as_mixture(loc, scale, weights, components)
-    w[np.isnan(mu + sigma)] = 0.0  # a missing component
-    mu[w == 0] = sigma[w == 0] = 0.0
-    total = w.sum(axis=-1, keepdims=True)
-    missing = ~np.isfinite(mu + sigma + w).all(axis=-1, keepdims=True) | (total == 0)
-    w = np.where(missing, np.nan, w / np.where(missing, 1.0, total))
-    return np.where(missing, np.nan, mu), sigma, w
+ROUNDING = 1e-13  # squared distances below this fraction of 2E|X-Y| are rounding of equal forecasts
 
 
 def normal_squared_energy_distance(
@@ -299,11 +267,41 @@ def normal_mean_std(
     return mean, np.sqrt(variance)
 
 
-SQRT_2 = math.sqrt(2.0)
+def as_forecasts(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """As `_as_mixture`, with weights that sum to 1, or are NaN where the forecast is missing."""
+    mu, sigma, w = _as_mixture(loc, scale, weights, components)
+    w[np.isnan(mu + sigma)] = 0.0  # a missing component
+    mu[w == 0] = sigma[w == 0] = 0.0
+    total = w.sum(axis=-1, keepdims=True)
+    missing = ~np.isfinite(mu + sigma + w).all(axis=-1, keepdims=True) | (total == 0)
+    w = np.where(missing, np.nan, w / np.where(missing, 1.0, total))
+    return np.where(missing, np.nan, mu), sigma, w
 
-SQRT_2_PI = math.sqrt(2.0 * math.pi)
 
-ROUNDING = 1e-13  # squared distances below this fraction of 2E|X-Y| are rounding of equal forecasts
+def _as_mixture(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Check and copy to float64 (..., k); without `components` a last axis of length 1 is added."""
+    mu, sigma = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
+    if components and (mu.ndim == 0 or mu.shape[-1] == 0):
+        raise ValueError(f"loc must have components on its last axis, found shape {mu.shape}")
+    if not components:
+        mu, sigma = mu[..., np.newaxis], sigma[..., np.newaxis]
+    w = np.ones(1) if weights is None else np.asarray(weights, np.float64)
+    if np.any(sigma < 0):
+        raise ValueError(f"scale must not be negative, found {np.nanmin(sigma):g}")
+    if np.any(w < 0) or np.any(np.isinf(w)):
+        raise ValueError("weights must be finite and not negative")
+    try:
+        mu, sigma, w = (a.copy() for a in np.broadcast_arrays(mu, sigma, w))
+    except ValueError:
+        raise ValueError(
+            f"shapes do not match (components last): loc {mu.shape}, scale {sigma.shape}, weights "
+            f"{w.shape}; give scale and weights the shape of loc"
+        ) from None
+    return mu, sigma, w
 
 
 @kernel
@@ -407,8 +405,12 @@ def fill_mean_crps(loc, scale, weights, points, mass, out):  # type: ignore[no-u
 
 
 @inner
-def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Return q - F(z), with F(z-) unless `closed`, and F'(z); level is q, or 1 - q if `upper`."""
+def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
+    """Return q - F(z), with F(z-) unless `closed`, and F'(z).
+
+    `sought` are a level, which is q or, if the next is True, 1 - q; and the mixture.
+    """
+    level, upper, loc, scale, weights = sought
     tail, density = 0.0, 0.0
     for k in range(loc.size):
         if scale[k] > 0.0:
@@ -421,12 +423,12 @@ def _shortfall(z, closed, level, upper, loc, scale, weights):  # type: ignore[no
 
 
 @inner
-def _smooth_root(low, high, *mixture):  # type: ignore[no-untyped-def]
+def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
     """Solve F(z) = q in a bracket without point masses inside: Newton, guarded by bisection."""
     width = step = high - low
     z = 0.5 * (low + high)
     for _ in range(200):
-        shortfall, density = _shortfall(z, True, *mixture)
+        shortfall, density = _shortfall(z, True, sought)
         if shortfall > 0.0:
             low = z
         else:
@@ -454,18 +456,18 @@ def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[
     # The smaller tail keeps its digits; the slack keeps rounded sums of weights from missing q.
     slack = 1e-15 * loc.size
     level = (1.0 - q) * (1.0 + slack) if q > 0.5 else q * (1.0 - slack)
-    mixture = (level, q > 0.5, loc, scale, weights)
-    if _shortfall(low, True, *mixture)[0] <= 0.0:
+    sought = (level, q > 0.5, loc, scale, weights)
+    if _shortfall(low, True, sought)[0] <= 0.0:
         return low
     for k in range(loc.size):  # shrink the bracket until no point mass is inside
         if scale[k] == 0.0 and low < loc[k] < high:
-            if _shortfall(loc[k], True, *mixture)[0] > 0.0:
+            if _shortfall(loc[k], True, sought)[0] > 0.0:
                 low = loc[k]
             else:
                 high = loc[k]
-    if _shortfall(high, False, *mixture)[0] > 0.0:
+    if _shortfall(high, False, sought)[0] > 0.0:
         return high  # F jumps over q here
-    return _smooth_root(low, high, *mixture)
+    return _smooth_root(low, high, sought)
 
 
 @kernel

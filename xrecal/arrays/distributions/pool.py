@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ ROUNDING = 1e-9
 
 BLOCKS = 10
 """Parts that cases in the order of time are cut into, drawn together by the bootstrap."""
-
 
 PASSES = (1.0, 0.25)
 """How much a case counts that is forecast without its fold, and from earlier cases alone.
@@ -114,28 +113,32 @@ def pool_weights(
         np.ascontiguousarray(quantiles, np.float64),
         np.ascontiguousarray(observations, np.float64),
         np.ascontiguousarray(quantiles[:, 0, 0] if raw is None else raw, np.float64),
-        0.0 if raw is None else float(belief),
-        float(doubt),
-        steps,
-        blocks,
-        np.array(passes[: quantiles.shape[1]]),
+        _Rules(
+            0.0 if raw is None else float(belief),
+            float(doubt),
+            steps,
+            blocks,
+            np.array(passes[: quantiles.shape[1]]),
+        ),
         weights,
     )
     return weights
 
 
+class _Rules(NamedTuple):
+    """How weights are chosen, see :func:`pool_weights`."""
+
+    belief: float
+    doubt: float
+    steps: int
+    blocks: int
+    passes: FloatArray
+
+
 @kernel
-def _fill_weights(
-    quantiles: Any,
-    observations: Any,
-    raw: Any,
-    belief: float,
-    doubt: float,
-    steps: int,
-    blocks: int,
-    passes: Any,
-    out: Any,
-) -> None:
+def _fill_weights(quantiles: Any, observations: Any, raw: Any, rules: Any, out: Any) -> None:
+    """Weights (L, C) of quantiles (L, P, C, n, Q), averaged over bootstrap samples of the cases."""
+    belief, doubt, steps, blocks, passes = rules
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
@@ -182,7 +185,9 @@ def _fill_weights(
 
 @inner
 def _trust(scores: Any, of_raw: Any, usable: Any, first: tuple[int, int], doubt: float) -> float:
-    """Share of the belief that is left by the total CRPS in blocks, (B, C, C) and raw (B,).
+    """Share of the belief in the raw forecast that its CRPS leaves it.
+
+    Sums of the CRPS in blocks of cases: ``scores`` (B, C, C) of mixtures, ``of_raw`` (B,).
 
     The standard error comes from the blocks ``first``, from one to before another.
     """
@@ -233,7 +238,7 @@ def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool
 
 @inner
 def _greedy(scores: Any, usable: Any, steps: int, weights: Any) -> None:
-    """Add the share of each component in the mixture that greedy steps build."""
+    """Add to the weights (C,) those of the mixture that greedy steps build from one sample."""
     n = weights.size
     product = np.zeros(n)  # of the scores with the counts so far
     square = 0.0
@@ -251,7 +256,7 @@ def _greedy(scores: Any, usable: Any, steps: int, weights: Any) -> None:
 
 @inner
 def _drop_smallest(weights: Any) -> None:
-    """Share what is too small to matter among the others."""
+    """Set weights that are too small to matter to zero, and divide the others by their sum."""
     kept, largest = 0.0, np.max(weights)
     for c in range(weights.size):
         if weights[c] < SMALLEST * largest:
@@ -263,7 +268,7 @@ def _drop_smallest(weights: Any) -> None:
 
 @inner
 def add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> None:
-    """Add ``share`` of S of one case."""
+    """Add the matrix S (C, C) of case i, times ``share``, to the scores."""
     n_components, _, q = quantiles.shape
     miss = np.zeros(n_components)
     for c in range(n_components):
@@ -274,7 +279,7 @@ def add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> N
 
 @inner
 def add_beliefs(quantiles: Any, raw: Any, i: int, share: float, beliefs: Any) -> None:
-    """Add ``share`` of S of one case if the raw forecast is right."""
+    """Add S of case i, times ``share``, with observations drawn from the raw forecast (Q,)."""
     miss = np.zeros(quantiles.shape[0])
     for c in range(miss.size):
         miss[c] = _mean_distance(quantiles[c, i], raw)
@@ -283,7 +288,7 @@ def add_beliefs(quantiles: Any, raw: Any, i: int, share: float, beliefs: Any) ->
 
 @inner
 def _add_quadratic(quantiles: Any, i: int, miss: Any, share: float, scores: Any) -> None:
-    """Add ``share`` of S of one case, given the mean distance (C,) to what verifies."""
+    """Add S of case i, times ``share``, given mean distances (C,) from what verifies."""
     for c in range(miss.size):
         for d in range(c + 1):
             apart = _mean_distance(quantiles[c, i], quantiles[d, i])

@@ -1,4 +1,7 @@
-"""Ensembles of vectors to a matrix of squared energy distances."""
+"""Ensembles of vectors to a matrix of squared energy distances.
+
+Whole matrices, or pairs as they are asked for of ensembles that are prepared once.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,10 @@ from xrecal.typing import FloatArray
 
 from .circular import on_circle
 from .distance import EPSILON, ROUNDING
+
+# Members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
+# components, which then stay in the first-level cache.
+BLOCK = 256
 
 
 def vector_energy_distance(
@@ -142,17 +149,13 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
     return np.where(spread > rounding, spread, 1.0)
 
 
-# Members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
-# components, which then stay in the first-level cache.
-BLOCK = 256
-
-
 @kernel
 def self_vector_distances(x: Any, weights: Any) -> Any:
     """Squared distances among ensembles of float64 ``x``, (n, d, m), (n, m) -> (n, n)."""
-    points, mass, start = _side_by_side(x, weights)
+    ensembles = _side_by_side(x, weights)
+    points, _, start = ensembles
     tolerance = _centre(points, np.empty((points.shape[0], 0)))
-    squared = _mean_distances(points, mass, start, points, mass, start, True)
+    squared = _mean_distances(ensembles, ensembles, True)
     spread = np.diag(squared).copy()
     for i in range(x.shape[0]):
         if start[i] == start[i + 1]:
@@ -167,16 +170,11 @@ def self_vector_distances(x: Any, weights: Any) -> Any:
 @kernel
 def cross_vector_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
     """Squared distances from ensembles of float64 ``x`` to those of ``y``, (n, d, m) -> (n, q)."""
-    x_points, x_mass, x_start = _side_by_side(x, x_weights)
-    y_points, y_mass, y_start = _side_by_side(y, y_weights)
-    tolerance = _centre(x_points, y_points)
-    x_spread = _mean_self_distances(x_points, x_mass, x_start)
-    y_spread = _mean_self_distances(y_points, y_mass, y_start)
-    swapped = x_mass.size > y_mass.size  # the inner loop takes the longer one
-    if swapped:
-        mean = _mean_distances(y_points, y_mass, y_start, x_points, x_mass, x_start, False)
-    else:
-        mean = _mean_distances(x_points, x_mass, x_start, y_points, y_mass, y_start, False)
+    of_x, of_y = _side_by_side(x, x_weights), _side_by_side(y, y_weights)
+    tolerance = _centre(of_x[0], of_y[0])
+    x_spread, y_spread = _mean_self_distances(of_x), _mean_self_distances(of_y)
+    swapped = of_x[1].size > of_y[1].size  # the inner loop takes the longer one
+    mean = _mean_distances(of_y, of_x, False) if swapped else _mean_distances(of_x, of_y, False)
     squared = np.empty((x.shape[0], y.shape[0]))
     for i in range(x.shape[0]):
         for j in range(y.shape[0]):
@@ -238,14 +236,13 @@ def _largest_norm(points: Any) -> Any:
 
 
 @inner
-def _mean_distances(
-    x: Any, x_mass: Any, x_start: Any, y: Any, y_mass: Any, y_start: Any, below: bool
-) -> Any:
-    """``E|X-Y|`` of ensembles of points, (n, q); only up to the diagonal if ``below``.
+def _mean_distances(x: Any, y: Any, below: bool) -> Any:
+    """``E|X-Y|`` of ensembles side by side, (n, q); only up to the diagonal if ``below``.
 
     Members of many ensembles Y in one inner loop without a sum of its own, which the compiler
     turns into vector instructions.
     """
+    x_start, (y_points, y_mass, y_start) = x[2], y
     n, q = x_start.size - 1, y_start.size - 1
     mean = np.zeros((n, q))
     sums, partial = np.empty(BLOCK), np.zeros(BLOCK)
@@ -257,7 +254,7 @@ def _mean_distances(
             last = min(first + BLOCK, x_start[i + 1] if below else y_mass.size)
             if last <= first:
                 continue
-            _sum_distances(x, x_mass, x_start[i], x_start[i + 1], y, first, last, sums, partial)
+            _sum_distances(x, i, y_points, (first, last), sums, partial)
             j = owner
             while j < q and y_start[j] < last:
                 total = 0.0
@@ -269,15 +266,16 @@ def _mean_distances(
 
 
 @inner
-def _mean_self_distances(x: Any, mass: Any, start: Any) -> Any:
-    """``E|X-X'|`` of each ensemble of points, (n,); NaN without members."""
+def _mean_self_distances(x: Any) -> Any:
+    """``E|X-X'|`` of each of the ensembles side by side, (n,); NaN without members."""
+    points, mass, start = x
     n = start.size - 1
     mean = np.zeros(n)
     sums, partial = np.empty(BLOCK), np.zeros(BLOCK)
     for i in range(n):
         for first in range(start[i], start[i + 1], BLOCK):
             last = min(first + BLOCK, start[i + 1])
-            _sum_distances(x, mass, start[i], start[i + 1], x, first, last, sums, partial)
+            _sum_distances(x, i, points, (first, last), sums, partial)
             for s in range(first, last):
                 mean[i] += mass[s] * sums[s - first]
         if start[i] == start[i + 1]:
@@ -286,20 +284,19 @@ def _mean_self_distances(x: Any, mass: Any, start: Any) -> Any:
 
 
 @inner
-def _sum_distances(
-    x: Any, mass: Any, begin: int, end: int, y: Any, first: int, last: int, sums: Any, partial: Any
-) -> Any:
-    """Sums of weighted distances from points ``begin`` to ``end`` of ``x`` to some of ``y``."""
+def _sum_distances(x: Any, i: int, y: Any, block: Any, sums: Any, partial: Any) -> Any:
+    """Sums of weighted distances from ensemble i of ``x`` to a block of the points ``y``."""
+    (points, mass, start), (first, last) = x, block
     d, size = y.shape[0], last - first
     u, v = y[d - 2, first:last], y[d - 1, first:last]
     for s in range(size):
         sums[s] = 0.0
-    for k in range(begin, end):
+    for k in range(start[i], start[i + 1]):
         for c in range(d - 2):
-            at, along = x[c, k], y[c, first:last]
+            at, along = points[c, k], y[c, first:last]
             for s in range(size):
                 partial[s] = (partial[s] if c > 0 else 0.0) + (at - along[s]) ** 2
-        at_u, at_v, weight = x[d - 2, k], x[d - 1, k], mass[k]
+        at_u, at_v, weight = points[d - 2, k], points[d - 1, k], mass[k]
         for s in range(size):
             sums[s] += weight * np.sqrt(partial[s] + (at_u - u[s]) ** 2 + (at_v - v[s]) ** 2)
 
@@ -310,12 +307,12 @@ def prepare_vectors(x: Any, weights: Any, centre: Any) -> Any:
     points, mass, start = _side_by_side(x, weights)
     for c in range(x.shape[1]):
         points[c] -= centre[c]
-    return points, mass, start, _mean_self_distances(points, mass, start)
+    return points, mass, start, _mean_self_distances((points, mass, start))
 
 
 @kernel
 def rounding_of_vectors(x: Any, y: Any, centre: Any) -> float:
-    """Distances of two sets of such points that are rounding."""
+    """Largest squared distance between points x and y (d, N) that is rounding alone."""
     widest = max(_largest_norm(x), _largest_norm(y))
     return ROUNDING * widest + 4 * EPSILON * np.sqrt((centre**2).sum())  # type: ignore[no-any-return]
 
@@ -328,9 +325,7 @@ def prepared_distances(
 
     Sets as :func:`prepare_vectors` makes them; ``same`` if rows and columns are the same ones.
     """
-    x_points, x_mass, x_start = _taken(x, rows)
-    y_points, y_mass, y_start = _taken(y, columns)
-    squared = _mean_distances(x_points, x_mass, x_start, y_points, y_mass, y_start, same)
+    squared = _mean_distances(_taken(x, rows), _taken(y, columns), same)
     for i in range(rows.size):
         if same:
             squared[i, i] = 0.0 * x[3][rows[i]]
@@ -349,11 +344,11 @@ def _taken(prepared: Any, chosen: Any) -> Any:
     first = np.zeros(chosen.size + 1, np.int64)
     for i in range(chosen.size):
         first[i + 1] = first[i] + start[chosen[i] + 1] - start[chosen[i]]
-    found = np.empty((points.shape[0], first[chosen.size])), np.empty(first[chosen.size])
+    some, shares = np.empty((points.shape[0], first[chosen.size])), np.empty(first[chosen.size])
     for i in range(chosen.size):
         at = start[chosen[i]]
         for s in range(first[i + 1] - first[i]):
-            found[1][first[i] + s] = mass[at + s]
+            shares[first[i] + s] = mass[at + s]
             for c in range(points.shape[0]):
-                found[0][c, first[i] + s] = points[c, at + s]
-    return found[0], found[1], first
+                some[c, first[i] + s] = points[c, at + s]
+    return some, shares, first

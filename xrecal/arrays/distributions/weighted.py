@@ -124,6 +124,37 @@ def weighted_exceedance(
     return out.reshape(*shape, given.shape[-1])
 
 
+def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatArray:
+    """Probabilities of categories from those of exceeding the edges between them.
+
+    Parameters
+    ----------
+    exceedance : array of float, shape (..., k)
+        ``P(Y > edge)``, strictly: a value on an edge belongs to the category below it.
+    edges : array of float, shape (..., k)
+        Not decreasing along the last axis.
+
+    Returns
+    -------
+    array of float64, shape (..., k + 1)
+        From the lowest category to the highest, >= 0, summing to one up to rounding; 0 between
+        equal edges. NaN in all of them where a probability or an edge is missing or edges
+        decrease.
+
+    Examples
+    --------
+    >>> category_probabilities(np.array([0.75, 0.25]), np.array([1.0, 2.0]))
+    array([0.25, 0.5 , 0.25])
+    """
+    above, edges = as_array(exceedance).astype(np.float64), as_array(edges)
+    xp, one = namespace(above), (*above.shape[:-1], 1)
+    all_, none = xp.ones(one), xp.zeros(one)
+    between = np.concatenate([all_, above], axis=-1) - np.concatenate([above, none], axis=-1)
+    decreasing = (edges[..., 1:] < edges[..., :-1]).any(-1, keepdims=True)
+    missing = np.isnan(edges).any(-1, keepdims=True) | np.isnan(above).any(-1, keepdims=True)
+    return np.where(decreasing | missing, np.nan, np.maximum(between, 0.0))
+
+
 def weighted_quantile(
     members: FloatArray, q: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
@@ -180,8 +211,8 @@ def check_levels(q: npt.ArrayLike) -> FloatArray:
         )
     if not ((levels >= 0) & (levels <= 1)).all():
         percent = levels.size and (levels >= 1).any() and (levels <= 100).all()
-        told = "; divide percentages by 100" if percent else ""
-        raise ValueError(f"q must hold levels between 0 and 1, got {levels}{told}")
+        advice = "; divide percentages by 100" if percent else ""
+        raise ValueError(f"q must hold levels between 0 and 1, got {levels}{advice}")
     return levels
 
 
@@ -281,36 +312,5 @@ def _fill_exceedance(support: Any, mass: Any, thresholds: Any, out: Any) -> None
                     if not np.isnan(value) and weight != 0.0:
                         total += weight
                         above += weight if value > threshold else 0.0
-                known = total > 0.0 and not np.isnan(threshold)
-                out[cell, t, k] = above / total if known else np.nan
-
-
-def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatArray:
-    """Probabilities of categories from those of exceeding the edges between them.
-
-    Parameters
-    ----------
-    exceedance : array of float, shape (..., k)
-        ``P(Y > edge)``, strictly: a value on an edge belongs to the category below it.
-    edges : array of float, shape (..., k)
-        Not decreasing along the last axis.
-
-    Returns
-    -------
-    array of float64, shape (..., k + 1)
-        From the lowest category to the highest, >= 0, summing to one up to rounding; 0 between
-        equal edges. NaN in all of them where a probability or an edge is missing or edges
-        decrease.
-
-    Examples
-    --------
-    >>> category_probabilities(np.array([0.75, 0.25]), np.array([1.0, 2.0]))
-    array([0.25, 0.5 , 0.25])
-    """
-    above, edges = as_array(exceedance).astype(np.float64), as_array(edges)
-    xp, one = namespace(above), (*above.shape[:-1], 1)
-    all_, none = xp.ones(one), xp.zeros(one)
-    found = np.concatenate([all_, above], axis=-1) - np.concatenate([above, none], axis=-1)
-    decreasing = (edges[..., 1:] < edges[..., :-1]).any(-1, keepdims=True)
-    missing = np.isnan(edges).any(-1, keepdims=True) | np.isnan(above).any(-1, keepdims=True)
-    return np.where(decreasing | missing, np.nan, np.maximum(found, 0.0))
+                defined = total > 0.0 and not np.isnan(threshold)
+                out[cell, t, k] = above / total if defined else np.nan

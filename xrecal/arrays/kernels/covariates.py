@@ -74,7 +74,7 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
 
 
 def no_features(n_locations: int, n: int) -> Features:
-    """Features of cases without covariates."""
+    """Features (L, n, 0) of cases without covariates."""
     return Features(np.zeros((n_locations, n, 0)), np.zeros(0, dtype=np.bool_))
 
 

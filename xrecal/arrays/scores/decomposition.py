@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.compiled import inner, kernel
-from xrecal.arrays.distributions.distribution import (
+from xrecal.arrays.distributions.forms import (
     Censored,
     Distribution,
     Empirical,
@@ -126,7 +126,7 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
     Examples
     --------
-    >>> from xrecal.arrays.distributions import Empirical
+    >>> from xrecal.arrays.distributions.forms import Empirical
     >>> q, r = Empirical(np.array([[0.0, 0.0]])), Empirical(np.array([[2.0, 2.0]]))
     >>> half_squared_distance(q, r)
     array([2.])
@@ -136,8 +136,8 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
         raise ValueError("weights must not be negative, found one in r")
     out = np.empty(mass.shape[:2])
     if isinstance(q, Empirical):
-        members, weights, found = by_support(*q)
-        _check_pairs(found, shape)
+        members, weights, own_shape = by_support(*q)
+        _check_pairs(own_shape, shape)
         if (weights < 0).any():
             raise ValueError("weights must not be negative, found one in q")
         _fill_ensembles(members, weights, support, mass, out)
@@ -196,7 +196,7 @@ def _fill_half_differences(support: Any, mass: Any, out: Any) -> None:
 
 @inner
 def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
-    """Place in the order from i on of a member that counts, or the end."""
+    """Next position from i on, in the order, of a member that counts; the end without one."""
     while i < order.size and not (weights[order[i]] > 0 and not np.isnan(values[order[i]])):
         i += 1
     return i

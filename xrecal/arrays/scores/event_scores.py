@@ -130,10 +130,10 @@ def ranked_probability_score(
 
 def _fitting(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """Values as float64 array of a shape; raises ValueError unless they fit."""
-    found = np.asarray(values, np.float64)
+    given = np.asarray(values, np.float64)
     try:
-        return np.broadcast_to(found, shape)
+        return np.broadcast_to(given, shape)
     except ValueError:
         raise ValueError(
-            f"{name} have shape {found.shape}, which does not broadcast to {shape}"
+            f"{name} have shape {given.shape}, which does not broadcast to {shape}"
         ) from None

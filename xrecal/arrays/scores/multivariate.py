@@ -137,33 +137,33 @@ def _score(
 
 
 @inner
-def _places(observed: Any, members: Any, found: Any) -> int:
-    """Positions of the places that count, to ``found``; their number."""
+def _places(observed: Any, members: Any, used: Any) -> int:
+    """Positions of the places that count, to ``used``; their number."""
     n = 0
     for j in range(observed.size):
-        known = False
+        given = False
         for i in range(members.shape[0]):
-            known |= not np.isnan(members[i, j])
-        if known and not np.isnan(observed[j]):
-            found[n] = j
+            given |= not np.isnan(members[i, j])
+        if given and not np.isnan(observed[j]):
+            used[n] = j
             n += 1
     return n
 
 
 @inner
-def _shares(members: Any, weights: Any, places: Any, found: Any) -> bool:
+def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
     """Normalised weights of the members that count, 0 of others; whether there are any."""
     total = 0.0
     for i in range(weights.size):
         complete = True
         for j in places:
             complete &= not np.isnan(members[i, j])
-        found[i] = weights[i] if complete else 0.0
+        share[i] = weights[i] if complete else 0.0
         if weights[i] < 0 or np.isnan(weights[i]):
             return False
-        total += found[i]
+        total += share[i]
     for i in range(weights.size):
-        found[i] /= total if total > 0 else 1.0
+        share[i] /= total if total > 0 else 1.0
     return total > 0
 
 

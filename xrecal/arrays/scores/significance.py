@@ -1,4 +1,7 @@
-"""Differences of paired scores -> standard errors, tests, intervals under serial dependence."""
+"""Paired scores -> skill, standard errors, tests and intervals under serial dependence.
+
+Also p-values of many locations -> false discovery rates.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,62 @@ from xrecal.typing import FloatArray, IntArray
 SMALLEST = 3
 """With fewer cases there is no spread to speak of."""
 
+METHODS = ("bh", "by")
 
-class _Series(NamedTuple):
-    """Scores of L locations without the missing ones, in units of the largest absolute score.
 
-    The unit keeps squares from under- and overflowing, and makes equal scores exactly one, so
-    that their deviations are exactly zero.
+class Skill(NamedTuple):
+    """Skill (...) of a forecast, with its uncertainty."""
+
+    skill: FloatArray
+    """1 is perfect, 0 as good as the reference, less is worse"""
+    standard_error: FloatArray
+    """of the skill"""
+    p_value: FloatArray
+    """of equal mean scores, two-sided"""
+
+
+def skill_score(scores: FloatArray, reference: FloatArray) -> Skill:
+    r"""Share of a reference's score by which a forecast is better.
+
+    Parameters
+    ----------
+    scores : array of float, shape (..., n)
+        Scores s of the forecast, smaller is better and 0 perfect; cases in order of time.
+    reference : array of float, broadcast with ``scores``
+        Scores r of the reference. Cases missing in either are left out of both.
+
+    Returns
+    -------
+    Skill
+        :math:`1 - \bar s / \bar r`, its standard error, and the p-value of equal mean scores
+        (:func:`~xrecal.arrays.diebold_mariano`), each of shape (...). Skill and standard error are
+        NaN where the mean score of the reference is not positive; without common cases all are.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match.
+
+    Notes
+    -----
+    The standard error is that of the mean of :math:`s - (\bar s / \bar r) \, r` under serial
+    dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`: the delta method
+    for a ratio of means, good where the reference's mean is known well.
+
+    Examples
+    --------
+    >>> found = skill_score(np.array([1.0, 2.0, 1.5, 1.5]), np.array([2.0, 3.0, 4.0, 3.0]))
+    >>> float(found.skill)
+    0.5
     """
-
-    mean: FloatArray
-    """(L,)"""
-    deviation: FloatArray
-    """(L, n) from the mean, known ones first, then zeros"""
-    n_known: IntArray
-    """(L,) known scores; 0 where one is infinite"""
-    unit: FloatArray
-    """(L,)"""
+    s, r = common_cases(scores=scores, reference=reference)
+    mean_s, mean_r = mean_of_cases(s), mean_of_cases(r)
+    usable = mean_r > 0
+    divisor = np.where(usable, mean_r, 1.0)
+    ratio = np.where(usable, mean_s / divisor, np.nan)
+    error = standard_error(s - np.where(usable, ratio, 0.0)[..., np.newaxis] * r) / divisor
+    p_value = diebold_mariano(s - r)[1]
+    return Skill(1.0 - ratio, np.where(usable, error, np.nan), p_value)
 
 
 def diebold_mariano(
@@ -205,14 +248,103 @@ def block_bootstrap_interval(
     return bounds[0].reshape(shape), bounds[1].reshape(shape)
 
 
+def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
+    """p-values adjusted for the number of tests: false discovery rates.
+
+    Parameters
+    ----------
+    p_values : array of float, shape (...)
+        p-values in [0, 1] of all tests together; NaN ones (sea) are no test.
+    method : {"bh", "by"}
+        Benjamini & Hochberg [1]_, for tests that are independent or, as on most maps, positively
+        dependent; Benjamini & Yekutieli [2]_ for any dependence, with less power.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        In [0, 1], NaN where ``p_values`` are. Among tests with at most q at most a share q is
+        expected to be false.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside [0, 1] or the method is unknown.
+
+    Notes
+    -----
+    That of :func:`scipy.stats.false_discovery_control` over all tests. Without it 5 % of the map
+    of a perfect forecast is significant at 5 % [3]_. O(N log N).
+
+    References
+    ----------
+    .. [1] Benjamini & Hochberg (1995), Controlling the false discovery rate.
+       https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
+    .. [2] Benjamini & Yekutieli (2001), The control of the false discovery rate in multiple
+       testing under dependency. https://doi.org/10.1214/aos/1013699998
+    .. [3] Wilks (2016), "The stippling shows statistically significant grid points".
+       https://doi.org/10.1175/BAMS-D-15-00267.1
+
+    Examples
+    --------
+    >>> adjusted_p_values(np.array([0.01, 0.02, 0.03, 0.5]))
+    array([0.04, 0.04, 0.04, 0.5 ])
+    """
+    from scipy.stats import false_discovery_control
+
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}; give 'bh' or 'by'")
+    p_values = np.asarray(p_values, dtype=np.float64)
+    check_probability("p_values", p_values)
+    adjusted = np.full(p_values.shape, np.nan)
+    known = ~np.isnan(p_values)
+    adjusted[known] = false_discovery_control(np.clip(p_values[known], 0.0, 1.0), method=method)
+    return adjusted
+
+
+def common_cases(**scores: FloatArray) -> list[FloatArray]:
+    """Scores (..., n) as float64 of one shape, NaN in all where one is; names for the error."""
+    given = [np.asarray(part, np.float64) for part in scores.values()]
+    shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, given, strict=True))
+    if any(part.ndim == 0 for part in given):
+        raise ValueError(f"scores need an axis of cases, which is the last; found {shapes}")
+    try:
+        given = list(np.broadcast_arrays(*given))
+    except ValueError:
+        raise ValueError(f"shapes of scores do not match: {shapes}") from None
+    missing = np.isnan(given).any(0)
+    return [np.where(missing, np.nan, part) for part in given]
+
+
+def mean_of_cases(scores: FloatArray) -> FloatArray:
+    """Mean (...) of the cases of scores (..., n) that are not NaN; NaN without any."""
+    return mean_of_known(scores, ~np.isnan(scores), fewest=1)
+
+
+class _Series(NamedTuple):
+    """Scores of L locations without the missing ones, in units of the largest absolute score.
+
+    The unit keeps squares from under- and overflowing, and makes equal scores exactly one, so
+    that their deviations are exactly zero.
+    """
+
+    mean: FloatArray
+    """(L,)"""
+    deviation: FloatArray
+    """(L, n) from the mean, known ones first, then zeros"""
+    n_known: IntArray
+    """(L,) known scores; 0 where one is infinite"""
+    unit: FloatArray
+    """(L,)"""
+
+
 def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
-    found = np.asarray(scores)
-    if found.ndim == 0:
+    rows = np.asarray(scores)
+    if rows.ndim == 0:
         raise ValueError("scores have no axis of cases; give an array of shape (..., n)")
-    shape = found.shape[:-1]
-    if not found.shape[-1]:  # no case is as good as a missing one
-        found = np.full((*shape, 1), np.nan)
-    return found.reshape(int(np.prod(shape)), found.shape[-1]), shape
+    shape = rows.shape[:-1]
+    if not rows.shape[-1]:  # no case is as good as a missing one
+        rows = np.full((*shape, 1), np.nan)
+    return rows.reshape(int(np.prod(shape)), rows.shape[-1]), shape
 
 
 def _row_blocks(rows: FloatArray, n_resamples: int = 0) -> Any:
@@ -292,133 +424,3 @@ def _resampled_means(series: _Series, length: IntArray, n_resamples: int, seed: 
         sums += np.take_along_axis(total, np.maximum(end - n, 0), axis=-1)  # wrapped around
     share = 1 - (n // b * b**2 + (n % b) ** 2) / n**2
     return series.mean[:, np.newaxis] + sums / n / np.sqrt(np.where(share > 0, share, 1.0))
-
-
-METHODS = ("bh", "by")
-
-
-def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
-    """p-values adjusted for the number of tests: false discovery rates.
-
-    Parameters
-    ----------
-    p_values : array of float, shape (...)
-        p-values in [0, 1] of all tests together; NaN ones (sea) are no test.
-    method : {"bh", "by"}
-        Benjamini & Hochberg [1]_, for tests that are independent or, as on most maps, positively
-        dependent; Benjamini & Yekutieli [2]_ for any dependence, with less power.
-
-    Returns
-    -------
-    array of float64, shape (...)
-        In [0, 1], NaN where ``p_values`` are. Among tests with at most q at most a share q is
-        expected to be false.
-
-    Raises
-    ------
-    ValueError
-        If a value is outside [0, 1] or the method is unknown.
-
-    Notes
-    -----
-    That of :func:`scipy.stats.false_discovery_control` over all tests. Without it 5 % of the map
-    of a perfect forecast is significant at 5 % [3]_. O(N log N).
-
-    References
-    ----------
-    .. [1] Benjamini & Hochberg (1995), Controlling the false discovery rate.
-       https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
-    .. [2] Benjamini & Yekutieli (2001), The control of the false discovery rate in multiple
-       testing under dependency. https://doi.org/10.1214/aos/1013699998
-    .. [3] Wilks (2016), "The stippling shows statistically significant grid points".
-       https://doi.org/10.1175/BAMS-D-15-00267.1
-
-    Examples
-    --------
-    >>> adjusted_p_values(np.array([0.01, 0.02, 0.03, 0.5]))
-    array([0.04, 0.04, 0.04, 0.5 ])
-    """
-    from scipy.stats import false_discovery_control
-
-    if method not in METHODS:
-        raise ValueError(f"method is {method!r}; give 'bh' or 'by'")
-    p_values = np.asarray(p_values, dtype=np.float64)
-    check_probability("p_values", p_values)
-    adjusted = np.full(p_values.shape, np.nan)
-    known = ~np.isnan(p_values)
-    adjusted[known] = false_discovery_control(np.clip(p_values[known], 0.0, 1.0), method=method)
-    return adjusted
-
-
-class Skill(NamedTuple):
-    """Skill (...) of a forecast, with its uncertainty."""
-
-    skill: FloatArray
-    """1 is perfect, 0 as good as the reference, less is worse"""
-    standard_error: FloatArray
-    """of the skill"""
-    p_value: FloatArray
-    """of equal mean scores, two-sided"""
-
-
-def skill_score(scores: FloatArray, reference: FloatArray) -> Skill:
-    r"""Share of a reference's score by which a forecast is better.
-
-    Parameters
-    ----------
-    scores : array of float, shape (..., n)
-        Scores s of the forecast, smaller is better and 0 perfect; cases in order of time.
-    reference : array of float, broadcast with ``scores``
-        Scores r of the reference. Cases missing in either are left out of both.
-
-    Returns
-    -------
-    Skill
-        :math:`1 - \bar s / \bar r`, its standard error, and the p-value of equal mean scores
-        (:func:`~xrecal.arrays.diebold_mariano`), each of shape (...). Skill and standard error are
-        NaN where the mean score of the reference is not positive; without common cases all are.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not match.
-
-    Notes
-    -----
-    The standard error is that of the mean of :math:`s - (\bar s / \bar r) \, r` under serial
-    dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`: the delta method
-    for a ratio of means, good where the reference's mean is known well.
-
-    Examples
-    --------
-    >>> found = skill_score(np.array([1.0, 2.0, 1.5, 1.5]), np.array([2.0, 3.0, 4.0, 3.0]))
-    >>> float(found.skill)
-    0.5
-    """
-    s, r = common_cases(scores=scores, reference=reference)
-    mean_s, mean_r = mean_of_cases(s), mean_of_cases(r)
-    usable = mean_r > 0
-    divisor = np.where(usable, mean_r, 1.0)
-    ratio = np.where(usable, mean_s / divisor, np.nan)
-    error = standard_error(s - np.where(usable, ratio, 0.0)[..., np.newaxis] * r) / divisor
-    p_value = diebold_mariano(s - r)[1]
-    return Skill(1.0 - ratio, np.where(usable, error, np.nan), p_value)
-
-
-def common_cases(**scores: FloatArray) -> list[FloatArray]:
-    """Scores (..., n) as float64 of one shape, NaN in all where one is; names for the error."""
-    found = [np.asarray(part, np.float64) for part in scores.values()]
-    shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, found, strict=True))
-    if any(part.ndim == 0 for part in found):
-        raise ValueError(f"scores need an axis of cases, which is the last; found {shapes}")
-    try:
-        found = list(np.broadcast_arrays(*found))
-    except ValueError:
-        raise ValueError(f"shapes of scores do not match: {shapes}") from None
-    missing = np.isnan(found).any(0)
-    return [np.where(missing, np.nan, part) for part in found]
-
-
-def mean_of_cases(scores: FloatArray) -> FloatArray:
-    """Mean (...) of the cases of scores (..., n) that are not NaN; NaN without any."""
-    return mean_of_known(scores, ~np.isnan(scores), fewest=1)

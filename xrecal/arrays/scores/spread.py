@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.calibration.uniformity import count_places
+from xrecal.arrays.calibration.uniformity import count_by_bin
 from xrecal.arrays.rows import as_rows, location_blocks, mean_of_known, whole_number
 from xrecal.typing import FloatArray
 
@@ -109,7 +109,7 @@ def spread_skill(
 
 
 def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
-    """What variances (..., n) are multiplied by; NaN where there are too few members."""
+    """Factor (m + 1) / (m - 1) of variances (..., n); 1 without m, NaN with m below two."""
     if n_members is None:
         return np.broadcast_to(1.0, shape)
     m = np.asarray(n_members, dtype=np.float64)
@@ -133,7 +133,7 @@ def _by_bin(
     count = known.sum(-1, keepdims=True)
     place = np.empty(order.shape, np.int64)
     np.put_along_axis(place, order, np.arange(order.shape[1]) * bins // np.maximum(count, 1), -1)
-    counts = count_places(place, known, bins)
+    counts = count_by_bin(place, known, bins)
     at = (place + bins * np.arange(len(place))[:, np.newaxis])[known]
     spread, rmse = np.full((2, *counts.shape), np.nan)
     for part, out in ((variances, spread), (squares, rmse)):

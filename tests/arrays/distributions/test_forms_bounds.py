@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import find_bounds
-from xrecal.arrays.distributions.forms import FEWEST, SHARE
+from xrecal.arrays.distributions.forms import FEWEST_AT_BOUND, SHARE_AT_BOUND
 
 
 def reference(y):
@@ -41,14 +41,14 @@ def test_an_end_that_five_percent_equal_is_a_bound(zeros, bounded, rng):
         assert found[end][0] == (0 if bounded else -sign * np.inf)
         if zeros < 99:  # where the single other value is no bound either
             assert np.isinf(found[1 - end][0])
-    assert SHARE == 0.05
+    assert SHARE_AT_BOUND == 0.05
 
 
 def test_few_or_rounded_values_have_no_bounds(rng):
     assert np.isinf(find_bounds(rng.normal(280, 3, (50, 20)))).sum() == 100
     whole = np.round(rng.normal(280, 2, (200, 60)))
     assert np.isinf(find_bounds(whole)[:2]).mean() > 0.98
-    zeros = np.where(np.arange(20) < FEWEST, 0.0, rng.uniform(1, 2, (3, 20)))
+    zeros = np.where(np.arange(20) < FEWEST_AT_BOUND, 0.0, rng.uniform(1, 2, (3, 20)))
     np.testing.assert_array_equal(find_bounds(zeros)[0], 0)
 
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from xrecal import arrays
-from xrecal.arrays.distributions.distribution import Censored, Empirical, Normal
+from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 
