@@ -12,14 +12,13 @@ from xrecal import diagnostics
 from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
 from xrecal.fit import fit_hindcast as prepare
-from xrecal.fit.unseen import By
+from xrecal.fit.held_out import By, Span
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
 from xrecal.methods import Method
-from xrecal.products.cross_validate import Span
 
 from .scores import Scores
 

@@ -10,8 +10,8 @@ import xarray as xr
 
 from xrecal import model
 from xrecal.fit import fit_hindcast as prepare
+from xrecal.fit.held_out import By, Span
 from xrecal.fit.jointly import Period
-from xrecal.fit.unseen import By
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -20,9 +20,9 @@ from xrecal.inputs.thresholds import Edges, Threshold
 from xrecal.methods import Method
 from xrecal.methods.call_errors import explain_calls
 from xrecal.model import Recalibrator
-from xrecal.products import categories, ensembles, products
+from xrecal.products import categories, members, probabilities, statistics
 from xrecal.products import cross_validate as cross_validation
-from xrecal.products.cross_validate import OutputOf, Span
+from xrecal.products.cross_validate import OutputOf
 
 from .doors import show_what_is_behind
 from .evidence import Evidence
@@ -85,6 +85,9 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
         every: Span | None = None,
         output: OutputOf = "quantile",
         q: float | Sequence[float] | np.ndarray = cross_validation.QUANTILES,
+        threshold: Threshold | None = None,
+        n: int | None = None,
+        seed: int = 0,
         condition_on: str | tuple[str, ...] | None = None,
         covariates: Given = None,
         pool: PoolOver = None,
@@ -104,6 +107,9 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
             every=every,
             output=output,
             q=q,
+            threshold=threshold,
+            n=n,
+            seed=seed,
             condition_on=condition_on,
             covariates=covariates,
             pool=pool,
@@ -138,34 +144,34 @@ class _Recal(Evidence[T], Fields[T], Figures[T]):
         return model.apply(self._obj, covariates=covariates)
 
     def mean(self, *, member_dim: Hashable | None = None) -> Labelled:
-        """Mean of each forecast; see :func:`xrecal.products.ensembles.mean`."""
-        return ensembles.mean(self._obj, member_dim=member_dim)
+        """Mean of each forecast; see :func:`xrecal.products.statistics.mean`."""
+        return statistics.mean(self._obj, member_dim=member_dim)
 
     def std(self, *, member_dim: Hashable | None = None) -> Labelled:
-        """Standard deviation of each forecast; see :func:`xrecal.products.ensembles.std`."""
-        return ensembles.std(self._obj, member_dim=member_dim)
+        """Standard deviation of each forecast; see :func:`xrecal.products.statistics.std`."""
+        return statistics.std(self._obj, member_dim=member_dim)
 
     def quantile(
         self, q: float | Sequence[float] | np.ndarray, *, member_dim: Hashable | None = None
     ) -> Labelled:
-        """Quantiles of each forecast; see :func:`xrecal.products.ensembles.quantile`."""
-        return ensembles.quantile(self._obj, q, member_dim=member_dim)
+        """Quantiles of each forecast; see :func:`xrecal.products.statistics.quantile`."""
+        return statistics.quantile(self._obj, q, member_dim=member_dim)
 
     def exceedance(self, threshold: Threshold, *, member_dim: Hashable | None = None) -> Labelled:
-        """P(Y > threshold) of each forecast; see :func:`xrecal.products.products.exceedance`."""
-        return products.exceedance(self._obj, threshold, member_dim=member_dim)
+        """P(Y > threshold) of forecasts; see :func:`xrecal.products.probabilities.exceedance`."""
+        return probabilities.exceedance(self._obj, threshold, member_dim=member_dim)
 
     def cdf(self, threshold: Threshold, *, member_dim: Hashable | None = None) -> Labelled:
-        """P(Y <= threshold) of each forecast; see :func:`xrecal.products.products.cdf`."""
-        return products.cdf(self._obj, threshold, member_dim=member_dim)
+        """P(Y <= threshold) of each forecast; see :func:`xrecal.products.probabilities.cdf`."""
+        return probabilities.cdf(self._obj, threshold, member_dim=member_dim)
 
     def categories(self, edges: Edges, *, member_dim: Hashable | None = None) -> Labelled:
-        """Probabilities of categories; see :func:`xrecal.categories.categories`."""
+        """Probabilities of categories; see :func:`xrecal.products.categories.categories`."""
         return categories.categories(self._obj, edges, member_dim=member_dim)
 
     def members(self, n: int, *, seed: int = 0, member_dim: Hashable | None = None) -> Labelled:
-        """Equally likely members of each forecast; see :func:`xrecal.products.products.members`."""
-        return products.members(self._obj, n, seed=seed, member_dim=member_dim)
+        """Equally likely members of each forecast; see :func:`xrecal.products.members.members`."""
+        return members.members(self._obj, n, seed=seed, member_dim=member_dim)
 
 
 @xr.register_dataarray_accessor("recal")

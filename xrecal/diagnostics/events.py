@@ -9,7 +9,7 @@ import xarray as xr
 
 from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
-from xrecal.products.products import EXCEEDANCE
+from xrecal.products.probabilities import EXCEEDANCE
 
 from .evidence import Evidence
 

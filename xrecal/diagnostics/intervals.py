@@ -12,8 +12,8 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims, is_between
 from xrecal.inputs.forms import Form, Labelled, levels_of, require_free
 from xrecal.inputs.pairing import Observations
-from xrecal.products.products import check_seed
-from xrecal.products.reductions import quantiles_of
+from xrecal.products.source import check_seed
+from xrecal.products.statistics import quantiles_of
 
 from .evidence import Evidence, as_dataset, counted, read_evidence, stacked, task_name
 from .pit import pit_of_cases

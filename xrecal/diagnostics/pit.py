@@ -10,14 +10,15 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, levels_of, require_free
+from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_free, require_plain
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.base import is_whole
-from xrecal.products.products import check_seed, numbers_of
-from xrecal.products.reductions import Reduction, pit_of, quantile_pit_of
+from xrecal.products.reductions import Reduction
+from xrecal.products.scores import pit_of, quantile_pit_of
+from xrecal.products.source import check_seed
 
-from .evidence import Evidence, as_dataset, counted, read_evidence, require_plain, task_name
+from .evidence import Evidence, as_dataset, counted, read_evidence, task_name
 
 ATTRS = {"long_name": "probability integral transform of the observations", "units": "1"}
 BIN = "pit_bin"

@@ -10,10 +10,10 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.forms import Labelled, numbers_of, require_free
 from xrecal.inputs.pairing import Observations
-from xrecal.products.products import check_seed, numbers_of
-from xrecal.products.reductions import rank_of
+from xrecal.products.scores import rank_of
+from xrecal.products.source import check_seed
 
 from .evidence import as_dataset, counted, read_evidence, task_name
 

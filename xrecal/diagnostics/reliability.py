@@ -13,7 +13,7 @@ from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
-from xrecal.products.reductions import quantiles_of
+from xrecal.products.statistics import quantiles_of
 
 from .events import Events, read_events
 from .evidence import Evidence, as_dataset, counted, read_evidence, stacked, task_name
@@ -42,7 +42,7 @@ def reliability(
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.products.exceedance`.
+        As for :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     member_dim : hashable, optional

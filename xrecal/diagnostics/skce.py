@@ -13,10 +13,10 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Form, Labelled, task_parts
+from xrecal.inputs.forms import Form, Labelled, numbers_of, require_plain, task_parts
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.base import is_whole
-from xrecal.products.products import check_seed, numbers_of
+from xrecal.products.source import check_seed
 
 from .evidence import (
     Evidence,
@@ -24,7 +24,6 @@ from .evidence import (
     by_quantiles,
     counted,
     read_evidence,
-    require_plain,
     task_name,
     with_meanings,
 )

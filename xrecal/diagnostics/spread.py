@@ -13,7 +13,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.base import is_whole
-from xrecal.products.reductions import mean_of, std_of
+from xrecal.products.statistics import mean_of, std_of
 
 from .evidence import as_dataset, by_time, counted, read_evidence, task_name
 

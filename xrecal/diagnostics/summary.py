@@ -13,12 +13,12 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
+from xrecal.products.scores import crps
 
 from .comparison import Table, shown_p
 from .evidence import as_dataset, read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
 from .pit import pit_test
-from .scores import crps
 from .skce import Test, skce_test
 from .spread import spread_skill
 

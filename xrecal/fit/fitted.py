@@ -12,6 +12,7 @@ from xrecal.inputs.dims import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import Method
+from xrecal.methods.call_errors import explains
 from xrecal.typing import Places
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Fitted:
         """Whether the state is in memory rather than a Dask graph."""
         return not any(fitted.state.chunks for fitted in self.variables.values())
 
+    @explains("model.compute")
     def compute(self) -> Self:
         """A new recalibrator whose state is in memory; all variables in one run of Dask.
 
@@ -103,6 +105,7 @@ class Fitted:
 
         return self._with_states(compute(*(fitted.state for fitted in self.variables.values())))
 
+    @explains("model.persist")
     def persist(self) -> Self:
         """A new recalibrator whose state is, or is being, computed in the workers' memory.
 
@@ -115,6 +118,7 @@ class Fitted:
 
         return self._with_states(persist(*(fitted.state for fitted in self.variables.values())))
 
+    @explains("model.as_numpy")
     def as_numpy(self) -> Self:
         """A new recalibrator whose state is in NumPy arrays: a copy of one that is on a GPU.
 
@@ -125,6 +129,7 @@ class Fitted:
         """
         return self._with_states(tuple(v.state.as_numpy() for v in self.variables.values()))
 
+    @explains("model.load")
     def load(self) -> Self:
         """As :meth:`xrecal.Recalibrator.compute`; the name that xarray has for it."""
         return self.compute()

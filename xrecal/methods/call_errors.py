@@ -67,6 +67,15 @@ def explained(function: Callable[P, R], call: str, module: str | None = None) ->
     return called
 
 
+def explains(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator of methods; see :func:`explained`."""
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        return explained(function, call)
+
+    return decorated
+
+
 def _told(
     function: Callable[..., Any],
     call: str,

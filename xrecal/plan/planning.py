@@ -18,8 +18,8 @@ from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
-from xrecal.products.predict import run_on_forecasts
-from xrecal.products.reductions import mean_of
+from xrecal.products.recalibrated import Recalibrated
+from xrecal.products.statistics import mean_of
 
 from .plan_work import Work, task_plan
 from .plans import Plan
@@ -98,9 +98,42 @@ def plan(
 
 
 def plan_forecast(
-    model: Fitted, forecast: Labelled, values: int | None, covariates: Given, probe: bool
+    model: Fitted,
+    forecast: Labelled,
+    *,
+    values: int | None = 1,
+    covariates: Given = None,
+    probe: bool = True,
 ) -> Plan:
-    """What a product of a model takes; see :meth:`xrecal.Recalibrator.plan`."""
+    """What a product of forecasts will take: tasks, memory, time, told before any work.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        As for :meth:`apply`. Its values are never read.
+    values : int, optional
+        Numbers wanted of each forecast, such as quantiles, thresholds or members; None for
+        all the weights that :meth:`apply` returns.
+    covariates
+        As for :meth:`apply`.
+    probe : bool
+        Whether to time the method on synthetic cases; see :func:`xrecal.plan`.
+
+    Returns
+    -------
+    Plan
+        Prints as a table.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`apply`.
+
+    Examples
+    --------
+    >>> model.plan(forecast, probe=False).fits
+    True
+    """
     resources = find_resources()
     matched = match_variables(model, forecast, read_values=False)
     works = [
@@ -167,7 +200,7 @@ def _plan_product(
     method, state = fitted.method, fitted.state
     bare = form.with_parts({k: _without_values(v) for k, v in form.parts.items()})
     known = replace(fitted, state=state.map(_without_values, keep_attrs=True))
-    (tasks,) = run_on_forecasts(bare, known, mean_of, [()], covariates=covariates)
+    (tasks,) = Recalibrated(bare, known, covariates).reduce(mean_of, {})
     shared = [d for d in shared_dims(fitted) if d in form.dims]
     n_forecasts = math.prod(_size(form, d) for d in shared)
     n_cases, members = state.sizes[CASE], _size(form, form.member_dim)

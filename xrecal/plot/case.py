@@ -101,7 +101,7 @@ def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
 
 def reach(case: OneCase) -> Floats:
     """Values between which nearly all of normal distributions lies, evenly spaced."""
-    from xrecal.products.ensembles import quantile
+    from xrecal.products.statistics import quantile
 
     ends = only_variable(quantile(case.labelled, list(TAILS)), name="forecast").to_numpy()
     return np.linspace(float(ends[0]), float(ends[1]), N_POINTS)

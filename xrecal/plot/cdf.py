@@ -114,7 +114,7 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
 
 def _normal_cdf(case: OneCase) -> tuple[Floats, Floats]:
     """Values, and the probability of at most these; jumps at bounds are vertical."""
-    from xrecal.products.products import cdf as probability_of
+    from xrecal.products.probabilities import cdf as probability_of
 
     x = reach(case)
     bounds = [part for part in (case.form.lower, case.form.upper) if part is not None]

@@ -11,7 +11,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.labels import at_scalars
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
-from xrecal.products.ensembles import quantile
+from xrecal.products.statistics import quantile
 
 from .fan import LEVELS
 from .reading import only_form, only_variable

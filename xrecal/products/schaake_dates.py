@@ -11,10 +11,8 @@ import xarray as xr
 
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.inputs.covariates import season_of
-from xrecal.inputs.forms import Form
+from xrecal.inputs.forms import Form, numbers_of
 from xrecal.typing import FloatArray, IntArray
-
-from .products import numbers_of
 
 Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
 """Labels of calibration cases; None for those nearest in season."""
