@@ -1,4 +1,4 @@
-"""What a comparison knows of one method: scores and transforms of cases, calibration, time."""
+"""Evidence of a comparison on one method: scores and transforms of cases, calibration, time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a score recalibration could gain."""
+"""The part of the CRPS that recalibration could gain."""
 
 from __future__ import annotations
 

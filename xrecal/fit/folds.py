@@ -1,4 +1,4 @@
-"""What one Dask task does to cross-validate: for each split fit, predict, reduce, forget."""
+"""The Dask task that cross-validates: for each split it fits, predicts, reduces and forgets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """What the task knows of the cases that a split tests, besides their distributions."""
+    """Values that belong to the cases that a split tests, besides their distributions."""
 
     observed: FloatArray
     """(L, T) what verified"""
@@ -92,7 +92,7 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitTask:
-    """What every task that cross-validates needs.
+    """Splits and settings of a task that cross-validates.
 
     Arguments of the call are the parts of the forecasts, observations, covariates, and arrays that
     the reduction takes.
@@ -107,7 +107,7 @@ class SplitTask:
 
     @property
     def n_learned(self) -> int:
-        """How many arguments fits learn from."""
+        """Number of the arguments that fits learn from."""
         return len(self.parts) + 1 + len(self.periods)
 
 
@@ -228,13 +228,14 @@ class PooledCrossValidationTask(SplitTask):
         cut = self.n_learned
         for fold in self.folds:
             assert fold.pool is not None
-            each = list(zip(args, n_core, strict=True))
-            given = [np.take(a, fold.train, axis=-n) for a, n in each[:cut]]
-            given += [np.take(a, fold.test, axis=-n) for a, n in each]
+            cores = list(zip(args, n_core, strict=True))
+            given = [np.take(a, fold.train, axis=-n) for a, n in cores[:cut]]
+            given += [np.take(a, fold.test, axis=-n) for a, n in cores]
             predict = partial(self._predict, fold)
             task = PooledTask(predict, fold.pool, (*n_core[:cut], *n_core), n_served=len(args))
-            found = task(*given)
-            for array, values in zip(dated, found if len(dated) > 1 else [found], strict=True):
+            reduced = task(*given)
+            each = reduced if isinstance(reduced, tuple) else (reduced,)
+            for array, values in zip(dated, each, strict=True):
                 array[fold.test] = np.moveaxis(np.asarray(values), len(lead), 0)
         return as_arrays(results)
 

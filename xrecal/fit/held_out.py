@@ -42,7 +42,7 @@ Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
 
 @dataclass(frozen=True)
 class Splits:
-    """How cases are held out, and what each fit learns from."""
+    """The way in which cases are held out, and the cases that each fit learns from."""
 
     by: By
     gap: Span = 0
@@ -171,7 +171,7 @@ class HeldOut:
         return [cases if order is None else cases.isel({self.dim: order}), *location]
 
     def _task(self, parts: tuple[str, ...], wanted: HeldOutReduction) -> Callable[..., Any]:
-        """What runs on each chunk."""
+        """The task of each chunk."""
         prepared, splits = self.prepared, self.splits
         periods = {name: period_of(value) for name, value in prepared.covariates.items()}
         given = (self.folds, parts, prepared.axis, periods, wanted, splits.min_samples)
@@ -292,7 +292,7 @@ def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
 
 
 def _more_cases(pairs: Pairs, splits: Splits) -> str:
-    """What would give the splits of these cases more of them."""
+    """Text that names ways to give each split more cases."""
     ways = []
     if splits.by == "rolling" and splits.window is not None:
         ways.append("a longer window")

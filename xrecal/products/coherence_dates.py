@@ -113,17 +113,17 @@ class TotalTask(PredictTask):
 
     @property
     def told(self) -> str:
-        """What it makes, for messages."""
+        """Name of the product, for messages."""
         return f", total weights after {type(self.method).__name__},"
 
     def gather(
-        self, blocks: Iterator[list[FloatArray]], places: tuple[int, ...], axes: tuple[int, ...]
+        self, blocks: Iterator[list[FloatArray]], locations: tuple[int, ...], axes: tuple[int, ...]
     ) -> FloatArray:
         """Totals (1, ..., 1, *axes, n), int64."""
         from xrecal.arrays.distributions.members import whole_weights
 
         total = sum(whole_weights(weights).sum(0) for (weights,) in blocks)
-        return np.reshape(total, (*[1] * len(places), *axes, -1))
+        return np.reshape(total, (*[1] * len(locations), *axes, -1))
 
 
 def _totals(source: Recalibrated) -> xr.DataArray:

@@ -191,7 +191,7 @@ def taken_labels(labels: Any, cases: Any) -> Any:
 
 
 class Layout(NamedTuple):
-    """What the arguments of a task are, in their order after those of the state."""
+    """Names and axes of the arguments of a task: state, parts of the forecast, other arrays."""
 
     parts: tuple[str, ...]
     """Parts of the forecast."""
@@ -235,7 +235,7 @@ class PredictTask:
 
     @property
     def told(self) -> str:
-        """What it makes, for messages."""
+        """Name of the product, for messages."""
         return f", {name_of(self.reduction)} after {type(self.method).__name__},"
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
@@ -246,9 +246,9 @@ class PredictTask:
             *(part.shape[:-1] for part in given),
             *(a.shape[: a.ndim - n] for a, n in zip(rest, self.others.values(), strict=True)),
         )
-        places = lead[: len(lead) - self.n_axes]
-        n_new = math.prod(lead[len(places) :])
-        n_locations = math.prod(places)
+        locations = lead[: len(lead) - self.n_axes]
+        n_new = math.prod(lead[len(locations) :])
+        n_locations = math.prod(locations)
         shape = n_locations, n_new
         new = {
             name: np.broadcast_to(a, (*lead, a.shape[-1])).reshape(*shape, a.shape[-1])
@@ -263,15 +263,15 @@ class PredictTask:
             lead_of_state, core = a.shape[: a.ndim - n_core], a.shape[a.ndim - n_core :]
             if lead_of_state:  # xarray has put an axis of length one for each T
                 a = a.reshape((*lead_of_state[: len(lead_of_state) - self.n_axes], *core))
-            state[name] = np.broadcast_to(a, (*places, *core)).reshape(n_locations, *core)
-        return self.gather(self._in_blocks(new, state, others), places, lead[len(places) :])
+            state[name] = np.broadcast_to(a, (*locations, *core)).reshape(n_locations, *core)
+        return self.gather(self._in_blocks(new, state, others), locations, lead[len(locations) :])
 
     def gather(
-        self, blocks: Iterator[list[FloatArray]], places: tuple[int, ...], axes: tuple[int, ...]
+        self, blocks: Iterator[list[FloatArray]], locations: tuple[int, ...], axes: tuple[int, ...]
     ) -> FloatArray | tuple[FloatArray, ...]:
-        """Results (*places, *axes, ...) from products (l, T, ...) of blocks of locations."""
+        """Results (*locations, *axes, ...) from products (l, T, ...) of blocks of locations."""
         products = (np.concatenate(product) for product in zip(*blocks, strict=True))
-        results = tuple(p.reshape((*places, *axes, *p.shape[2:])) for p in products)
+        results = tuple(p.reshape((*locations, *axes, *p.shape[2:])) for p in products)
         return results if len(results) > 1 else results[0]
 
     def _in_blocks(
@@ -315,11 +315,11 @@ class PredictTask:
     ) -> Distribution:
         parts = {name: a for name, a in state.items() if is_part(name)}
         observed = state["observations"]
-        known = [state[COVARIATE + name] for name in self.periods]
+        learned = [state[COVARIATE + name] for name in self.periods]
         cases = Cases(
             forecasts_of(parts) if parts else None,
             observed,
-            covariates_of(known, self.periods, observed),
+            covariates_of(learned, self.periods, observed),
             self.axis,
         )
         values = [others[COVARIATE + name] for name in self.periods]

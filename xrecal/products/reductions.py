@@ -1,6 +1,6 @@
-"""What a reduction of distributions is, and which of them suit devices and values on a circle.
+"""Reductions of distributions, and which of them suit devices and values on a circle.
 
-Reductions stand with the products that are made of them.
+They stand with the products that are made by them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ PROBABILITY_AS_ISSUED = "score of the issued probability, not corrected for ense
 
 
 class ScoreName(NamedTuple):
-    """What results tell of a score."""
+    """Name and attributes of a score."""
 
     name: str
     long_name: str

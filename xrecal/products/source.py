@@ -235,7 +235,7 @@ class StatisticTask:
 
     @property
     def told(self) -> str:
-        """What it makes, for messages."""
+        """Name of the product, for messages."""
         return f", {name_of(self.reduction)},"
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
