@@ -9,7 +9,7 @@ import xrecal
 from tests.strategies import ensemble_and_truth, new_cases
 from xrecal import diagnostics
 from xrecal.fit import fit_hindcast as recalibrate
-from xrecal.products import categories, ensembles, products
+from xrecal.products import categories, members, probabilities, statistics
 from xrecal.products import cross_validate as cross_validation
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -17,13 +17,13 @@ NEW, VERIFIED = new_cases()
 DOORS = {
     "fit": recalibrate.fit,
     "cross_validate": cross_validation.cross_validate,
-    "mean": ensembles.mean,
-    "std": ensembles.std,
-    "quantile": ensembles.quantile,
-    "exceedance": products.exceedance,
-    "cdf": products.cdf,
+    "mean": statistics.mean,
+    "std": statistics.std,
+    "quantile": statistics.quantile,
+    "exceedance": probabilities.exceedance,
+    "cdf": probabilities.cdf,
     "categories": categories.categories,
-    "members": products.members,
+    "members": members.members,
     **{
         name: getattr(diagnostics, name)
         for name in diagnostics.__all__

@@ -63,7 +63,7 @@ def test_help_on_fit_tells_how_to_see_its_progress():
 
 
 def test_names_of_other_functions_lead_there():
-    assert ":func:`~xrecal.products.ensembles.mean`" in inspect.getdoc(DataArrayRecal.quantile)
+    assert ":func:`~xrecal.products.statistics.mean`" in inspect.getdoc(DataArrayRecal.quantile)
     assert not re.search(r":(func|meth):`\w+`", inspect.getdoc(DataArrayRecal.skce))
 
 

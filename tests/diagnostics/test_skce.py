@@ -11,7 +11,7 @@ from tests.strategies import FORMS, LEVELS, ensemble_and_truth, points
 from xrecal import arrays
 from xrecal.arrays import Forecasts
 from xrecal.arrays.status import FEW, IDENTICAL, INVALID, NO_SPREAD, REFUSED, TOO_FEW
-from xrecal.products.products import numbers_of
+from xrecal.inputs.forms import numbers_of
 
 ENSEMBLE, TRUTH = ensemble_and_truth(n=30)
 OPTIONS = {"n_resamples": 60, "seed": 5}

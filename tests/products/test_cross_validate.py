@@ -9,7 +9,7 @@ import xrecal
 from tests.marks import DATA, forbid_compute, requires_data
 from tests.strategies import FORMS, ensemble_and_truth
 from xrecal.arrays.splitting import splits as split_cases
-from xrecal.fit import unseen
+from xrecal.fit import held_out
 from xrecal.inputs.dates import case_axis
 
 HINDCAST, TRUTH = ensemble_and_truth(n=72)  # a month apart, six years
@@ -78,8 +78,8 @@ def test_distances_reused_are_those_of_each_split(form, monkeypatch):
     method = xrecal.CKME(support="auto", bandwidth="cv")
     hindcast = FORMS[form](HINDCAST.where(HINDCAST.member < 3 + HINDCAST.lat - 45))
     reused = hindcast.recal.cross_validate(TRUTH, method)
-    task = unseen.CrossValidationTask
-    monkeypatch.setattr(unseen, "CrossValidationTask", lambda *args: task(*args[:-1], False))
+    task = held_out.CrossValidationTask
+    monkeypatch.setattr(held_out, "CrossValidationTask", lambda *args: task(*args[:-1], False))
     again = hindcast.recal.cross_validate(TRUTH, method)
     xr.testing.assert_allclose(reused, again, rtol=1e-7)
 

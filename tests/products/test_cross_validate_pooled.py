@@ -13,7 +13,7 @@ from tests.marks import forbid_compute
 from tests.strategies import FORMS
 from xrecal.arrays import rows as cases
 from xrecal.arrays.splitting import splits as split_cases
-from xrecal.fit import pooling
+from xrecal.inputs import pool as pooling
 from xrecal.inputs.dates import case_axis
 
 N, LAT, LON, LEAD = 12, [40.0, 41.0, 42.0], [5.0, 6.0, 7.0], [1, 2]

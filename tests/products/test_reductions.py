@@ -8,7 +8,8 @@ import pytest
 
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
-from xrecal.products import reductions
+from xrecal.diagnostics.scores import quantile_crps_of
+from xrecal.products import members, probabilities, scores, statistics
 
 RNG = np.random.default_rng(0)
 LOC, SCALE, WEIGHTS = (
@@ -29,16 +30,16 @@ DISTRIBUTIONS = {
     "censored": Censored(LOC[..., :1], SCALE[..., :1], LOC[..., :1] - 1, LOC[..., :1] + 1),
 }
 REDUCTIONS = {
-    "mean": (reductions.mean_of, [], ()),
-    "std": (reductions.std_of, [], ()),
-    "quantile": (partial(reductions.quantiles_of, levels=LEVELS), [], (2,)),
-    "exceedance": (reductions.exceedance_of, [THRESHOLDS], (2,)),
-    "members": (partial(reductions.members_of, levels=LEVELS, seed=1), [CASES, *PLACES], (2,)),
-    "crps": (reductions.crps_of, [OBSERVED], ()),
-    "crps_between": (reductions.crps_between, [OBSERVED, LOW, HIGH], ()),
-    "quantile_scores": (partial(reductions.quantile_scores_of, levels=LEVELS), [OBSERVED], (2,)),
-    "brier": (partial(reductions.brier_of, fair=False), [OBSERVED, THRESHOLDS], (2,)),
-    "pit": (partial(reductions.pit_of, seed=1), [OBSERVED, CASES, *PLACES], ()),
+    "mean": (statistics.mean_of, [], ()),
+    "std": (statistics.std_of, [], ()),
+    "quantile": (partial(statistics.quantiles_of, levels=LEVELS), [], (2,)),
+    "exceedance": (probabilities.exceedance_of, [THRESHOLDS], (2,)),
+    "members": (partial(members.members_of, levels=LEVELS, seed=1), [CASES, *PLACES], (2,)),
+    "crps": (scores.crps_of, [OBSERVED], ()),
+    "crps_between": (scores.crps_between, [OBSERVED, LOW, HIGH], ()),
+    "quantile_scores": (partial(scores.quantile_scores_of, levels=LEVELS), [OBSERVED], (2,)),
+    "brier": (partial(scores.brier_of, fair=False), [OBSERVED, THRESHOLDS], (2,)),
+    "pit": (partial(scores.pit_of, seed=1), [OBSERVED, CASES, *PLACES], ()),
 }
 
 
@@ -57,7 +58,7 @@ def test_every_distribution_is_reduced_to_one_array_and_survives_the_way_to_a_wo
 
 @pytest.mark.parametrize("distribution", ["plain", "weighted", "shared"])
 def test_ensembles_alone_have_weighted_levels(distribution):
-    reduction = partial(reductions.quantile_crps_of, emphasis="upper")
+    reduction = partial(quantile_crps_of, emphasis="upper")
     (found,) = reduction(DISTRIBUTIONS[distribution], OBSERVED)
     expected = arrays.quantile_weighted_crps(
         OBSERVED, *DISTRIBUTIONS[distribution], weighting="upper"
@@ -70,23 +71,23 @@ def test_ensembles_alone_have_weighted_levels(distribution):
 def test_fair_scores_count_the_members_of_each_case():
     members = LOC.copy()
     members[0, 1, 2:] = np.nan
-    (found,) = reductions.fair_crps_of(Empirical(members), OBSERVED)
+    (found,) = scores.fair_crps_of(Empirical(members), OBSERVED)
     np.testing.assert_array_equal(found, arrays.fair_crps(OBSERVED, members))
-    (brier,) = reductions.brier_of(Empirical(members), OBSERVED, THRESHOLDS, fair=True)
+    (brier,) = scores.brier_of(Empirical(members), OBSERVED, THRESHOLDS, fair=True)
     p = arrays.weighted_exceedance(members, THRESHOLDS)
     expected = arrays.brier_score(OBSERVED, p, THRESHOLDS, [[4, 2, 4], [4, 4, 4]])
     np.testing.assert_array_equal(brier, expected)
     for distribution in ("weighted", "normal", "censored"):
         with pytest.raises(ValueError, match="fair scores are defined for plain ensembles"):
-            reductions.fair_crps_of(DISTRIBUTIONS[distribution], OBSERVED)
+            scores.fair_crps_of(DISTRIBUTIONS[distribution], OBSERVED)
 
 
 def test_random_numbers_are_those_of_the_place_and_the_case():
     tied = Empirical(np.zeros((2, 3, 4)))
     zeros = np.zeros((2, 3))
-    pit = partial(reductions.pit_of, seed=3)(tied, zeros, CASES, *PLACES)[0]
+    pit = partial(scores.pit_of, seed=3)(tied, zeros, CASES, *PLACES)[0]
     np.testing.assert_array_equal(pit, arrays.hash_uniform(3, np.array([0, 5]), 3))
     split = [PLACES[0] - 2, np.full((2, 3), 2)]
-    np.testing.assert_array_equal(pit, reductions.pit_of(tied, zeros, CASES, *split, seed=3)[0])
-    (rank,) = reductions.rank_of(tied, zeros, CASES, *PLACES, seed=3)
+    np.testing.assert_array_equal(pit, scores.pit_of(tied, zeros, CASES, *split, seed=3)[0])
+    (rank,) = scores.rank_of(tied, zeros, CASES, *PLACES, seed=3)
     np.testing.assert_array_equal(rank, np.floor(5 * pit))

@@ -16,7 +16,7 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
 from xrecal.model import Recalibrator
-from xrecal.products import categories, cross_validate, ensembles, products
+from xrecal.products import categories, cross_validate, members, probabilities, statistics
 
 from .doors import Accessor, door
 
@@ -109,13 +109,13 @@ class _Recal(Accessor):
     cross_validate = door(cross_validate.cross_validate)
 
     # products
-    mean = door(ensembles.mean)
-    std = door(ensembles.std)
-    quantile = door(ensembles.quantile)
-    exceedance = door(products.exceedance)
-    cdf = door(products.cdf)
+    mean = door(statistics.mean)
+    std = door(statistics.std)
+    quantile = door(statistics.quantile)
+    exceedance = door(probabilities.exceedance)
+    cdf = door(probabilities.cdf)
     categories = door(categories.categories)
-    members = door(products.members)
+    members = door(members.members)
 
     # scores
     crps = door(diagnostics.crps)

@@ -18,6 +18,8 @@ summary                       the most telling of these together
 ============================  =====================================================================
 """
 
+from xrecal.products.scores import crps
+
 from .decompose import decompose
 from .intervals import coverage
 from .multivariate import energy_score, variogram_score
@@ -27,7 +29,7 @@ from .probability_scores import brier_score, quantile_score, ranked_probability_
 from .ranks import rank_histogram
 from .reliability import quantile_reliability, reliability
 from .ridge import ridge_curve
-from .scores import crps, quantile_weighted_crps
+from .scores import quantile_weighted_crps
 from .skce import skce, skce_test
 from .skill import skill
 from .spread import spread_skill

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -13,8 +13,8 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.fit.fit_hindcast import checked
+from xrecal.fit.held_out import By, Span, Splits
 from xrecal.fit.pooling import read_pool
-from xrecal.fit.unseen import By
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.pairing import pair_cases
@@ -22,7 +22,6 @@ from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.valid_time import lead_to_look_up
 from xrecal.methods import CKME, EMOS, Climatology, LinearPool, Method
 from xrecal.methods.call_errors import explained
-from xrecal.products.cross_validate import Span
 
 from .compare_evidence import as_issued, cross_validated, on_unseen
 from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
@@ -139,17 +138,17 @@ def compare(
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
     options["pool"] = pool
-    ways = {"gap": gap, "blocks": blocks, "window": window, "every": every}
+    splits = Splits(by, gap, blocks, window, every, pool, min_samples)
     if forecast is None:
         if verification is not None:
             raise ValueError("verification is given without forecast; give both, or none of them")
         issued = partial(as_issued, form, observed, case, name="hindcast")
 
         def score(method: Method, given: Given) -> Known:
-            return cross_validated(form, observed, method, case, by, ways, given, min_samples, pool)
+            return cross_validated(form, observed, method, case, splits, given)
     else:
         scored = _only_form(forecast, member_dim, "forecast")
-        _check_unseen(form, scored, case, {"by": by, **ways})
+        _check_unseen(form, scored, case, splits)
         verified = (
             given_observations
             if verification is None
@@ -169,8 +168,8 @@ def compare(
     known_of = {RAW: issued(), **known_of}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
-    splits = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
-    attrs |= {} if splits is None else {"cross_validation": splits}
+    text = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
+    attrs |= {} if text is None else {"cross_validation": text}
     return compare_scores(known_of, case, attrs)
 
 
@@ -188,12 +187,12 @@ def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...
     require_one_chunk(observed, dims, name="observations")
 
 
-def _check_unseen(past: Form, new: Form, dim: Hashable, splits: dict[str, Any]) -> None:
+def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     """Raise ValueError or warn unless forecasts can be scored as unseen ones."""
-    if splits != {"by": "block", "gap": 0, "blocks": 5, "window": None, "every": None}:
+    if replace(splits, pool=None, min_samples=Splits.min_samples) != Splits("block"):
         raise ValueError(
-            f"{', '.join(splits)} split the hindcast, but there is a forecast to score; leave out "
-            "either"
+            "by, gap, blocks, window, every split the hindcast, but there is a forecast to score; "
+            "leave out either"
         )
     if dim not in new.dims:
         raise ValueError(

@@ -1,41 +1,54 @@
-"""What a comparison knows of one method: scores and transforms of cases, calibration, time."""
+"""Evidence of a comparison on one method: scores and transforms of cases, calibration, time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import fit
-from xrecal.fit.held_out import evidence_from
+from xrecal.fit.held_out import Splits, hold_out
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.select_fits import match_variables
-from xrecal.fit.unseen import By, predict_unseen
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.forms import Form, Labelled, numbers_of
 from xrecal.inputs.pairing import Pairs, pair_cases
-from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
-from xrecal.products.cross_validate import attributes_of, told_of
-from xrecal.products.ensembles import reduce_form
-from xrecal.products.predict import run_on_forecasts
-from xrecal.products.products import numbers_of
-from xrecal.products.reductions import crps_of, evidence_of
+from xrecal.products.recalibrated import Recalibrated
+from xrecal.products.scores import CRPS, crps_of, pit_of
+from xrecal.products.source import Issued, reduce
+from xrecal.products.statistics import quantiles_of
+from xrecal.typing import FloatArray, IntArray
 
 from .comparison import Known
 from .evidence import Evidence
 from .pit import pit_of_cases
 from .skce import skce_test, skce_test_of
 
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
+
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
 """Bytes of quantiles that are held at a time, where Dask does not say."""
 SEED = 0
+EVIDENCE: tuple[dict[Hashable, int], ...] = ({}, {}, {"quantile": LEVELS.size})
+"""Dimensions of the results of :func:`evidence_of`."""
+
+
+def evidence_of(
+    distribution: Distribution, observations: FloatArray, cases: IntArray, *location: IntArray
+) -> tuple[FloatArray, ...]:
+    """CRPS (L, T), probability integral transforms (L, T), and quantiles (L, T, k)."""
+    return (
+        *crps_of(distribution, observations),
+        *pit_of(distribution, observations, cases, *location, seed=SEED),
+        *quantiles_of(distribution, LEVELS),
+    )
 
 
 def cross_validated(
@@ -43,35 +56,19 @@ def cross_validated(
     observed: xr.DataArray,
     method: Method,
     case: Hashable,
-    by: By,
-    splits: Mapping[str, Any],
+    splits: Splits,
     covariates: Given,
-    min_samples: int,
-    pool: PoolOver = None,
 ) -> Known:
     """Evidence on a method by cases of the hindcast that its fits have not seen."""
     start = perf_counter()
-    pooled = read_pool(pool, form, case)
+    pooled = read_pool(splits.pool, form, case)
     whole = (case,) if pooled is None else (case, *pooled.dims)
     form, observed = _in_pieces(form, observed, whole)
-    values = predict_unseen(
-        form,
-        observed,
-        method,
-        partial(evidence_from, levels=LEVELS),
-        2 + LEVELS.size,
-        case,
-        by,
-        splits,
-        covariates,
-        min_samples,
-        pool,
-    )
-    scores, pit = (values.isel(quantile=i, drop=True) for i in (0, 1))
-    told = told_of(by, {**splits, "pool": pool})
-    attrs = {**attributes_of(form, observed, "crps"), "cross_validation": told}
-    quantiles = values.isel(quantile=slice(2, None)).assign_coords(quantile=LEVELS)
-    return _known(scores.assign_attrs(attrs), pit, quantiles, observed, case, start)
+    source = hold_out(form, observed, method, splits, case, covariates)
+    scores, pit, quantiles = source.reduce(evidence_of, *EVIDENCE, extras=["observed", "cases"])
+    scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))
+    quantiles = quantiles.assign_coords(quantile=LEVELS)
+    return _known(scores, pit, quantiles, observed, case, start)
 
 
 def on_unseen(
@@ -91,16 +88,13 @@ def on_unseen(
     ((form, fitted),) = match_variables(model, forecast).values()
     form, verified = _in_pieces(form, verified, (case,))
     pairs = pair_cases(form, verified, case, name="forecast")
-    scores, pit, quantiles = run_on_forecasts(
-        form,
-        fitted,
-        partial(evidence_of, levels=LEVELS, seed=SEED),
-        [(), (), ("quantile",)],
-        {"quantile": LEVELS.size},
+    scores, pit, quantiles = Recalibrated(form, fitted, covariates).reduce(
+        evidence_of,
+        *EVIDENCE,
         extras=[pairs.observations, *numbers_of(form, case)],
-        covariates=covariates,
     )
-    scores = scores.assign_attrs(attributes_of(form, verified, "crps"))
+    units = {k: v for a in (form.loc, verified) for k, v in a.attrs.items() if k == "units"}
+    scores = scores.assign_attrs(CRPS.attrs(units))
     quantiles = quantiles.assign_coords(quantile=LEVELS)
     known = _known(scores, pit, quantiles, verified, case, start)
     return known._replace(fit_seconds=fit_seconds, apply_seconds=known.fit_seconds)
@@ -112,7 +106,7 @@ def as_issued(
     """Evidence on the forecast as it is."""
     start = perf_counter()
     pairs = pair_cases(form, observed, case, name=name)
-    scores = reduce_form(form, crps_of, extras=[pairs.observations])
+    scores = reduce(Issued(form), crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
     calibration = skce_test_of(_whole(pairs, case), seed=SEED)
     known = _computed(scores, pit, calibration, start)

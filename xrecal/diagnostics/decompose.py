@@ -1,25 +1,29 @@
-"""How much of a score recalibration could gain."""
+"""The part of the CRPS that recalibration could gain."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
 
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.fit_hindcast import DEFAULT, checked
-from xrecal.fit.held_out import parts_from
-from xrecal.fit.unseen import By, predict_unseen
+from xrecal.fit.held_out import By, Span, Splits, hold_out
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods import Method
+from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.methods.call_errors import explained
-from xrecal.products.cross_validate import Span, told_of
+from xrecal.typing import FloatArray
 
 from .evidence import as_dataset, by_quantiles, counted, read_evidence, task_name, where_enough
 
-PART = "quantile"  # what cross-validation calls several numbers a case
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Forecasts
 
 _TEXTS = {
     "miscalibration": "miscalibration: what recalibration would gain",
@@ -96,25 +100,13 @@ def decompose(
 
     method = checked(method, condition_on, min_samples, "forecast.recal.decompose")
     evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
-    options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
-    found = predict_unseen(
-        evidence.form,
-        evidence.pairs.observations,
-        method,
-        parts_from,
-        3,
-        evidence.pairs.dim,
-        by,
-        options,
-        covariates,
-        min_samples,
-    )
-    issued, predicted, distance = (found.isel({PART: i}, drop=True) for i in range(3))
+    splits = Splits(by, gap, blocks, window, every, min_samples=min_samples)
+    pairs = evidence.pairs
+    source = hold_out(evidence.form, pairs.observations, method, splits, pairs.dim, covariates)
+    scores = source.reduce(score_parts_of, {}, {}, {}, extras=["observed", "issued"])
     parts = over_cases(
         parts_of,
-        issued,
-        predicted,
-        distance,
+        *scores,
         dims=evidence.dims,
         out=[()] * len(_TEXTS),
         what=task_name("the decomposition", evidence),
@@ -123,8 +115,22 @@ def decompose(
         name: array.assign_attrs(long_name=text, **evidence.units)
         for (name, text), array in zip(_TEXTS.items(), parts, strict=True)
     }
-    variables = where_enough(variables, counted(found.notnull().all(PART), evidence.dims))
-    told = told_of(by, options)
-    attrs = {"cross_validation": told, "method": repr(method)}
-    what = f"decomposition of the CRPS by {method}, {told}"
+    complete = reduce(and_, (score.notnull() for score in scores))
+    variables = where_enough(variables, counted(complete, evidence.dims))
+    attrs = {"cross_validation": str(splits), "method": repr(method)}
+    what = f"decomposition of the CRPS by {method}, {splits}"
     return as_dataset(evidence, variables, what, **attrs)
+
+
+def score_parts_of(
+    distribution: Distribution, observations: FloatArray, issued: Forecasts
+) -> tuple[FloatArray, ...]:
+    """CRPS as issued, CRPS as predicted, half their squared distance, each (L, T)."""
+    from xrecal.arrays.distributions.forms import Empirical, distribution_of
+    from xrecal.arrays.scores.decomposition import half_squared_distance
+
+    before, after = distribution_of(issued), distribution
+    if not isinstance(after, Empirical):
+        after = Empirical(after.quantile(equal_mass_levels(N_QUANTILES)))
+    distance = half_squared_distance(before, after)
+    return before.crps(observations), distribution.crps(observations), distance

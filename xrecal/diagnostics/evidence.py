@@ -24,8 +24,9 @@ from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
-from xrecal.products.ensembles import reduce_form
-from xrecal.products.reductions import Reduction, quantiles_of
+from xrecal.products.reductions import Reduction
+from xrecal.products.source import Issued, reduce
+from xrecal.products.statistics import quantiles_of
 
 NO_UNIT = {"units": "1"}
 """Attribute of numbers without a unit."""
@@ -71,7 +72,7 @@ class Evidence:
         new: Mapping[Hashable, int] | None = None,
     ) -> xr.DataArray:
         """A number, or those along ``new``, of each forecast."""
-        return reduce_form(self.form, reduction, new, extras)
+        return reduce(Issued(self.form), reduction, new, extras)
 
     def over_cases(
         self,
@@ -183,15 +184,6 @@ def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
     (quantiles,) = read_forms(values.rename(form.name)).values()
     pairs = replace(evidence.pairs, form=quantiles)
     return replace(evidence, pairs=pairs), f", of {N_QUANTILES} quantiles"
-
-
-def require_plain(form: Form, asked: str) -> None:
-    """Raise ValueError, which names what was asked, unless forecasts are plain ensembles."""
-    if form.kind != "ensemble":
-        raise ValueError(
-            f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
-            f"{form.kind!r}; leave it out"
-        )
 
 
 def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr.DataArray:

@@ -12,8 +12,8 @@ from xrecal.inputs.dims import Dims, is_between
 from xrecal.inputs.forms import Form, Labelled, levels_of, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.products import check_seed
-from xrecal.products.reductions import quantiles_of
+from xrecal.products.source import check_seed
+from xrecal.products.statistics import quantiles_of
 
 from .evidence import (
     NO_UNIT,

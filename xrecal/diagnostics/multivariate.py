@@ -22,7 +22,7 @@ from xrecal.inputs.forecasts import weighted
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
-from xrecal.products.score_variables import score_variables
+from xrecal.products.scores import ScoreName, score_variables
 from xrecal.typing import FloatArray
 
 VARIABLE = "vector_component"
@@ -109,16 +109,8 @@ def energy_score(
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         return _of_fields(form, observed, _energy, over, "energy score")
 
-    return score_variables(
-        forecast,
-        observations,
-        one,
-        dim,
-        member_dim,
-        _MISSING,
-        name="energy_score",
-        long_name="energy score",
-    )
+    text = ScoreName("energy_score", "energy score", _MISSING)
+    return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
 @explained("xrecal.diagnostics.variogram_score")
@@ -172,17 +164,9 @@ def variogram_score(
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         return _of_fields(form, observed, partial(_variogram, order=order), over, "variogram score")
 
-    return score_variables(
-        forecast,
-        observations,
-        one,
-        dim,
-        member_dim,
-        f"order {order:g}; {_MISSING}",
-        name="variogram_score",
-        long_name="variogram score",
-        units=None if order == 0.5 else {},
-    )
+    units: dict[str, str] | None = None if order == 0.5 else {}
+    text = ScoreName("variogram_score", "variogram score", f"order {order:g}; {_MISSING}", units)
+    return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
 def _energy(y: FloatArray, x: FloatArray, w: FloatArray | None = None) -> FloatArray:

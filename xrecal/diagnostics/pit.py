@@ -10,22 +10,15 @@ import xarray as xr
 
 from xrecal.arrays.rows import is_whole
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, levels_of, require_free
+from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_free, require_plain
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
-from xrecal.products.products import check_seed, numbers_of
-from xrecal.products.reductions import Reduction, pit_of, quantile_pit_of
+from xrecal.products.reductions import Reduction
+from xrecal.products.scores import pit_of, quantile_pit_of
+from xrecal.products.source import check_seed
 
-from .evidence import (
-    NO_UNIT,
-    Evidence,
-    as_dataset,
-    counted,
-    described,
-    read_evidence,
-    require_plain,
-)
+from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence
 
 ATTRS = {"long_name": "probability integral transform of the observations", "units": "1"}
 BIN = "pit_bin"

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
-from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.forms import Form, Labelled, require_plain
 from xrecal.inputs.pairing import Observations, pair_cases
 from xrecal.inputs.thresholds import (
     Edges,
@@ -20,11 +20,24 @@ from xrecal.inputs.thresholds import (
     read_thresholds,
 )
 from xrecal.methods.call_errors import explained
-from xrecal.products.ensembles import reduce_form
-from xrecal.products.reductions import brier_of, quantile_scores_of
-from xrecal.products.score_variables import score_variables
+from xrecal.products.scores import (
+    BRIER,
+    FAIR,
+    PROBABILITY_AS_ISSUED,
+    ScoreName,
+    against,
+    brier,
+    quantile_scores_of,
+    score_variables,
+)
+from xrecal.products.source import Issued
 
-from .evidence import require_plain
+RANKED = ScoreName(
+    "ranked_probability_score",
+    "ranked probability score, not divided by the number of edges",
+    PROBABILITY_AS_ISSUED,
+    {"units": "1"},
+)
 
 
 @explained("xrecal.diagnostics.brier_score")
@@ -46,7 +59,7 @@ def brier_score(
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.products.exceedance`; the event is strictly more.
+        As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
     fair : bool
@@ -82,17 +95,8 @@ def brier_score(
         wanted = read_thresholds(threshold, form, form.loc.dtype)
         return _brier(form, observed, wanted, fair)
 
-    return score_variables(
-        forecast,
-        observations,
-        one,
-        dim,
-        member_dim,
-        _estimator(fair),
-        name="brier_score",
-        long_name="Brier score",
-        units={"units": "1"},
-    )
+    text = _estimated(BRIER, fair)
+    return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
 @explained("xrecal.diagnostics.ranked_probability_score")
@@ -145,17 +149,8 @@ def ranked_probability_score(
         wanted = read_edges(edges, form, form.loc.dtype)
         return _brier(form, observed, wanted, fair).sum([wanted.dim], skipna=False)
 
-    return score_variables(
-        forecast,
-        observations,
-        one,
-        dim,
-        member_dim,
-        _estimator(fair),
-        name="ranked_probability_score",
-        long_name="ranked probability score, not divided by the number of edges",
-        units={"units": "1"},
-    )
+    text = _estimated(RANKED, fair)
+    return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
 @explained("xrecal.diagnostics.quantile_score")
@@ -201,37 +196,22 @@ def quantile_score(
     levels = read_levels(q)
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        pairs = pair_cases(form, observed, name="forecast", require_dim=False)
         reduction = partial(quantile_scores_of, levels=levels)
-        scores = reduce_form(form, reduction, {"quantile": levels.size}, [pairs.observations])
+        scores = against(form, observed, reduction, {"quantile": levels.size})
         scores = scores.assign_coords(quantile=level_coordinate(levels))
         return scores.isel(quantile=0) if np.ndim(q) == 0 else scores
 
-    return score_variables(
-        forecast,
-        observations,
-        one,
-        dim,
-        member_dim,
-        name="quantile_score",
-        long_name="quantile (pinball) score",
-    )
+    text = ScoreName("quantile_score", "quantile (pinball) score")
+    return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
-def _brier(form: Form, observed: xr.DataArray, wanted: Thresholds, fair: bool) -> xr.DataArray:
+def _brier(form: Form, observed: xr.DataArray, thresholds: Thresholds, fair: bool) -> xr.DataArray:
     """Brier score of each case and threshold."""
     if fair:
         require_plain(form, "fair=True")
     pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-    new = {wanted.dim: wanted.values.sizes[wanted.dim]}
-    observed = pairs.observations.astype(form.loc.dtype, copy=False)
-    scores = reduce_form(form, partial(brier_of, fair=fair), new, [observed, wanted.values])
-    return wanted.label(scores)
+    return brier(Issued(form), pairs.observations, thresholds, fair)
 
 
-def _estimator(fair: bool) -> str:
-    return (
-        "fair: of an infinite ensemble, from exchangeable members"
-        if fair
-        else "score of the issued probability, not corrected for ensemble size"
-    )
+def _estimated(score: ScoreName, fair: bool) -> ScoreName:
+    return score.of(FAIR) if fair else score

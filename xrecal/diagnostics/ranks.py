@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.forms import Labelled, numbers_of, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.products import check_seed, numbers_of
-from xrecal.products.reductions import rank_of
+from xrecal.products.scores import rank_of
+from xrecal.products.source import check_seed
 
 from .evidence import NO_UNIT, as_dataset, counted, described, read_evidence
 

@@ -16,8 +16,8 @@ from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
 from xrecal.methods.call_errors import explained
-from xrecal.products.products import EXCEEDANCE
-from xrecal.products.reductions import quantiles_of
+from xrecal.products.probabilities import EXCEEDANCE
+from xrecal.products.statistics import quantiles_of
 
 from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence, stacked
 
@@ -82,7 +82,7 @@ def reliability(
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.products.exceedance`.
+        As for :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     member_dim : hashable, optional

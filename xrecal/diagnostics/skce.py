@@ -14,17 +14,16 @@ from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Form, Labelled, task_parts
+from xrecal.inputs.forms import Form, Labelled, numbers_of, require_plain, task_parts
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.products import check_seed, numbers_of
+from xrecal.products.source import check_seed
 
 from .evidence import (
     Evidence,
     as_dataset,
     by_quantiles,
     read_evidence,
-    require_plain,
     task_name,
     with_meanings,
 )

@@ -14,7 +14,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.reductions import mean_of, std_of
+from xrecal.products.statistics import mean_of, std_of
 
 from .evidence import NO_UNIT, as_dataset, by_time, counted, described, read_evidence
 

@@ -14,13 +14,13 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
+from xrecal.products.scores import crps
 
 from .comparison import Table
 from .evidence import as_dataset, read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
 from .p_values import SIGNIFICANT, rejections, shown_p
 from .pit import pit_test
-from .scores import crps
 from .skce import Test, skce_test
 from .spread import spread_skill
 

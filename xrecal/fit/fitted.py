@@ -13,6 +13,7 @@ from xrecal.inputs.forms import Kind
 from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import Method
 from xrecal.methods.base import Parameter
+from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Fitted:
         """Whether the state is in memory rather than a Dask graph."""
         return not any(fitted.state.chunks for fitted in self.variables.values())
 
+    @explained("model.compute")
     def compute(self) -> Self:
         """A new recalibrator whose state is in memory; all variables in one run of Dask.
 
@@ -114,6 +116,7 @@ class Fitted:
 
         return self._with_states(compute(*(fitted.state for fitted in self.variables.values())))
 
+    @explained("model.persist")
     def persist(self) -> Self:
         """A new recalibrator whose state is, or is being, computed in the workers' memory.
 
@@ -126,6 +129,7 @@ class Fitted:
 
         return self._with_states(persist(*(fitted.state for fitted in self.variables.values())))
 
+    @explained("model.as_numpy")
     def as_numpy(self) -> Self:
         """A new recalibrator whose state is in NumPy arrays: a copy of one that is on a GPU.
 
@@ -136,6 +140,7 @@ class Fitted:
         """
         return self._with_states(tuple(v.state.as_numpy() for v in self.variables.values()))
 
+    @explained("model.load")
     def load(self) -> Self:
         """A new recalibrator whose state is in memory; xarray's name for ``compute``."""
         return self.compute()

@@ -1,281 +1,314 @@
-"""What one Dask task does to cross-validate: for each split fit, predict, reduce, forget."""
+"""Held-out distributions: each case predicted by fits that have not seen it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+import datetime
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
+from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.warnings import users_stacklevel
+from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.forms import Form, numbers_of
+from xrecal.inputs.metadata import describing
+from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.methods import Method
-from xrecal.methods.base import N_QUANTILES, Cases, NewCases, equal_mass_levels
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import IntArray
 
-from .pooling import PooledTask
-from .state import cases_of
+from .fit_hindcast import Prepared, pair_hindcast, prepare
+from .fitted import CASE, CASE_MEMBER
+from .folds import (
+    CrossValidationTask,
+    Fold,
+    HeldOutReduction,
+    KnownName,
+    PooledCrossValidationTask,
+)
+from .pooling import DATE, across
+from .state import task_arguments
 
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Forecasts
-    from xrecal.inputs.pool import Pool
-
-SEED = 0
-"""Of the random numbers that place an observation within a jump of the forecast's CDF."""
-
-
-class HeldOut(NamedTuple):
-    """What a fit says of cases that it has not seen, and what is known of them."""
-
-    distribution: Distribution
-    """(L, T)"""
-    observed: FloatArray
-    """(L, T) what verified"""
-    uniform: FloatArray
-    """(L, T) numbers in (0, 1)"""
-    issued: Forecasts
-    """(L, T, m) forecasts as they were"""
+By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
+Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
+"""A length along the cases: a number of them, or a length of time."""
 
 
-Score: TypeAlias = Callable[[HeldOut], FloatArray]
-"""To an array (L, T, ...)."""
+@dataclass(frozen=True)
+class Splits:
+    """The way in which cases are held out, and the cases that each fit learns from."""
 
-
-class Fold(NamedTuple):
-    """One split: which cases, by their position in time, and the method as it suits them.
-
-    Where cases are pooled, which dates.
-    """
-
-    method: Method
-    train: IntArray
-    test: IntArray
-    pool: Pool | None = None
-    """Positions whose cases are learned from together, as many as so many dates leave."""
+    by: By
+    gap: Span = 0
+    blocks: int = 5
+    window: Span | None = None
+    every: Span | None = None
+    pool: PoolOver = None
+    min_samples: int = 20
 
     @property
-    def n_cases(self) -> int:
-        """Cases to learn from, with those of all pooled positions."""
-        return self.train.size * (1 if self.pool is None else len(self.pool.taken))
+    def options(self) -> dict[str, Any]:
+        """Parameters of the function that splits cases in one of the ways."""
+        return {name: getattr(self, name) for name in ("gap", "blocks", "window", "every")}
+
+    def __str__(self) -> str:
+        """The splits in words, as they would be typed."""
+        has_blocks = self.by != "year" and self.window is None
+        return f"by={self.by!r}" + "".join(
+            f", {name}={_plain(value)}"
+            for name, value in {**self.options, "pool": self.pool}.items()
+            if value is not None and (name != "blocks" or has_blocks)
+        )
+
+
+def _plain(value: object) -> str:
+    """A length of time as 10 days, anything else as it would be typed."""
+    length = isinstance(value, (datetime.timedelta, np.generic))
+    return str(value) if length else repr(value)
 
 
 @dataclass(frozen=True)
-class SplitTask:
-    """What every task that cross-validates is told."""
+class HeldOut:
+    """Distributions of each case of a hindcast, predicted by fits that have not seen it."""
 
+    given: Form
+    """Cases in the order of the user."""
+    prepared: Prepared
     folds: Sequence[Fold]
-    parts: tuple[str, ...]
-    axis: CaseAxis
-    periods: Mapping[str, float | None]
-    score: Score
-    size: int | None
-    """Numbers a case; None for one, without an axis of its own"""
-    min_samples: int
+    splits: Splits
 
+    @property
+    def form(self) -> Form:
+        """The forecasts, in the order of time."""
+        return self.prepared.pairs.form
 
-@dataclass(frozen=True)
-class CrossValidationTask(SplitTask):
-    """A chunk of locations in, what a method says about cases it was not fitted on out.
+    @property
+    def dim(self) -> Hashable:
+        """Dimension of the cases."""
+        return self.prepared.pairs.dim
 
-    Arguments of the call are the parts of the forecasts (..., n, m), observations and covariates
-    (..., n). Each fit gets the training cases and nothing else, as if a user had selected them:
-    whatever a method chooses, it cannot have seen the others. Distances that are reused
-    were computed among all cases together, so the others reach them in their rounding.
-    """
+    @property
+    def units(self) -> dict[str, Any]:
+        """Attribute with the unit of the observations, or that of the forecasts."""
+        given = (self.form.loc, self.prepared.pairs.observations)
+        return {k: v for array in given for k, v in array.attrs.items() if k == "units"}
 
-    reuse_distances: bool
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of values of the variable."""
+        return describing({**self.form.loc.attrs, **self.units})
 
-    def __call__(self, *args: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Run the task on one chunk."""
-        from xrecal.arrays.distributions.distance import pairwise_distances
-        from xrecal.arrays.rows import location_blocks
+    @property
+    def threshold_dtype(self) -> npt.DTypeLike:
+        """Floating type of what thresholds are compared with, as for a model."""
+        pairs = self.prepared.pairs
+        return dtype_of_members(self.prepared.method, pairs.form, pairs.observations)
 
-        parts = dict(zip(self.parts, args[: len(self.parts)], strict=True))
-        lead, cases, _ = cases_of(parts, args[len(self.parts) :], self.periods, self.axis)
-        assert cases.forecasts is not None
-        shape = cases.observations.shape
-        own = () if self.size is None else (self.size,)
-        result = np.full((*shape, *own), np.nan, cases.forecasts.loc.dtype)
-        for block in location_blocks(shape[0], self._bytes_each(shape[1])):
-            here = cases.take(block)
-            if self.reuse_distances:
-                assert here.forecasts is not None
-                here = replace(here, squared=pairwise_distances(here.forecasts))
-            for fold in self.folds:
-                result[block, fold.test] = self._predict(here, fold)
-        return result.reshape((*lead, shape[1], *own))
+    def reduce(
+        self,
+        reduction: Callable[..., tuple[Any, ...]],
+        *out: Mapping[Hashable, int],
+        extras: Sequence[xr.DataArray | KnownName] = (),
+        dtypes: Sequence[npt.DTypeLike] | None = None,
+    ) -> tuple[xr.DataArray, ...]:
+        """Results of a reduction, each with the dimensions ``out`` in place of the members.
 
-    def _predict(self, cases: Cases, fold: Fold) -> FloatArray:
-        """Scores (L, T, ...) of the cases that a split tests."""
-        from xrecal.arrays.distributions.draws import hash_uniform
-
-        train, new = select_cases(cases, fold.train), as_new(cases, fold)
-        fitted = fold.method.fit_locations(train, self.min_samples)
-        distribution = fold.method.predict_locations(new, train, fitted)
-        observed = cases.observations[:, fold.test]
-        uniform = hash_uniform(SEED, np.zeros(1, np.int64), cases.observations.shape[1])
-        uniform = np.broadcast_to(uniform[:, fold.test], observed.shape)
-        return self.score(HeldOut(distribution, observed, uniform, new.forecasts))
-
-    def _bytes_each(self, n: int) -> int:
-        """Of the largest arrays of a location: distances, and weights of the tested forecasts."""
-        rows = max(
-            fold.test.size
-            * fold.method.slots(fold.train.size)[0].size
-            * (1 if fold.method.shares_members else 2)
-            for fold in self.folds
+        ``extras`` are arrays over cases in the order of time, locations and further dimensions, or
+        the names of what a task knows of its cases. One task for each chunk of locations.
+        """
+        pairs = self.prepared.pairs
+        parts, others = task_arguments(pairs, self.prepared.covariates)
+        cases: tuple[Hashable, ...] = (CASE,)
+        if pairs.pool is not None:
+            cases = (*pairs.pool.dims, DATE)
+            others = {name: across(value, pairs.pool) for name, value in others.items()}
+        takes: list[KnownName | int] = []
+        arrays: list[xr.DataArray] = []
+        core: list[tuple[Hashable, ...]] = []
+        for extra in extras:
+            if isinstance(extra, str):
+                takes.append(extra)
+                continue
+            array, own = self._over(cases, extra)
+            takes.append(len(own))
+            arrays.append(array)
+            core.append((*cases, *own))
+        wanted = HeldOutReduction(
+            reduction,
+            tuple(takes),
+            tuple(tuple(new.values()) for new in out),
+            tuple(dtypes or [parts["loc"].dtype] * len(out)),
         )
-        return 8 * (rows + (n * n if self.reuse_distances else 0))
-
-
-def select_cases(cases: Cases, which: IntArray) -> Cases:
-    """Some of the cases, as if there were no others."""
-    from xrecal.arrays.distributions.forms import Forecasts
-
-    assert cases.forecasts is not None
-    parts = (None if part is None else part[:, which] for part in cases.forecasts)
-    return Cases(
-        Forecasts(*parts),  # type: ignore[arg-type]
-        cases.observations[:, which],
-        cases.covariates.take((slice(None), which)),
-        cases.axis.take(which),
-        _distances(cases, which, which),
-    )
-
-
-def as_new(cases: Cases, fold: Fold) -> NewCases:
-    """The cases that a split tests as forecasts, with their distances to those it trains on."""
-    new = replace(cases, squared=None).as_new(fold.test)
-    return replace(new, across=_distances(cases, fold.test, fold.train))
-
-
-def _distances(cases: Cases, rows: IntArray, columns: IntArray) -> FloatArray | None:
-    if cases.squared is None:
-        return None
-    return np.ascontiguousarray(cases.squared[:, rows[:, np.newaxis], columns])
-
-
-def quantiles_from(held: HeldOut, levels: FloatArray) -> FloatArray:
-    """Quantiles (L, T, k)."""
-    return held.distribution.quantile(levels)
-
-
-def crps_from(held: HeldOut) -> FloatArray:
-    """CRPS (L, T)."""
-    return held.distribution.crps(held.observed)
-
-
-def pit_from(held: HeldOut) -> FloatArray:
-    """Probability integral transform (L, T)."""
-    return held.distribution.pit(held.observed, held.uniform)
-
-
-def evidence_from(held: HeldOut, levels: FloatArray) -> FloatArray:
-    """CRPS, probability integral transform and quantiles (L, T, 2 + k)."""
-    return np.concatenate(
-        [
-            crps_from(held)[..., np.newaxis],
-            pit_from(held)[..., np.newaxis],
-            quantiles_from(held, levels),
-        ],
-        axis=-1,
-    )
-
-
-def parts_from(held: HeldOut) -> FloatArray:
-    """CRPS as issued, CRPS as predicted, half their squared distance (L, T, 3)."""
-    from xrecal.arrays.distributions.forms import Empirical, distribution_of
-    from xrecal.arrays.scores.decomposition import half_squared_distance
-
-    issued, predicted = distribution_of(held.issued), held.distribution
-    if not isinstance(predicted, Empirical):
-        predicted = Empirical(predicted.quantile(equal_mass_levels(N_QUANTILES)))
-    distance = half_squared_distance(issued, predicted)
-    scores = issued.crps(held.observed), held.distribution.crps(held.observed)
-    return np.stack([*scores, distance], axis=-1)
-
-
-class PooledCrossValidationTask(SplitTask):
-    """A chunk of locations in, what pooled fits say about dates they were not fitted on out.
-
-    Arguments of the call are the parts of the forecasts (..., pooled dimensions, n, m),
-    observations and covariates (..., pooled dimensions, n). Each fit gets the pooled cases of the
-    training dates, as ``fit`` pools them if a user has selected these dates, so no location gives
-    away what verified at another one. Its own distances, too: which positions are pooled may
-    depend on the number of dates.
-    """
-
-    def __call__(self, *args: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Run the task on one chunk."""
-        n_core = [2] * len(self.parts) + [1] * (len(args) - len(self.parts))
-        lead = np.broadcast_shapes(
-            *(a.shape[: a.ndim - n] for a, n in zip(args, n_core, strict=True))
+        results = run_blockwise(
+            self._task(tuple(parts), wanted),
+            *parts.values(),
+            *others.values(),
+            *arrays,
+            core=[*[(*cases, CASE_MEMBER)] * len(parts), *[cases] * len(others), *core],
+            out=[(*cases, *new) for new in out],
+            dtypes=wanted.dtypes,
+            sizes={
+                **{d: n for value in others.values() for d, n in value.sizes.items() if d in cases},
+                **{d: n for new in out for d, n in new.items()},
+            },
+            what=work_on("the cross-validation", self.form.name),
         )
-        own = () if self.size is None else (self.size,)
-        dtype = args[self.parts.index("loc")].dtype
-        result = np.full((*lead, args[-1].shape[-1], *own), np.nan, dtype)
-        dated = np.moveaxis(result, len(lead), 0)
-        for fold in self.folds:
-            assert fold.pool is not None
-            given = [
-                np.take(a, dates, axis=-n)
-                for dates in (fold.train, fold.test)
-                for a, n in zip(args, n_core, strict=True)
-            ]
-            predict = partial(self._predict, fold)
-            task = PooledTask(predict, fold.pool, (*n_core, *n_core), n_served=len(args))
-            dated[fold.test] = np.moveaxis(np.asarray(task(*given)), len(lead), 0)
+        return tuple(
+            self._in_user_order(result.rename({cases[-1]: self.dim}), tuple(new))
+            for result, new in zip(results, out, strict=True)
+        )
+
+    def numbers(self) -> list[xr.DataArray]:
+        """Numbers of the case, in the order of the user, and of the location."""
+        cases, *location = numbers_of(self.given, self.dim)
+        order = _order(self.given, self.dim)
+        return [cases if order is None else cases.isel({self.dim: order}), *location]
+
+    def _task(self, parts: tuple[str, ...], wanted: HeldOutReduction) -> Callable[..., Any]:
+        """The task of each chunk."""
+        prepared, splits = self.prepared, self.splits
+        periods = {name: period_of(value) for name, value in prepared.covariates.items()}
+        given = (self.folds, parts, prepared.axis, periods, wanted, splits.min_samples)
+        if prepared.pairs.pool is not None:
+            return PooledCrossValidationTask(*given)
+        reuse = splits.by in ("year", "block")
+        reuse = reuse and any(fold.method.keeps_cases for fold in self.folds)
+        return CrossValidationTask(*given, reuse)
+
+    def _over(
+        self, cases: tuple[Hashable, ...], array: xr.DataArray
+    ) -> tuple[xr.DataArray, list[Hashable]]:
+        """An array over all cases, and pooled dimensions, as tasks take it; its own dimensions."""
+        pairs = self.prepared.pairs
+        sizes = {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
+        array = array.drop_vars([c for c in array.coords if c in (self.dim, *cases)])
+        array = array.rename({self.dim: cases[-1]} if self.dim in array.dims else {})
+        sizes[cases[-1]] = pairs.observations.sizes[self.dim]
+        array = array.expand_dims({d: sizes[d] for d in cases if d not in array.dims})
+        if array.chunks is not None:
+            array = array.chunk(dict.fromkeys(cases, -1))
+        own = [d for d in array.dims if d not in (*cases, *self.form.dims)]
+        return array.transpose(..., *cases, *own), own
+
+    def _in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
+        """Cases, dimensions and coordinates as in the hindcast."""
+        form, dim, pool = self.given, self.dim, self.prepared.pairs.pool
+        order = _order(form, dim)
+        if order is not None:
+            result = result.isel({dim: np.argsort(order)})
+        within = {dim, *(pool.dims if pool else ())}
+        coords = {
+            name: coordinate
+            for part in form.parts.values()
+            for name, coordinate in part.coords.items()
+            if within & {*coordinate.dims} and form.member_dim not in coordinate.dims
+        }
+        return result.assign_coords(coords).transpose(*form.order(new))
+
+    def as_given(self, result: xr.DataArray) -> xr.DataArray:
+        """The result as it is."""
         return result
 
-    def _predict(self, fold: Fold, *args: npt.NDArray[Any]) -> FloatArray:
-        """Scores (B, t, T, ...) of the tested dates at the t positions that each of B fits is for.
 
-        Weights exist for a block of fits at a time, and for a part of the forecasts of one fit.
-        """
-        from xrecal.arrays.distributions.forms import sort_members
-        from xrecal.arrays.rows import WORKSPACE, location_blocks
+def dtype_of_members(
+    method: Method, form: Form, observations: xr.DataArray
+) -> np.dtype[np.floating[Any]]:
+    """Floating type of what a method issues for forecasts.
 
-        assert fold.pool is not None
-        cut, shape = len(args) // 2, args[-1].shape
-        axis = fold.pool.axis(self.axis.take(fold.train), fold.train.size)
-        train = self._cases(args[:cut], axis)
-        new = self._cases([a.reshape(len(a), -1, *a.shape[3:]) for a in args[cut:]], CaseAxis())
-        fitted = fold.method.fit_locations(train, self.min_samples)
-        assert train.forecasts is not None
-        train = replace(train, forecasts=sort_members(train.forecasts))  # as a model keeps them
-        n_fits, n_new = new.observations.shape
-        row = 8 * fold.method.slots(train.observations.shape[1])[0].size
-        row *= 1 if fold.method.shares_members else 2
-        step = max(1, 4 * WORKSPACE // max(row, 1))
-        scores = []
-        for block in location_blocks(n_fits, row * min(n_new, step)):
-            state = {name: values[block] for name, values in fitted.items()}
-            here, past = new.take(block), train.take(block)
-            pieces = np.split(np.arange(n_new), range(step, n_new, step))
-            scored = [self._score(fold, here, which, past, state) for which in pieces]
-            scores.append(np.concatenate(scored, axis=1))
-        found = np.concatenate(scores)
-        return found.reshape(*shape, *found.shape[2:])
+    Members that are not the observations themselves are as precise as the coarser input.
+    """
+    if method.shares_members:
+        return observations.dtype
+    return min(form.loc.dtype, observations.dtype, key=lambda dtype: dtype.itemsize)
 
-    def _score(
-        self,
-        fold: Fold,
-        held_out: Cases,
-        which: IntArray,
-        train: Cases,
-        fitted: Mapping[str, npt.NDArray[Any]],
-    ) -> FloatArray:
-        """Scores (B, p, ...) of some of the cases held out, which are by position and date."""
-        from xrecal.arrays.distributions.draws import uniform_at
 
-        new, observed = held_out.as_new(which), held_out.observations[:, which]
-        distribution = fold.method.predict_locations(new, train, fitted)
-        uniform = uniform_at(SEED, 0, fold.test[which % fold.test.size])
-        uniform = np.broadcast_to(uniform, observed.shape)
-        return self.score(HeldOut(distribution, observed, uniform, new.forecasts))
+def _order(form: Form, dim: Hashable) -> IntArray | None:
+    """Positions of the cases in the order of time; None if they are in it."""
+    indexes = [part.indexes[dim] for part in form.parts.values() if dim in part.indexes]
+    if not indexes or indexes[0].is_monotonic_increasing:
+        return None
+    return np.asarray(indexes[0].argsort())
 
-    def _cases(self, args: Sequence[npt.NDArray[Any]], axis: CaseAxis) -> Cases:
-        parts = dict(zip(self.parts, args[: len(self.parts)], strict=True))
-        return cases_of(parts, args[len(self.parts) :], self.periods, axis)[1]
+
+def hold_out(
+    form: Form,
+    observed: xr.DataArray,
+    method: Method,
+    splits: Splits,
+    dim: Hashable | None,
+    covariates: Given,
+) -> HeldOut:
+    """Pair, order and split the cases of a variable; nothing is computed."""
+    pairs = pair_hindcast(form, observed, method, dim)
+    prepared = prepare(pairs, method, covariates, splits.min_samples, splits.pool, in_splits=True)
+    return HeldOut(form, prepared, _folds(method, prepared, splits), splits)
+
+
+def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
+    """Splits of the cases, each with the method as it can be used on its training cases."""
+    from xrecal.arrays.splitting import splits as split_cases
+
+    axis = prepared.axis
+    n = prepared.pairs.observations.sizes[prepared.pairs.dim]
+    folds, notes = [], []
+    for split in split_cases(n, splits.by, year=axis.year, days=axis.days, **splits.options):
+        train, test = np.flatnonzero(split.train), np.flatnonzero(split.test)
+        fold, note = _suited(method, axis, train, test, prepared.pairs.pool)
+        folds.append(fold)
+        notes += [] if note is None else [note]
+    n_cases, min_samples = [fold.n_cases for fold in folds], splits.min_samples
+    few = sum(n < min_samples for n in n_cases)
+    if few == len(folds):
+        raise ValueError(
+            f"every split leaves fewer than min_samples={min_samples} cases to learn from, "
+            f"{max(n_cases)} at most; give {_more_cases(prepared.pairs, splits)}a smaller "
+            "min_samples if so few are meant"
+        )
+    if few:
+        warnings.warn(
+            f"{few} of {len(folds)} splits leave fewer than min_samples={min_samples} cases to "
+            "learn from; the cases they test are NaN",
+            stacklevel=users_stacklevel(),
+        )
+    if notes and prepared.note is None:  # that on all cases has been told
+        warnings.warn(
+            f"{notes[0]} (in {len(notes)} of {len(folds)} splits)", stacklevel=users_stacklevel()
+        )
+    return folds
+
+
+def _more_cases(pairs: Pairs, splits: Splits) -> str:
+    """Text that names ways to give each split more cases."""
+    ways = []
+    if splits.by == "rolling" and splits.window is not None:
+        ways.append("a longer window")
+    if splits.gap:
+        ways.append("a smaller gap")
+    places = [d for d in pairs.form.dims if d != pairs.dim]
+    if pairs.pool is None and places:
+        pool = repr(places[0]) if len(places) == 1 else repr(tuple(places))
+        ways.append(f"pool={pool} to learn from the cases of all positions together")
+    return "".join(f"{way}, " for way in ways) + ("or " if ways else "")
+
+
+def _suited(
+    method: Method, axis: CaseAxis, train: IntArray, test: IntArray, pool: Pool | None
+) -> tuple[Fold, str | None]:
+    """A split with the pool and the method as they can be used on its training cases."""
+    own, n_cases = axis.take(train), train.size
+    try:
+        if pool is not None:
+            pool = pool.learning_from(train.size)
+            own, n_cases = pool.axis(own, train.size), train.size * len(pool.taken)
+        suited, note = method.check(own, n_cases)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} (learning from {n_cases} cases to predict cases {test[0]} to {test[-1]})"
+        ) from error
+    return Fold(suited, train, test, pool), note

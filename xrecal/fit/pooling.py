@@ -221,7 +221,8 @@ class PooledTask:
         xp = namespace(array)
         at = tuple(map(xp.asarray, (*(i[:, np.newaxis] for i in outer), *inner)))
         taken: npt.NDArray[Any] = xp.array(array[at])
-        taken[xp.asarray(of_fit < 0)] = np.nan
+        if (of_fit < 0).any():
+            taken[xp.asarray(of_fit < 0)] = np.nan
         return taken
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import like
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
 from .dims import LEVEL, MEMBER, candidates, find_dim
@@ -283,6 +283,36 @@ def _read_bounds(
         check_units(f"{name}['{base}_loc']", units[0], f"{name}['{base}_{end}']", units[1])
         bounds[end] = array
     return bounds
+
+
+def numbers_of(
+    form: Form, dim: Hashable | None, places: Places | None = None
+) -> list[xr.DataArray]:
+    """Numbers that tell forecasts apart: of the case along ``dim``, and parts of the location's.
+
+    The location's number counts through its dimensions sorted by name, and is the sum of an array
+    along each of them: tasks get the few values they need, whatever the number of locations. Where
+    a forecast has a part of the ``places`` along a dimension it is the number among all of them.
+    """
+    sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
+    cases = xr.DataArray(np.int64(0))
+    if dim in form.dims:
+        cases = xr.DataArray(np.arange(sizes[dim]), dims=[dim])
+    parts, stride = [], 1
+    for d in sorted((d for d in form.dims if d != dim), key=str, reverse=True):
+        at, size = (places or {}).get(d, (np.arange(sizes[d]), sizes[d]))
+        parts.append(xr.DataArray(at * stride, dims=[d]))
+        stride *= size
+    return [like(number, form.loc) for number in (cases, *parts)]
+
+
+def require_plain(form: Form, asked: str) -> None:
+    """Raise ValueError unless forecasts are plain ensembles, which alone have what is asked."""
+    if form.kind != "ensemble":
+        raise ValueError(
+            f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
+            f"{form.kind!r}; leave it out"
+        )
 
 
 def require_free(form: Form, dim: Hashable) -> None:

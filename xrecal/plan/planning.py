@@ -19,8 +19,8 @@ from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
-from xrecal.products.predict import run_on_forecasts
-from xrecal.products.reductions import mean_of
+from xrecal.products.recalibrated import Recalibrated
+from xrecal.products.statistics import mean_of
 
 from .costs import (
     Probe,
@@ -114,9 +114,42 @@ def plan(
 
 
 def plan_forecast(
-    model: Fitted, forecast: Labelled, values: int | None, covariates: Given, probe: bool
+    model: Fitted,
+    forecast: Labelled,
+    *,
+    values: int | None = 1,
+    covariates: Given = None,
+    probe: bool = True,
 ) -> Plan:
-    """What a product of a model takes; see :meth:`xrecal.Recalibrator.plan`."""
+    """What a product of forecasts will take: tasks, memory, time, told before any work.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        As for :meth:`apply`. Its values are never read.
+    values : int, optional
+        Numbers wanted of each forecast, such as quantiles, thresholds or members; None for
+        all the weights that :meth:`apply` returns.
+    covariates
+        As for :meth:`apply`.
+    probe : bool
+        Whether to time the method on synthetic cases; see :func:`xrecal.plan`.
+
+    Returns
+    -------
+    Plan
+        Prints as a table.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`apply`.
+
+    Examples
+    --------
+    >>> model.plan(forecast, probe=False).fits
+    True
+    """
     resources = find_resources()
     matched = match_variables(model, forecast, read_values=False)
     parts = []
@@ -214,7 +247,7 @@ def _work_of_product(
     """A product of a variable with so many values a forecast; see :func:`plan_forecast`."""
     method, state = fitted.method, fitted.state
     lazy = replace(fitted, state=state.map(_array_without_values, keep_attrs=True))
-    (tasks,) = run_on_forecasts(_without_values(form), lazy, mean_of, [()], covariates=covariates)
+    (tasks,) = Recalibrated(_without_values(form), lazy, covariates).reduce(mean_of, {})
     location = Setup(
         method=method,
         kind=fitted.kind,

@@ -269,7 +269,7 @@ def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
 
 def reach(case: OneCase) -> Floats:
     """Values between which nearly all of normal distributions lies, evenly spaced."""
-    from xrecal.products.ensembles import quantile
+    from xrecal.products.statistics import quantile
 
     ends = only_variable(quantile(case.labelled, list(TAILS)), name="forecast").to_numpy()
     return np.linspace(float(ends[0]), float(ends[1]), N_POINTS)
@@ -341,7 +341,7 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
 
 def _normal_cdf(case: OneCase) -> tuple[Floats, Floats]:
     """Values, and the probability of at most these; jumps at bounds are vertical."""
-    from xrecal.products.products import cdf as probability_of
+    from xrecal.products.probabilities import cdf as probability_of
 
     x = reach(case)
     bounds = [part for part in (case.form.lower, case.form.upper) if part is not None]

@@ -17,7 +17,7 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.inputs.thresholds import Threshold
 from xrecal.methods import Method
-from xrecal.products.ensembles import quantile
+from xrecal.products.statistics import quantile
 
 from .fan import LEVELS
 from .reading import only_form, only_variable

@@ -1,27 +1,49 @@
-"""Probabilities of the categories between edges, such as below, near and above normal."""
+"""Probabilities of categories between edges, such as terciles of the calibration climatology."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
-from xrecal.inputs.dims import LEVEL
+from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.fit.fitted import CASE
+from xrecal.inputs.covariates import Given, season_of
+from xrecal.inputs.dims import LEVEL, read_inner_levels
 from xrecal.inputs.forms import Form, Labelled, require_free
-from xrecal.inputs.metadata import history_line, probability_attributes
+from xrecal.inputs.metadata import probability_attributes
+from xrecal.inputs.seasonal import take_cases
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
+from xrecal.methods.base import is_positive
+from xrecal.typing import FloatArray
 
-from .ensembles import map_forms, reduce_form
-from .reductions import categories_of
+from .recalibrated import Recalibrated, recalibrated
+from .reductions import on_device
+from .source import Source, issued, reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.fit.fitted import Fitted, FittedVariable
 
 CATEGORY = "category"
 """Dimension of the categories."""
 EDGE = "category_edge"
 """Dimension of the edges between them inside a task."""
+_DATE = "date_of_year"
+"""Dimension of the different dates of forecasts inside a task."""
 TERCILES = ("below_normal", "normal", "above_normal")
+
+
+@on_device
+def categories_of(distribution: Distribution, edges: FloatArray) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k + 1) of the categories between edges (L, T, k)."""
+    from xrecal.arrays import category_probabilities
+
+    return (category_probabilities(distribution.exceedance(edges), edges),)
 
 
 def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None = None) -> Labelled:
@@ -35,7 +57,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
         Thresholds between the categories, increasing, in the unit of the variable: one fewer than
         categories. A DataArray has one dimension that the forecast lacks, such as the ``quantile``
         of ``observations.quantile([1/3, 2/3], "time")``, and may have others (by location, date,
-        or part of the year, as for :func:`xrecal.products.products.exceedance`).
+        or part of the year, as for :func:`xrecal.products.probabilities.exceedance`).
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -69,20 +91,91 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
     array([0.32, 0.33, 0.35])
     """
     check_edges(edges)
-    named = isinstance(forecast, xr.Dataset)
 
-    def one(form: Form) -> xr.DataArray:
-        require_free(form, CATEGORY)
-        wanted = read_edges(edges, form, form.loc.dtype)
+    def one(source: Source) -> xr.DataArray:
+        require_free(source.form, CATEGORY)
+        wanted = read_edges(edges, source.form, source.threshold_dtype)
         values = wanted.values.rename({wanted.dim: EDGE})
-        result = reduce_form(form, categories_of, {CATEGORY: values.sizes[EDGE] + 1}, [values])
-        result = with_edges(result, values, _labels(edges, wanted), form, named)
-        return result.assign_attrs(category_attributes(form.loc.attrs))
+        return between(source, values, _labels(edges, wanted), isinstance(forecast, xr.Dataset))
 
-    result = map_forms(forecast, member_dim, one)
-    if isinstance(result, xr.DataArray):
-        result = result.rename("categories")
-    return result.assign_attrs(history_line(result.attrs, "probabilities of categories"))
+    sources = issued(forecast, member_dim)
+    return sources.product(one, "probabilities of categories", "categories")
+
+
+def model_categories(
+    model: Fitted,
+    forecast: Labelled,
+    q: float | Sequence[float] | np.ndarray = (1 / 3, 2 / 3),
+    *,
+    window: float | None = None,
+    covariates: Given = None,
+) -> Labelled:
+    """Probabilities of categories of the calibration climatology, chunk by chunk.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        As for :meth:`apply`.
+    q : float or sequence of float
+        Levels between the categories, increasing, ends excluded; terciles if not given.
+    window : float, optional
+        Width in days of the part of the year around each forecast's date whose observations
+        make up the climatology; all cases do if not given. Needed where cases are of several
+        seasons, not with one start date a year.
+    covariates
+        As for :meth:`apply`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Probabilities >= 0 that sum to one, with ``category`` in place of the members: of
+        below_normal, normal and above_normal for terciles. Coordinates ``lower_edge`` and
+        ``upper_edge`` (NAME_lower_edge, ... in a Dataset): a value y is in the category if
+        ``lower_edge < y <= upper_edge``. NaN where the forecast or the fit is missing, or no
+        case lies within the window.
+
+    Raises
+    ------
+    ValueError
+        If levels are no such, the window needs dates that are not known, or as for
+        :meth:`apply`.
+
+    Notes
+    -----
+    Edges are quantiles of the observations that the fit has used, at each location: the
+    smallest observation with a share of at least q at or below it. All count equally, whatever
+    the method's half-life; those of a pooled fit are of the pooled cases. Where many
+    observations are equal (no rain) edges may be too, with probability 0 between them.
+
+    Examples
+    --------
+    >>> model.categories(forecast).mean(["init", "location"]).round(2).values
+    array([0.35, 0.33, 0.32])
+    """
+    levels = read_inner_levels(q)
+    if window is not None and not is_positive(window):
+        raise ValueError(f"window must be a positive number of days, got {window!r}")
+
+    def one(source: Recalibrated) -> xr.DataArray:
+        require_free(source.form, CATEGORY)
+        edges = _climatology_edges(source, levels, window)
+        named = isinstance(forecast, xr.Dataset)
+        return between(source, edges, labels_of_levels(levels), named)
+
+    of = "all cases" if window is None else f"cases within a window of {window:g} days"
+    sources = recalibrated(model, forecast, covariates)
+    line = f"probabilities of categories of the climatology of {of}{sources.after}"
+    return sources.product(one, line, "categories")
+
+
+def between(
+    source: Source, edges: xr.DataArray, labels: Sequence[str], named: bool
+) -> xr.DataArray:
+    """Probabilities of the categories between edges; see :func:`with_edges`."""
+    new: dict[Hashable, int] = {CATEGORY: edges.sizes[EDGE] + 1}
+    result = reduce(source, categories_of, new, [edges])
+    result = with_edges(result, edges, labels, source.form, named)
+    return result.assign_attrs(category_attributes(source.attrs))
 
 
 def category_attributes(attrs: Mapping[Any, Any]) -> dict[str, Any]:
@@ -105,11 +198,11 @@ def with_edges(
         CATEGORY: (CATEGORY, np.array(labels), {"long_name": "category"})
     }
     ends = {"lower": ((1, 0), -np.inf, "does not belong"), "upper": ((0, 1), np.inf, "belongs")}
-    for end, (width, value, told) in ends.items():
+    for end, (width, value, membership) in ends.items():
         bound = bounds.pad({CATEGORY: width}, constant_values=value)
         if bound.chunks is not None:
             bound = bound.chunk({CATEGORY: -1})
-        text = {"long_name": f"{end} edge of the category, which {told} to it", **units}
+        text = {"long_name": f"{end} edge of the category, which {membership} to it", **units}
         order = [d for d in result.dims if d in bound.dims]
         coords[f"{prefix}{end}_edge"] = xr.Variable(order, bound.transpose(*order).data, text)
     return result.assign_coords(coords)
@@ -148,3 +241,73 @@ def labels_of_numbers(edges: np.ndarray) -> list[str]:
     text = [np.format_float_positional(edge, trim="-") for edge in edges]
     between = [f"{low} to {high}" for low, high in pairwise(text)]
     return [f"<= {text[0]}", *between, f"> {text[-1]}"]
+
+
+def _climatology_edges(
+    source: Recalibrated, levels: FloatArray, window: float | None
+) -> xr.DataArray:
+    """Quantiles of the calibration observations at each location, perhaps near each date."""
+    form, fitted, dtype = source.form, source.fitted, source.threshold_dtype
+    observed = fitted.state["observations"].drop_vars(
+        [c for c in fitted.state.coords if c not in fitted.locations], errors="ignore"
+    )
+    season = None if window is None else _season(form, fitted, window)
+    dates, position = None, None
+    sizes: dict[Hashable, int] = {EDGE: levels.size}
+    if season is not None:
+        dates, position = np.unique(season.to_numpy(), return_inverse=True)
+        sizes = {_DATE: dates.size, **sizes}
+    (edges,) = run_blockwise(
+        _Edges(levels, dtype, fitted.axis.season, dates, window),
+        observed,
+        core=[(CASE,)],
+        out=[tuple(sizes)],
+        dtypes=[dtype],
+        sizes=sizes,
+        what=work_on("the climatology", form.name),
+    )
+    if season is None or position is None:
+        return edges
+    at = xr.DataArray(position.reshape(season.shape), dims=season.dims)
+    return take_cases(edges, _DATE, at, form)
+
+
+def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
+    """Fraction of the year of each forecast; ValueError where dates are not known."""
+    season = season_of(form, fitted.dim)
+    for owner, dates in (("the hindcast had", fitted.axis.season), ("the forecast has", season)):
+        if dates is None:
+            raise ValueError(
+                f"window={window:g} needs dates (datetime64 or cftime) along {fitted.dim!r}, and "
+                f"{owner} none; leave window out, or add them"
+            )
+    assert season is not None
+    return season
+
+
+class _Edges:
+    """Observations (..., n) of a chunk to edges (..., k), or (..., T, k) for T dates."""
+
+    def __init__(
+        self,
+        levels: FloatArray,
+        dtype: npt.DTypeLike,
+        season: FloatArray | None,
+        new_season: FloatArray | None,
+        window: float | None,
+    ) -> None:
+        self.levels, self.dtype = levels, dtype
+        self.season, self.new_season, self.window = season, new_season, window
+
+    def __call__(self, observations: FloatArray) -> FloatArray:
+        """Run the task on one chunk."""
+        from xrecal.arrays.baselines.climatology import climatology_quantiles
+
+        edges = climatology_quantiles(
+            observations,
+            self.levels,
+            season=self.season,
+            new_season=self.new_season,
+            window=self.window,
+        )
+        return edges.astype(self.dtype)

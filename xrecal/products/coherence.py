@@ -12,48 +12,67 @@ other locations.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import xarray as xr
 
-from xrecal.fit.fitted import Fitted, FittedVariable
-from xrecal.fit.select_fits import match_variables
-from xrecal.inputs.covariates import Given
-from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.metadata import history_line
+from xrecal.inputs.forms import Form, Labelled, numbers_of
 from xrecal.methods.base import equal_mass_levels
+from xrecal.typing import FloatArray, IntArray
 
 from .coherence_dates import Drawn, draw_dates, of_dates
-from .predict import issued_attributes, map_variables, run_on_forecasts
-from .products import check_count, numbers_of
-from .reductions import members_like, members_like_past
+from .recalibrated import Recalibrated
 from .schaake_dates import Template, past_observations, require_own_cases, template_slots
+from .source import Sources, check_count, reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
 
 Coherence: TypeAlias = Literal["ecc", "schaake", "dates"]
 
 RAW = "raw_member"
 """Dimension of the raw members inside a task, where results have theirs."""
 
-_TOLD = {
+_ORDERS = {
     "ecc": "in the order of the raw members (ensemble copula coupling)",
     "schaake": "in the order of past observations (Schaake shuffle)",
     "dates": "each the observations of one past date",
 }
 
 
-def coherent_members(
-    model: Fitted,
-    forecast: Labelled,
-    n: int | None,
-    coherence: Coherence,
-    template: Template = None,
-    seed: int = 0,
-    covariates: Given = None,
-) -> Labelled:
-    """Members of recalibrated forecasts that belong together; see :meth:`Recalibrator.members`."""
+def members_like(
+    distribution: Distribution,
+    cases: IntArray,
+    template: FloatArray,
+    *,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, n) in the order of a template (L, T, n)."""
+    from xrecal.arrays.distributions.members import reordered_members
+
+    return (reordered_members(distribution.quantile(levels), template, seed, cases),)
+
+
+def members_like_past(
+    distribution: Distribution,
+    cases: IntArray,
+    slots: IntArray,
+    observations: FloatArray,
+    *,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, n) in the order of past observations (L, T, N) in slots (L, T, n)."""
+    template = np.take_along_axis(observations, slots, axis=-1)
+    return members_like(distribution, cases, template, levels=levels, seed=seed)
+
+
+def check_coherence(coherence: Coherence, template: Template) -> None:
+    """Raise ValueError for an unknown coherence, or a template that does not belong to it."""
     if coherence not in get_args(Coherence):
         raise ValueError(
             f"coherence is {coherence!r}; give one of {list(get_args(Coherence))}, or None for "
@@ -64,89 +83,69 @@ def coherent_members(
             f"template names the dates of coherence='schaake', but coherence is {coherence!r}; "
             "leave it out"
         )
-    matched = match_variables(model, forecast)
-    if coherence != "ecc":
-        _require_one_member_dim(matched)
-    size = check_count(_count(n, coherence, template, matched), seed)
-    dates = draw_dates(matched, size, seed, covariates) if coherence == "dates" else None
-
-    def one(form: Form, fitted: FittedVariable) -> xr.DataArray:
-        if dates is not None:
-            found = of_dates(form, fitted, dates, covariates)
-        elif coherence == "ecc":
-            found = like_raw(form, fitted, seed, covariates)
-        else:
-            found = like_past(form, fitted, size, template, seed, covariates)
-        return found.assign_attrs(issued_attributes(form, fitted))
-
-    result = map_variables(model, forecast, one, matched)
-    line = f"{size} equally likely members, {_TOLD[coherence]}, seed {seed}"
-    line += f", after recalibration by {model.method}"
-    return result.assign_attrs(history_line(result.attrs, line))
 
 
-def like_raw(
-    form: Form, fitted: FittedVariable, seed: int, covariates: Given = None
-) -> xr.DataArray:
-    """Quantiles of recalibrated forecasts in the order of the raw members at each place."""
-    n = form.loc.sizes[form.member_dim]
-    raw = form.loc.drop_vars([c for c, v in form.loc.coords.items() if form.member_dim in v.dims])
-    extras = [numbers_of(form, fitted.dim)[0], raw.rename({form.member_dim: RAW})]
-    return _members(form, fitted, members_like, n, seed, extras, covariates)
-
-
-def like_past(
-    form: Form,
-    fitted: FittedVariable,
-    n: int,
+def coherent_members(
+    sources: Sources[Recalibrated],
+    n: int | None,
+    coherence: Coherence,
     template: Template,
     seed: int,
-    covariates: Given = None,
-) -> xr.DataArray:
+) -> Labelled:
+    """Members of recalibrated forecasts that belong together; see :meth:`Recalibrator.members`."""
+    if coherence != "ecc":
+        _require_one_member_dim(sources.variables)
+    size = check_count(_count(n, coherence, template, sources.variables), seed)
+    dates = draw_dates(sources.variables, size, seed) if coherence == "dates" else None
+
+    def one(source: Recalibrated) -> xr.DataArray:
+        if dates is not None:
+            result = of_dates(source, dates)
+        elif coherence == "ecc":
+            result = like_raw(source, seed)
+        else:
+            result = like_past(source, size, template, seed)
+        return result.assign_attrs(source.attrs)
+
+    line = f"{size} equally likely members, {_ORDERS[coherence]}, seed {seed}"
+    return sources.product(one, f"{line}, after recalibration by {sources.method}")
+
+
+def like_raw(source: Recalibrated, seed: int) -> xr.DataArray:
+    """Quantiles of recalibrated forecasts in the order of the raw members at each place."""
+    form = source.form
+    n = form.loc.sizes[form.member_dim]
+    raw = form.loc.drop_vars([c for c, v in form.loc.coords.items() if form.member_dim in v.dims])
+    rule = partial(members_like, levels=equal_mass_levels(n), seed=seed)
+    extras = [numbers_of(form, source.dim)[0], raw.rename({form.member_dim: RAW})]
+    return reduce(source, rule, {form.member_dim_of_results: n}, extras)
+
+
+def like_past(source: Recalibrated, n: int, template: Template, seed: int) -> xr.DataArray:
     """Quantiles of recalibrated forecasts in the order of observations at template dates."""
+    form, fitted, member = source.form, source.fitted, source.form.member_dim_of_results
     require_own_cases(fitted, "schaake")
     slots = template_slots(template, n, form, fitted)
-    extras = [numbers_of(form, fitted.dim)[0], slots, past_observations(fitted)]
-    found = _members(form, fitted, members_like_past, n, seed, extras, covariates)
-    return found.assign_coords(Drawn(slots, fitted).labels(form.member_dim_of_results))
-
-
-def _members(
-    form: Form,
-    fitted: FittedVariable,
-    rule: Any,
-    n: int,
-    seed: int,
-    extras: Sequence[xr.DataArray],
-    covariates: Given,
-) -> xr.DataArray:
-    member = form.member_dim_of_results
-    (values,) = run_on_forecasts(
-        form,
-        fitted,
-        partial(rule, levels=equal_mass_levels(n), seed=seed),
-        [(member,)],
-        {member: n},
-        extras=extras,
-        covariates=covariates,
-    )
-    return values
+    rule = partial(members_like_past, levels=equal_mass_levels(n), seed=seed)
+    extras = [numbers_of(form, source.dim)[0], slots, past_observations(fitted)]
+    result = reduce(source, rule, {member: n}, extras)
+    return result.assign_coords(Drawn(slots, fitted).labels(member))
 
 
 def _count(
     n: int | None,
     coherence: Coherence,
     template: Template,
-    matched: Mapping[Hashable, tuple[Form, FittedVariable]],
+    variables: Mapping[Hashable, Recalibrated],
 ) -> int:
     """Number of members: as many as there are raw ones or template dates, where these count."""
     if coherence == "ecc":
-        for name, (form, _) in matched.items():
-            size = _raw_size(name, form)
+        for name, source in variables.items():
+            size = _raw_size(name, source.form)
             if n is not None and n != size:
                 raise ValueError(
                     f"coherence='ecc' makes one member of each raw one, and "
-                    f"{_told(name)} has {size}, but n={n}; leave n out, or take "
+                    f"{_named(name)} has {size}, but n={n}; leave n out, or take "
                     "coherence='schaake', whose number is free"
                 )
         return size
@@ -166,10 +165,10 @@ def _count(
     return n
 
 
-def _require_one_member_dim(matched: Mapping[Hashable, tuple[Form, FittedVariable]]) -> None:
+def _require_one_member_dim(variables: Mapping[Hashable, Recalibrated]) -> None:
     """Raise ValueError unless the dates of members can stand along one dimension."""
     (first, member), *others = (
-        (name, form.member_dim_of_results) for name, (form, _) in matched.items()
+        (name, source.form.member_dim_of_results) for name, source in variables.items()
     )
     for name, dim in others:
         if dim != member:
@@ -182,11 +181,11 @@ def _require_one_member_dim(matched: Mapping[Hashable, tuple[Form, FittedVariabl
 def _raw_size(name: Hashable, form: Form) -> int:
     if form.kind != "ensemble":
         raise ValueError(
-            f"coherence='ecc' takes the order of raw members, but {_told(name)} is a forecast of "
+            f"coherence='ecc' takes the order of raw members, but {_named(name)} is a forecast of "
             f"the form {form.kind!r}, which has none; take coherence='schaake' or 'dates'"
         )
     return int(form.loc.sizes[form.member_dim])
 
 
-def _told(name: Hashable) -> str:
+def _named(name: Hashable) -> str:
     return "the forecast" if name is None else repr(name)

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import run_blockwise, total_blockwise, work_on
 from xrecal.fit.fitted import CASE, FittedVariable
-from xrecal.inputs.covariates import Given
-from xrecal.inputs.forms import Form
-from xrecal.typing import IntArray
+from xrecal.inputs.forms import numbers_of
+from xrecal.typing import FloatArray, IntArray
 
-from .predict import SLOT, run_on_forecasts, taken_labels, task_arguments
-from .products import numbers_of
-from .reductions import observations_of, weights_of
+from .apply import weights_of
+from .recalibrated import SLOT, PredictTask, Recalibrated, taken_labels
+from .reductions import on_circle
 from .schaake_dates import PICK, past_observations, require_own_cases
-from .tasks import TotalTask
+from .source import reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Empirical
+
+
+@on_circle
+def observations_of(
+    distribution: Empirical, slots: IntArray, observations: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Past observations (L, T, N) in slots (L, T, n); NaN for slot -1 or without a forecast."""
+    assert distribution.weights is not None
+    selected = np.take_along_axis(observations, np.maximum(slots, 0), axis=-1)
+    unknown = np.isnan(distribution.weights).any(-1, keepdims=True)
+    return (np.where(unknown | (slots < 0), np.nan, selected),)
 
 
 @dataclass(frozen=True)
@@ -40,71 +53,84 @@ class Drawn:
         labels = coordinate.to_index().to_numpy()
         if labels.dtype.kind in "iub":
             labels = labels.astype(np.float64)  # a type that knows missing ones, whatever is drawn
-        found = xr.apply_ufunc(
+        dated = xr.apply_ufunc(
             partial(taken_labels, labels),
             self.slots,
             dask="parallelized",
             output_dtypes=[labels.dtype],
             keep_attrs=False,
         )
-        return {name: found.rename({PICK: member}).assign_attrs(coordinate.attrs)}
+        return {name: dated.rename({PICK: member}).assign_attrs(coordinate.attrs)}
 
 
-def draw_dates(
-    matched: Mapping[Hashable, tuple[Form, FittedVariable]],
-    n: int,
-    seed: int,
-    covariates: Given,
-) -> Drawn:
+def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) -> Drawn:
     """Draw n past dates for each case, the same at all locations and for all variables.
 
     Every location, lead time and variable counts equally; those without a forecast or fit do not.
     Sums are of whole numbers, so that chunks of locations make no difference. Dask needs the
     weights of one block of locations at a time, and then one number for each case and date.
     """
-    for form, fitted in matched.values():
-        _require_dates(form, fitted)
-    (form, fitted), *others = matched.values()
-    for name, (other, again) in list(matched.items())[1:]:
-        _require_same_cases(name, (form, fitted), (other, again))
-    totals = _totals(form, fitted, covariates)
-    for other, again in others:
-        totals = totals + _totals(other, again, covariates)
+    for source in variables.values():
+        _require_dates(source.fitted)
+    first, *others = variables.values()
+    for name, other in list(variables.items())[1:]:
+        _require_same_cases(name, first, other)
+    totals = _totals(first)
+    for other in others:
+        totals = totals + _totals(other)
     (slots,) = run_blockwise(
         partial(_draws, n=n, seed=seed),
         totals,
-        numbers_of(form, fitted.dim)[0],
+        numbers_of(first.form, first.dim)[0],
         core=[(SLOT,), ()],
         out=[(PICK,)],
         dtypes=[np.int64],
         sizes={PICK: n},
         what="the draw of dates",
     )
-    return Drawn(slots, fitted)
+    return Drawn(slots, first.fitted)
 
 
-def of_dates(
-    form: Form, fitted: FittedVariable, dates: Drawn, covariates: Given = None
-) -> xr.DataArray:
+def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
     """Observations of the drawn dates; NaN where they, the forecast or the fit are missing."""
-    member = form.member_dim_of_results
-    (values,) = run_on_forecasts(
-        form,
-        fitted,
-        observations_of,
-        [(member,)],
-        {member: dates.slots.sizes[PICK]},
-        extras=[dates.slots, past_observations(fitted)],
-        covariates=covariates,
-    )
-    return values.assign_coords(dates.labels(member))
+    member = source.form.member_dim_of_results
+    extras = [dates.slots, past_observations(source.fitted)]
+    result = reduce(source, observations_of, {member: dates.slots.sizes[PICK]}, extras)
+    return result.assign_coords(dates.labels(member))
 
 
-def _totals(form: Form, fitted: FittedVariable, covariates: Given) -> xr.DataArray:
+class TotalTask(PredictTask):
+    """Weights of past cases (..., T, n), added up over the locations of a chunk.
+
+    Whole multiples of a small unit, so that sums have one value whatever the chunks. The axes of
+    the locations have length one. Weights exist for a block of locations at a time.
+    """
+
+    @property
+    def on_device(self) -> bool:
+        """Whole numbers are made on the host alone."""
+        return False
+
+    @property
+    def description(self) -> str:
+        """Name of the product, for messages."""
+        return f", total weights after {type(self.method).__name__},"
+
+    def gather(
+        self, blocks: Iterator[list[FloatArray]], locations: tuple[int, ...], axes: tuple[int, ...]
+    ) -> FloatArray:
+        """Totals (1, ..., 1, *axes, n), int64."""
+        from xrecal.arrays.distributions.members import whole_weights
+
+        total = sum(whole_weights(weights).sum(0) for (weights,) in blocks)
+        return np.reshape(total, (*[1] * len(locations), *axes, -1))
+
+
+def _totals(source: Recalibrated) -> xr.DataArray:
     """Weights of the past cases, added up over all locations of each case."""
-    given = task_arguments(form, fitted, [], covariates)
+    form, fitted, given = source.form, source.fitted, source.task_arguments()
     return total_blockwise(
-        given.task(TotalTask, fitted, weights_of),
+        TotalTask(fitted, weights_of, given.layout),
         *given.values,
         core=given.core,
         over=[d for d in form.dims if d != fitted.dim],
@@ -121,7 +147,7 @@ def _draws(totals: IntArray, cases: IntArray, *, n: int, seed: int) -> IntArray:
     return systematic_draws(totals, n, seed, np.broadcast_to(cases, totals.shape[:-1]))
 
 
-def _require_dates(form: Form, fitted: FittedVariable) -> None:
+def _require_dates(fitted: FittedVariable) -> None:
     require_own_cases(fitted, "dates")
     if not fitted.method.shares_members:
         raise ValueError(
@@ -131,17 +157,15 @@ def _require_dates(form: Form, fitted: FittedVariable) -> None:
         )
 
 
-def _require_same_cases(
-    name: Hashable, first: tuple[Form, FittedVariable], second: tuple[Form, FittedVariable]
-) -> None:
+def _require_same_cases(name: Hashable, first: Recalibrated, other: Recalibrated) -> None:
     """Raise ValueError unless two variables have the same past dates and the same cases."""
-    (form, fitted), (other, again) = first, second
-    past = [_labels(f.state, f"calibration_{f.dim}", CASE) for f in (fitted, again)]
-    cases = [_labels(f.broadcast().loc, fitted.dim, fitted.dim) for f in (form, other)]
+    pair = (first, other)
+    past = [_labels(s.fitted.state, f"calibration_{s.dim}", CASE) for s in pair]
+    cases = [_labels(s.form.broadcast().loc, first.dim, first.dim) for s in pair]
     if not (past[0].equals(past[1]) and cases[0].equals(cases[1])):
         raise ValueError(
             f"coherence='dates' draws the same past dates for all variables, but {name!r} has "
-            f"other cases than {form.name!r}; take one by one: "
+            f"other cases than {first.form.name!r}; take one by one: "
             f"model[{name!r}].members(forecast[{name!r}], ...)"
         )
 

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import DEFAULT, checked
-from xrecal.fit.held_out import Score, crps_from, pit_from, quantiles_from
-from xrecal.fit.unseen import By, predict_unseen
+from xrecal.fit.held_out import By, HeldOut, Span, Splits, hold_out
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import level_coordinate, read_levels
-from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.metadata import describing, history_line
+from xrecal.inputs.dims import read_inner_levels, read_levels
+from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.metadata import history_line
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
+from xrecal.inputs.thresholds import Threshold
 from xrecal.methods import Method
+from xrecal.typing import FloatArray
 
-Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
-"""A length along the cases: a number of them, or a length of time."""
-OutputOf: TypeAlias = Literal["quantile", "crps", "pit"]
+from .categories import (
+    CATEGORY,
+    EDGE,
+    categories_of,
+    category_attributes,
+    labels_of_levels,
+    with_edges,
+)
+from .members import drawn
+from .probabilities import EXCEEDANCE, probabilities
+from .scores import CRPS, PIT, crps_of, pit_of
+from .source import check_count
+from .statistics import quantiles
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
+
+OutputOf: TypeAlias = Literal["quantile", "crps", "pit", "members", "exceedance", "categories"]
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+SEED = 0
+"""Of the random numbers that place an observation within a jump of the forecast's CDF."""
 
 
 def cross_validate(
@@ -42,6 +60,9 @@ def cross_validate(
     every: Span | None = None,
     output: OutputOf = "quantile",
     q: float | Sequence[float] | np.ndarray = QUANTILES,
+    threshold: Threshold | None = None,
+    n: int | None = None,
+    seed: int = 0,
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
@@ -68,12 +89,20 @@ def cross_validate(
     window, every : int or timedelta, optional
         Length of the past that a rolling fit sees (all of it if not given), and time between two
         fits. Only for ``by="rolling"``, which needs ``every``.
-    output : {"quantile", "crps", "pit"}
+    output : {"quantile", "crps", "pit", "members", "exceedance", "categories"}
         Quantiles of the predictions, their CRPS, or the probability integral transform of the
         observations: uniform on (0, 1) for calibrated predictions. Where a predicted CDF jumps, it
-        lies at random within the jump, the same place in every run and at every location.
+        lies at random within the jump, the same place in every run and at every location. Equally
+        likely members, the probability of exceeding a threshold, or those of the categories
+        between quantiles of the climatology, as a model makes them: of the observations that the
+        fit of the case has learned from.
     q : float or sequence of float
-        Levels of the quantiles in [0, 1], each once, in any order.
+        Levels of the quantiles in [0, 1], each once, in any order. For categories the levels
+        between them, increasing, ends excluded; terciles by default.
+    threshold : float, sequence of float or DataArray, optional
+        For exceedance, as for ``exceedance``.
+    n, seed : int
+        Number of members, and seed of their order: each case has that of its place in the hindcast.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases each fit learns from together, as for ``fit``. A date is
         predicted at all locations by fits that know it at none.
@@ -84,14 +113,15 @@ def cross_validate(
     -------
     DataArray or Dataset
         As the hindcast, with a dimension ``quantile`` (for several levels) or none in place of the
-        members; lazy if an input is. NaN for cases in no test, such as the first ones where only
-        the past counts, and where the forecast or the fit is missing.
+        members, or with those of the product of a model; lazy if an input is. NaN for cases in no
+        test, such as the first ones where only the past counts, and where the forecast or the fit
+        is missing.
 
     Raises
     ------
     ValueError
-        If splits cannot be made, no split leaves ``min_samples`` cases to learn from, or as for
-        ``fit``.
+        If splits cannot be made, no split leaves ``min_samples`` cases to learn from, a parameter
+        belongs to another output, or as for ``fit``.
     TypeError
         As for ``fit``.
 
@@ -115,65 +145,99 @@ def cross_validate(
     0.29
     """
     method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate")
-    score, size = _score(output, q)
-    options = {"gap": gap, "blocks": blocks, "window": window, "every": every}
-    told = told_of(by, {**options, "pool": pool})
+    splits = Splits(by, gap, blocks, window, every, pool, min_samples)
+    product = _product(output, q, threshold, n, seed, isinstance(hindcast, xr.Dataset))
     results = {}
     for name, (form, observed) in pair_variables(
         hindcast, observations, member_dim, name="hindcast"
     ).items():
-        result = predict_unseen(
-            form, observed, method, score, size, dim, by, options, covariates, min_samples, pool
-        )
-        result.attrs = {**attributes_of(form, observed, output), "cross_validation": told}
-        if output == "quantile":
-            result = result.assign_coords(quantile=level_coordinate(read_levels(q)))
-            result = result.isel(quantile=0) if np.ndim(q) == 0 else result
-        results[name] = result
-    what = f"{output} of each case predicted by {method} fitted without it, {told}"
+        result = product(hold_out(form, observed, method, splits, dim, covariates))
+        results[name] = result.assign_attrs(cross_validation=str(splits))
+    what = f"{output} of each case predicted by {method} fitted without it, {splits}"
     if isinstance(hindcast, xr.DataArray):
         (result,) = results.values()
         history = {k: v for k, v in hindcast.attrs.items() if k == "history"}
         result.attrs |= history_line(history, what)
-        return result.rename(hindcast.name if output == "quantile" else output)
-    attrs = {**hindcast.attrs, "cross_validation": told}
+        return result.rename(hindcast.name if output in ("quantile", "members") else output)
+    attrs = {**hindcast.attrs, "cross_validation": str(splits)}
     return xr.Dataset(results, attrs=history_line(attrs, what))
 
 
-def told_of(by: str, options: Mapping[str, Any]) -> str:
-    """Splits in words, as they would be typed."""
-    return f"by={by!r}" + "".join(
-        f", {name}={_plain(value)}"
-        for name, value in options.items()
-        if value is not None and (name != "blocks" or (by != "year" and options["window"] is None))
-    )
+def _product(
+    output: str,
+    q: float | Sequence[float] | np.ndarray,
+    threshold: Threshold | None,
+    n: int | None,
+    seed: int,
+    named: bool,
+) -> Callable[[HeldOut], xr.DataArray]:
+    """The function that makes an output of held-out distributions of one variable.
 
-
-def _score(output: str, q: float | Sequence[float] | np.ndarray) -> tuple[Score, int | None]:
-    """What is made of predictions, and the size of its last axis if it has one."""
-    if output == "quantile":
-        levels = read_levels(q)
-        return partial(quantiles_from, levels=levels), levels.size
+    ``named`` puts the name of the variable before those of the edges of its categories.
+    """
     if output not in get_args(OutputOf):
         raise ValueError(f"output is {output!r}; give one of {list(get_args(OutputOf))}")
-    return (crps_from if output == "crps" else pit_from), None
-
-
-def _plain(value: object) -> str:
-    """A length of time as 10 days, anything else as it would be typed."""
-    length = isinstance(value, (datetime.timedelta, np.generic))
-    return str(value) if length else repr(value)
-
-
-def attributes_of(form: Form, observed: xr.DataArray, output: OutputOf) -> dict[str, Any]:
-    """What cross-validated values are, with their unit."""
-    units = {k: v for array in (form.loc, observed) for k, v in array.attrs.items() if k == "units"}
+    given: dict[str, dict[str, object]] = {
+        "exceedance": {"threshold": threshold},
+        "members": {"n": n, "seed": seed or None},
+    }
+    for owner, parameters in given.items():
+        for name, value in parameters.items():
+            if output != owner and value is not None:
+                raise ValueError(
+                    f"{name} belongs to output={owner!r}, but output is {output!r}; leave it out"
+                )
+    if output == "members":
+        return partial(drawn, n=check_count(n, seed), seed=seed)
+    if output == "exceedance":
+        if threshold is None:
+            raise ValueError("output='exceedance' needs a threshold: threshold=...")
+        return partial(probabilities, threshold=threshold, kind=EXCEEDANCE)
+    if output == "categories":
+        levels = read_inner_levels((1 / 3, 2 / 3) if q is QUANTILES else q)
+        return partial(_categories, levels=levels, named=named)
     if output == "quantile":
-        return describing({**form.loc.attrs, **units})
-    if output == "crps":
-        return {
-            "long_name": "continuous ranked probability score",
-            "estimator": "score of the issued distribution, not corrected for ensemble size",
-            **units,
-        }
-    return {"long_name": "probability integral transform of the observations", "units": "1"}
+        return partial(quantiles, levels=read_levels(q), several=np.ndim(q) > 0)
+    return _crps if output == "crps" else _pit
+
+
+def _crps(source: HeldOut) -> xr.DataArray:
+    (values,) = source.reduce(crps_of, {}, extras=["observed"])
+    return values.assign_attrs(CRPS.attrs(source.units))
+
+
+def _pit(source: HeldOut) -> xr.DataArray:
+    reduction = partial(pit_of, seed=SEED)
+    (values,) = source.reduce(reduction, {}, extras=["observed", "cases"])
+    return values.assign_attrs(long_name=PIT.long_name, units="1")
+
+
+def _categories(source: HeldOut, levels: FloatArray, named: bool) -> xr.DataArray:
+    """Probabilities of the categories of the climatology that each fit has learned from."""
+    require_free(source.form, CATEGORY)
+    dtypes = source.form.loc.dtype, source.threshold_dtype
+    values, edges = source.reduce(
+        partial(climatological_categories_of, levels=levels, dtype=dtypes[1]),
+        {CATEGORY: levels.size + 1},
+        {EDGE: levels.size},
+        extras=["observed", "learned"],
+        dtypes=dtypes,
+    )
+    values = with_edges(values, edges, labels_of_levels(levels), source.form, named)
+    return values.assign_attrs(category_attributes(source.attrs))
+
+
+def climatological_categories_of(
+    distribution: Distribution,
+    observations: FloatArray,
+    learned: FloatArray,
+    *,
+    levels: FloatArray,
+    dtype: npt.DTypeLike,
+) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k + 1), and edges (L, T, k): quantiles of observations (L, N)."""
+    from xrecal.arrays.baselines.climatology import climatology_quantiles
+
+    edges = climatology_quantiles(learned, levels).astype(dtype)[:, np.newaxis]
+    edges = np.broadcast_to(edges, (*observations.shape, levels.size))
+    return (*categories_of(distribution, edges), edges)

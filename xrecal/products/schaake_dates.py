@@ -11,10 +11,8 @@ import xarray as xr
 
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.inputs.covariates import season_of
-from xrecal.inputs.forms import Form
+from xrecal.inputs.forms import Form, numbers_of
 from xrecal.typing import FloatArray, IntArray
-
-from .products import numbers_of
 
 Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
 """Labels of calibration cases; None for those nearest in season."""
@@ -62,19 +60,19 @@ def template_slots(template: Template, n: int, form: Form, fitted: FittedVariabl
             f"coherence='schaake' needs a past date for each member, but n={n} and the model has "
             f"{n_cases} calibration cases; take n={n_cases} or fewer"
         )
-    known, season = fitted.axis.season, season_of(form, fitted.dim)
-    if known is None or season is None:  # all are equally near
-        known, season = np.zeros(n_cases), 0 * numbers_of(form, fitted.dim)[0]
-    slots = _nearest(season.to_numpy().reshape(-1), known, n)
+    past, season = fitted.axis.season, season_of(form, fitted.dim)
+    if past is None or season is None:  # all are equally near
+        past, season = np.zeros(n_cases), 0 * numbers_of(form, fitted.dim)[0]
+    slots = _nearest(season.to_numpy().reshape(-1), past, n)
     return xr.DataArray(slots.reshape(*season.shape, n), dims=[*season.dims, PICK])
 
 
-def _nearest(seasons: FloatArray, known: FloatArray, n: int) -> IntArray:
+def _nearest(seasons: FloatArray, past: FloatArray, n: int) -> IntArray:
     """Slots (T, n), ascending, of the cases nearest in season to each forecast."""
     days, of = np.unique(np.rint(seasons * 365), return_inverse=True)
-    apart = np.abs(days[:, np.newaxis] / 365 - known)
+    apart = np.abs(days[:, np.newaxis] / 365 - past)
     distance = np.rint(np.minimum(apart, 1 - apart) * 365)
-    latest = np.broadcast_to(-np.arange(known.size), distance.shape)
+    latest = np.broadcast_to(-np.arange(past.size), distance.shape)
     chosen = np.lexsort((latest, distance), axis=-1)[:, :n]
     return np.asarray(np.sort(chosen, axis=-1)[of])
 

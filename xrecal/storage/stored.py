@@ -43,7 +43,16 @@ _APART = ("state", "axis", "selected")  # variables rather than JSON; the last i
 
 
 def to_dataset(model: Fitted) -> xr.Dataset:
-    """State and settings together; see :meth:`Recalibrator.to_dataset`."""
+    """State and settings as one Dataset, lazy if the model is.
+
+    Settings are JSON in attributes. Several variables have their name, and a dot, before the
+    names of their arrays and dimensions.
+
+    Examples
+    --------
+    >>> "ridge" in model.to_dataset()
+    True
+    """
     parts: dict[str, xr.Dataset] = {}
     described = []
     for name, fitted in model.variables.items():

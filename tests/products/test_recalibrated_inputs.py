@@ -8,7 +8,7 @@ import xrecal
 from tests.labelled import freeze
 from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, new_cases
 
-from .test_predict import products
+from .test_recalibrated import products
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()

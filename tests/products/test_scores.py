@@ -55,3 +55,31 @@ def test_errors():
         model.pit(NEW, VERIFIED, seed="a")
     with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
         model.pit(NEW, VERIFIED.assign_attrs(units="degC"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("threshold", [280.5, [280.0, 281.0], TRUTH.mean("time")])
+def test_brier_score_is_that_of_the_exceedance(method, threshold):
+    model = HINDCAST.recal.fit(TRUTH, METHODS[method], min_samples=10).compute()
+    found = model.brier_score(NEW, VERIFIED, threshold)
+    probability = model.exceedance(NEW, threshold)
+    value = probability.threshold if isinstance(threshold, list) else threshold
+    expected = (probability - (value < VERIFIED)) ** 2
+    np.testing.assert_allclose(found, expected.transpose(*found.dims), rtol=1e-12, atol=1e-15)
+    assert found.dims == probability.dims
+    assert found.name == "brier_score"
+    assert found.attrs["units"] == "1"
+    over = ["time", "lat"]
+    mean = model.brier_score(NEW, VERIFIED, threshold, over)
+    np.testing.assert_allclose(mean, found.mean(over), rtol=1e-12)
+
+
+def test_brier_score_is_lazy_and_missing_where_the_truth_is():
+    model = HINDCAST.recal.fit(TRUTH)
+    verified = VERIFIED.copy()
+    verified[2] = np.nan
+    expected = model.brier_score(NEW, verified, 280.5)
+    assert expected.isnull().all(["lat", "lon"])[2]
+    with forbid_compute():
+        lazy = model.brier_score(NEW.chunk(lat=1), verified, 280.5)
+    np.testing.assert_allclose(lazy.compute(), expected, atol=1e-12)

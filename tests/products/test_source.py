@@ -4,8 +4,9 @@ import xarray as xr
 
 from tests.strategies import FORMS, METHODS, ensemble_and_truth, new_cases
 from xrecal.arrays import rows as cases
-from xrecal.products.reductions import crps_of, mean_of, quantiles_of, std_of
-from xrecal.products.tasks import StatisticTask, together
+from xrecal.products.scores import crps_of
+from xrecal.products.source import StatisticTask, together
+from xrecal.products.statistics import mean_of, quantiles_of, std_of
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()

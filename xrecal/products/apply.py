@@ -1,0 +1,184 @@
+"""Apply: recalibrated distributions of new forecasts, as weights or parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from xrecal.fit.fitted import CASE, Fitted
+from xrecal.fit.select_fits import as_given, match_variables
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.metadata import history_line
+from xrecal.typing import FloatArray
+
+from .recalibrated import SLOT, Recalibrated
+from .reductions import on_circle, on_device
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Empirical, Normal
+
+
+@on_device
+@on_circle
+def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
+    """Weights (L, T, n) of a weighted ensemble."""
+    assert distribution.weights is not None
+    return (distribution.weights,)
+
+
+@on_device
+def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
+    """Members and weights (L, T, n) of weighted ensembles with members of their own."""
+    assert distribution.weights is not None
+    return distribution.members, distribution.weights
+
+
+def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
+    """Location and scale (L, T) of normal distributions."""
+    return distribution.loc[..., 0], distribution.scale[..., 0]
+
+
+def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> xr.Dataset:
+    """Recalibrated forecasts as distributions.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        New forecasts of the kind the model was fitted on, at the same locations. Of the leads
+        of the hindcast any part, in any order, or one as a scalar coordinate: each gets its
+        own fit, told by its label. The calibration dimension may be lacking (a single
+        forecast) or chunked.
+    covariates : dict from str to DataArray, optional
+        Values of the covariates that the model conditions on, where they are not
+        coordinates of the forecast.
+
+    Returns
+    -------
+    Dataset
+        For each variable a weighted ensemble: ``NAME`` holds members along the member
+        dimension (``member`` for quantiles and normal distributions), ``NAME_weight`` their
+        probabilities, and the coordinate ``calibration_<dim>`` the case each comes from.
+        Members that are past observations are the same for all forecasts. From EMOS
+        ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
+        and ``NAME_upper`` unless bounds are switched off. NaN where the forecast, a covariate
+        or the fit is missing.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units differ from the hindcast's, or a lead has no fit.
+    TypeError
+        If the forecast is of another type.
+
+    Warns
+    -----
+    UserWarning
+        If the forecast is at another place or lead than the hindcast, by the scalar coordinates
+        of both; or its values are further from the range of the hindcast than that range is
+        wide. Values are read once where forecast and model are in memory, never of lazy ones,
+        and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
+
+    Examples
+    --------
+    >>> calibrated = forecast.recal.apply(model)
+    >>> calibrated["forecast_weight"].dims
+    ('init', 'member', 'location')
+    >>> calibrated.recal.mean()["forecast"].isel(init=0).round(1).values
+    array([ 8.2, -2.3,  4. ,  8.7])
+    """
+    variables: dict[Hashable, xr.DataArray] = {}
+    along: dict[Hashable, Hashable] = {}
+    shared: dict[tuple[Hashable, ...], xr.DataArray] = {}
+    for name, (form, fitted) in match_variables(model, forecast).items():
+        base = "forecast" if name is None else name
+        source = Recalibrated(form, fitted, covariates)
+        if fitted.method.output == "normal":
+            issued = _normal(source, base)
+        else:
+            issued = _weighted(source, base, shared.get(fitted.jointly))
+            if fitted.jointly:  # whole vectors have weights
+                shared[fitted.jointly] = issued[f"{base}_weight"]
+        issued = {variable: as_given(v, fitted, forecast) for variable, v in issued.items()}
+        _require_same_places(base, issued, along)
+        variables |= issued
+    attrs = forecast.attrs
+    if isinstance(forecast, xr.DataArray):  # the others describe the variable
+        attrs = {name: value for name, value in attrs.items() if name == "history"}
+    history = history_line(attrs, f"recalibrated by {model.method}")
+    return xr.Dataset(variables, attrs=history)
+
+
+def _require_same_places(
+    name: Hashable,
+    issued: Mapping[Hashable, xr.DataArray],
+    along: dict[Hashable, Hashable],
+) -> None:
+    """Raise ValueError if labels would be ``along`` several dimensions, which gains new ones."""
+    for variable in issued.values():
+        for label, coordinate in variable.coords.items():
+            if coordinate.ndim != 1:
+                continue
+            (dim,) = coordinate.dims
+            if along.setdefault(label, dim) != dim:
+                raise ValueError(
+                    f"the members of {name!r} are along {dim!r}, those of another variable along "
+                    f"{along[label]!r}, and one Dataset cannot hold {label!r} along both; apply "
+                    f"one by one: model[{name!r}].apply(forecast[{name!r}])"
+                )
+
+
+def _normal(source: Recalibrated, base: Hashable) -> dict[Hashable, xr.DataArray]:
+    """Normal distributions, and where they may be censored."""
+    loc, scale = source.reduce(normal_parameters, {}, {})
+    state, attrs = source.fitted.state, source.attrs
+    units = {k: v for k, v in attrs.items() if k == "units"}
+    described = units | {"long_name": "standard deviation of the recalibrated forecast"}
+    parameters: dict[Hashable, xr.DataArray] = {
+        f"{base}_loc": loc.assign_attrs(attrs),
+        f"{base}_scale": scale.assign_attrs(described),
+    }
+    for end in ("lower", "upper"):
+        if end in state:
+            coords = [c for c in state.coords if c not in state[end].dims]
+            parameters[f"{base}_{end}"] = (
+                state[end]
+                .astype(source.form.loc.dtype)
+                .drop_vars(coords, errors="ignore")
+                .assign_attrs(units | {"long_name": f"{end} bound, where the forecast is censored"})
+            )
+    return parameters
+
+
+def _weighted(
+    source: Recalibrated, base: Hashable, weights: xr.DataArray | None
+) -> dict[Hashable, xr.DataArray]:
+    """Members and their weights, unless these are there already."""
+    fitted, member = source.fitted, source.form.member_dim_of_results
+    n_cases = fitted.state.sizes[CASE]
+    if fitted.method.shares_members:
+        if weights is None:
+            (weights,) = source.reduce(weights_of, {CASE: n_cases})
+        members = fitted.state["observations"]
+        members = members.drop_vars(
+            [  # may differ between hindcast and forecast: the latter's count
+                name
+                for name, coordinate in members.coords.items()
+                if name not in members.indexes and (name in weights.coords or not coordinate.dims)
+            ]
+        ).rename({CASE: member})
+        dims = [d for d in weights.dims if d in members.dims]
+        members = members.transpose(*dims)
+        members.attrs = {}  # of what was observed, not of what is forecast
+    else:
+        slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
+        members, weights = source.reduce(members_and_weights, slots, slots)
+    issued = source.attrs | {"ancillary_variables": f"{base}_weight"}
+    return {
+        base: members.assign_attrs(issued),
+        f"{base}_weight": weights.assign_attrs(
+            long_name="probability of each member", role="member_weight"
+        ),
+    }

@@ -1,0 +1,224 @@
+"""Equally likely members that stand for distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.forms import Labelled
+from xrecal.methods.base import equal_mass_levels
+from xrecal.typing import FloatArray, IntArray
+
+from .coherence import Coherence, check_coherence, coherent_members
+from .coherence_dates import observations_of
+from .recalibrated import Recalibrated, recalibrated
+from .reductions import Reduction, on_circle, on_device
+from .schaake_dates import Template
+from .source import Source, check_count, issued, reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
+    from xrecal.fit.fitted import Fitted
+
+
+@on_device
+@on_circle
+def members_of(
+    distribution: Distribution, cases: IntArray, *location: IntArray, levels: FloatArray, seed: int
+) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, n) in an order drawn by the numbers of the case and of the location.
+
+    Arrays ``location`` (L, T) add up to the number of the location.
+    """
+    from xrecal.arrays import shuffled_members
+
+    members = distribution.quantile(levels)
+    return (shuffled_members(members, seed, sum(location, np.zeros_like(cases)), cases),)
+
+
+@on_circle
+def vectors_of(
+    distribution: Empirical, cases: IntArray, *location: IntArray, n: int, seed: int
+) -> tuple[FloatArray, ...]:
+    """Past observations (L, T, n), drawn by weights and the numbers of the case and location.
+
+    They are the same cases for all variables that share the weights.
+    """
+    from xrecal.arrays.distributions.members import systematic_draws, whole_weights
+
+    assert distribution.weights is not None
+    at = cases, sum(location, np.zeros_like(cases))
+    slots = systematic_draws(whole_weights(distribution.weights), n, seed, *at)
+    past = np.broadcast_to(distribution.members[:, np.newaxis], distribution.weights.shape)
+    return observations_of(distribution, slots, past)
+
+
+def members(
+    forecast: Labelled, n: int, *, seed: int = 0, member_dim: Hashable | None = None
+) -> Labelled:
+    """Equally likely members that stand for each forecast distribution.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    n : int
+        How many, at least 1; see Notes for more than the distribution can tell apart.
+    seed : int
+        Of the order of the members. Another one gives the same members in another order.
+    member_dim : hashable, optional
+        As for :func:`exceedance`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        A plain ensemble as the forecast, with n members along its member dimension (``member``
+        for quantiles and normal distributions); lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is not a positive whole number, or ``seed`` not whole.
+
+    Notes
+    -----
+    Quantiles at the levels (i - ½)/n, which represent the distribution best for their number. A
+    plain ensemble of m members, or a weighted one, has no more than its members: of more, several
+    are equal, each as often as its weight says (n / m times where that is whole). Each
+    location and case has them in an order of its own, drawn by its position: rank k here says
+    nothing of rank k elsewhere, so fields of one member are not coherent in space or time.
+
+    Examples
+    --------
+    >>> forecast.recal.apply(model).recal.members(20).sizes["member"]
+    20
+    """
+    check_count(n, seed)
+    sources = issued(forecast, member_dim)
+    return sources.product(partial(drawn, n=n, seed=seed), members_line(n, seed))
+
+
+def model_members(
+    model: Fitted,
+    forecast: Labelled,
+    n: int | None = None,
+    *,
+    coherence: Coherence | None = None,
+    template: Template = None,
+    seed: int = 0,
+    covariates: Given = None,
+) -> Labelled:
+    """Equally likely members of the recalibrated forecasts, computed chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, covariates
+        As for :meth:`apply`.
+    n : int, optional
+        How many, at least 1. Needed unless the raw ensemble or ``template`` tells it.
+    coherence : {"ecc", "schaake", "dates"}, optional
+        What makes member k one field over all locations, lead times and variables of a case.
+        None: nothing, each location and case has an order of its own.
+    template : sequence of labels, optional
+        Dates for ``"schaake"``, labels of the hindcast's calibration dimension, one for each
+        member. By default the n nearest in season to each forecast (the latest of equally near
+        ones, and where there are no dates).
+    seed : int
+        Of whatever is drawn: orders, the order of ties, dates.
+
+    Returns
+    -------
+    DataArray or Dataset
+        A plain ensemble of n members, see :func:`xrecal.products.members.members`. With
+        ``"schaake"`` and ``"dates"`` ``calibration_<dim>`` says which past date each member
+        follows, or is.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is not a positive whole number, does not fit the raw members or the template,
+        a template date is unknown, the form or method has no such order or members, or as for
+        :meth:`apply`.
+
+    Notes
+    -----
+    None, ``"ecc"`` and ``"schaake"`` give each location quantiles at the levels (i - ½)/n, and
+    differ in their order only:
+
+    - ``"ecc"``, ensemble copula coupling [1]_: the order of the raw members there. Only for
+      plain ensembles, n is the number of raw members.
+    - ``"schaake"``, the Schaake shuffle [2]_: the order of the observations there at n past
+      dates. For every method and form.
+
+    Without coherence, each member of variables that were fitted jointly is one past case, the
+    same for all of them, drawn by its weight at each location.
+
+    Ties (dry members) have one random order a case, the same everywhere. A raw member or past
+    observation that is missing at a place gets a rank at random, the same level everywhere.
+
+    ``"dates"``: each member is the field observed at one past date, n dates drawn for each case
+    from the weights of the method averaged over its locations, by systematic sampling. All
+    locations count equally, whatever their area. Fields are consistent as observed ones are,
+    but the distribution at a single location is no longer the one :meth:`apply` issues. Only
+    where members are past observations (``CKME(support="observations")``, ``IDR``,
+    ``Climatology``); NaN where a drawn date has no observation. Forecasts are weighed twice.
+    Where Dask cuts forecasts along their own dimension, weights differ by rounding, which
+    may rarely move a draw to another date; other chunks make no difference.
+
+    Leads of a part of the forecast have the members that they have in the whole, in the same
+    order; but ``"dates"`` averages weights over the leads that there are, and members of a
+    model with ``pool="lead"`` have an order by the places of the leads among those given.
+
+    References
+    ----------
+    .. [1] Schefzik, Thorarinsdottir & Gneiting (2013), Uncertainty quantification in complex
+       simulation models using ensemble copula coupling. https://doi.org/10.1214/13-STS443
+    .. [2] Clark et al. (2004), The Schaake shuffle.
+       https://doi.org/10.1175/1525-7541(2004)005<0243:TSSAMF>2.0.CO;2
+
+    Examples
+    --------
+    >>> model.members(forecast, 20).sizes["member"]
+    20
+    >>> model.members(forecast, coherence="ecc").sizes["member"]
+    8
+    """
+    if coherence is not None:
+        check_coherence(coherence, template)
+        sources = recalibrated(model, forecast, covariates)
+        return coherent_members(sources, n, coherence, template, seed)
+    if template is not None:
+        raise ValueError(
+            "template names the dates whose order members follow; add coherence='schaake', or "
+            "leave it out"
+        )
+    n = check_count(n, seed)
+    line = f"{members_line(n, seed)}, after recalibration by {model.method}"
+    sources = recalibrated(model, forecast, covariates)
+
+    def one(source: Recalibrated) -> xr.DataArray:
+        if not source.fitted.jointly:
+            return drawn(source, n, seed)
+        return _arranged(source, n, partial(vectors_of, n=n, seed=seed))
+
+    return sources.product(one, line)
+
+
+def drawn(source: Source, n: int, seed: int) -> xr.DataArray:
+    """Members of each distribution, each case and location in an order of its own."""
+    return _arranged(source, n, partial(members_of, levels=equal_mass_levels(n), seed=seed))
+
+
+def _arranged(source: Source, n: int, reduction: Reduction) -> xr.DataArray:
+    new = {source.form.member_dim_of_results: n}
+    return reduce(source, reduction, new, source.numbers()).assign_attrs(source.attrs)
+
+
+def members_line(n: int, seed: int) -> str:
+    """Line of the history about members."""
+    return f"{n} equally likely members, order of seed {seed}"

@@ -1,0 +1,200 @@
+"""Probabilities of exceeding thresholds, and of not exceeding them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import xarray as xr
+
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.metadata import probability_attributes
+from xrecal.inputs.thresholds import Threshold, read_thresholds
+from xrecal.typing import FloatArray
+
+from .recalibrated import recalibrated
+from .reductions import Reduction, on_device
+from .source import Source, Sources, issued, reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.fit.fitted import Fitted
+
+
+@on_device
+def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
+    return (distribution.exceedance(thresholds),)
+
+
+@on_device
+def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
+    """Probabilities (L, T, k) of at most thresholds (L, T, k)."""
+    return (1.0 - distribution.exceedance(thresholds),)
+
+
+class EventKind(NamedTuple):
+    """A kind of events that thresholds define, and their names in results."""
+
+    name: str
+    reduction: Reduction
+    event: str
+    """After the name of the variable."""
+    line: str
+    """For the history."""
+
+
+EXCEEDANCE = EventKind(
+    "exceedance", exceedance_of, "exceeds the threshold", "probability of exceeding a threshold"
+)
+CDF = EventKind(
+    "cdf", cdf_of, "does not exceed the threshold", "probability of not exceeding a threshold"
+)
+
+
+def exceedance(
+    forecast: Labelled, threshold: Threshold, *, member_dim: Hashable | None = None
+) -> Labelled:
+    """``P(Y > threshold)``, strictly, of each forecast distribution.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    threshold : float, sequence of float or DataArray
+        In the unit of the variable. A DataArray may have dimensions of the forecast other than
+        the members (thresholds by location, or by date), and one new one. Dimensions ``month``
+        (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON) are looked up at the date
+        at which each forecast is valid: ``valid_time``, else that of the case.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    DataArray or Dataset
+        Probabilities in [0, 1], one minus the CDF; lazy if an input is. With ``threshold``, or
+        the new dimension of a DataArray, in place of the members; without for one number. NaN
+        where the forecast or the threshold is missing.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units of the threshold do not fit, or it differs by season and
+        forecasts have no dates, or none of its labels is theirs.
+    TypeError
+        If it holds no numbers.
+
+    Notes
+    -----
+    Thresholds are compared in the floating type of the variable: no float32 member 0.1 exceeds 0.1.
+
+    Examples
+    --------
+    >>> forecast.recal.exceedance([0.0, 5.0]).mean(["init", "location"]).round(2).values
+    array([0.68, 0.35])
+    """
+    return _of_events(issued(forecast, member_dim), threshold, EXCEEDANCE)
+
+
+def model_exceedance(
+    model: Fitted, forecast: Labelled, threshold: Threshold, *, covariates: Given = None
+) -> Labelled:
+    """``P(Y > threshold)``, strictly, of the recalibrated forecasts, chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, covariates
+        As for :meth:`apply`.
+    threshold : float, sequence of float or DataArray
+        In the unit of the variable; as for :func:`xrecal.products.probabilities.exceedance`, which
+        tells how thresholds may differ by location, date or part of the year.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Probabilities in [0, 1], with ``threshold`` or the new dimension of a DataArray in
+        place of the members; without for a single number.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units of the threshold do not fit, or as for :meth:`apply`.
+
+    Examples
+    --------
+    >>> model.exceedance(forecast, 5.0).mean().round(2).item()
+    0.34
+    """
+    return _of_events(recalibrated(model, forecast, covariates), threshold, EXCEEDANCE)
+
+
+def cdf(
+    forecast: Labelled, threshold: Threshold, *, member_dim: Hashable | None = None
+) -> Labelled:
+    """``P(Y <= threshold)`` of each forecast distribution: its cumulative distribution function.
+
+    Parameters
+    ----------
+    forecast, threshold, member_dim
+        As for :func:`exceedance`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Probabilities in [0, 1], one minus :func:`exceedance`, not decreasing in the threshold; at
+        the quantile of level q at least q, up to rounding.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`exceedance`.
+
+    Examples
+    --------
+    >>> forecast.recal.cdf([0.0, 5.0]).mean(["init", "location"]).round(2).values
+    array([0.32, 0.65])
+    """
+    return _of_events(issued(forecast, member_dim), threshold, CDF)
+
+
+def model_cdf(
+    model: Fitted, forecast: Labelled, threshold: Threshold, *, covariates: Given = None
+) -> Labelled:
+    """``P(Y <= threshold)`` of the recalibrated forecasts, chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, threshold, covariates
+        As for :meth:`exceedance`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Probabilities in [0, 1], one minus :meth:`exceedance`, not decreasing in the threshold.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`exceedance`.
+
+    Examples
+    --------
+    >>> model.cdf(forecast, [0.0, 5.0]).mean(["init", "location"]).round(2).values
+    array([0.32, 0.66])
+    """
+    return _of_events(recalibrated(model, forecast, covariates), threshold, CDF)
+
+
+def _of_events(sources: Sources[Any], threshold: Threshold, kind: EventKind) -> Labelled:
+    one = partial(probabilities, threshold=threshold, kind=kind)
+    return sources.product(one, kind.line + sources.after, kind.name)
+
+
+def probabilities(source: Source, threshold: Threshold, kind: EventKind) -> xr.DataArray:
+    """Probabilities of events of one kind."""
+    thresholds = read_thresholds(threshold, source.form, source.threshold_dtype, source.dim)
+    new = {thresholds.dim: thresholds.values.sizes[thresholds.dim]}
+    result = thresholds.label(reduce(source, kind.reduction, new, [thresholds.values]))
+    return result.assign_attrs(probability_attributes(source.attrs, kind.event))

@@ -1,0 +1,528 @@
+"""Scores of distributions against what verified, and where observations fall within them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from xrecal.chunks.over_cases import over_cases
+from xrecal.fit.select_fits import explicit_member_dim, single_dims
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
+from xrecal.inputs.forms import Form, Labelled, require_plain
+from xrecal.inputs.metadata import history_only
+from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
+from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
+from xrecal.methods.call_errors import explained
+from xrecal.typing import FloatArray, IntArray
+
+from .recalibrated import Recalibrated, recalibrated
+from .reductions import Reduction, on_circle, on_device
+from .source import Issued, Source, Sources, check_seed, reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
+    from xrecal.fit.fitted import Fitted, FittedVariable
+
+AS_ISSUED = "score of the issued distribution, not corrected for ensemble size"
+FAIR = "fair: of an infinite ensemble, from exchangeable members"
+PROBABILITY_AS_ISSUED = "score of the issued probability, not corrected for ensemble size"
+
+
+class ScoreName(NamedTuple):
+    """Name and attributes of a score."""
+
+    name: str
+    long_name: str
+    estimator: str = AS_ISSUED
+    units: Mapping[str, str] | None = None
+    """None for those of the variable."""
+
+    def of(self, estimator: str) -> ScoreName:
+        """The same score, estimated in another way."""
+        return self._replace(estimator=estimator)
+
+    def attrs(self, units: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes of values."""
+        return {"long_name": self.long_name, "estimator": self.estimator, **units}
+
+
+CRPS = ScoreName("crps", "continuous ranked probability score")
+BRIER = ScoreName("brier_score", "Brier score", PROBABILITY_AS_ISSUED, {"units": "1"})
+PIT = ScoreName("pit", "probability integral transform of the observations", "", {"units": "1"})
+
+
+@on_device
+@on_circle
+def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
+    """CRPS (L, T)."""
+    return (distribution.crps(observations),)
+
+
+def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[FloatArray, ...]:
+    """Fair CRPS (L, T) of plain ensembles."""
+    return (distribution.fair_crps(observations),)
+
+
+def crps_between(
+    distribution: Distribution, observations: FloatArray, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, ...]:
+    """CRPS (L, T) of what is between thresholds (L, T)."""
+    return (distribution.threshold_weighted_crps(observations, lower, upper),)
+
+
+def quantile_scores_of(
+    distribution: Distribution, observations: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Quantile scores (L, T, k)."""
+    from xrecal.arrays.scores.quantile_scores import quantile_score
+
+    return (quantile_score(observations, distribution.quantile(levels), levels),)
+
+
+def brier_of(
+    distribution: Distribution, observations: FloatArray, thresholds: FloatArray, fair: bool
+) -> tuple[FloatArray, ...]:
+    """Brier scores (L, T, k) of exceeding thresholds (L, T, k)."""
+    from xrecal.arrays.scores.event_scores import brier_score
+
+    n_members = distribution.n_members() if fair else None
+    probability = distribution.exceedance(thresholds)
+    return (brier_score(observations, probability, thresholds, n_members),)
+
+
+@on_device
+def pit_of(
+    distribution: Distribution,
+    observations: FloatArray,
+    cases: IntArray,
+    *location: IntArray,
+    seed: int,
+    augmented: bool = False,
+) -> tuple[FloatArray, ...]:
+    """Probability integral transforms (L, T), within jumps by the numbers of case and location.
+
+    Arrays ``location`` (L, T) add up to the number of the location. Augmented: in plain ensembles
+    that the observation has joined.
+    """
+    from xrecal.arrays.distributions.forms import Empirical
+
+    if augmented:
+        assert isinstance(distribution, Empirical)
+        joined = [distribution.members, observations[..., np.newaxis]]
+        distribution = Empirical(np.concatenate(joined, axis=-1))
+    uniform = _uniform(seed, cases, location)
+    return (distribution.pit(observations, uniform),)
+
+
+@on_device
+def quantile_pit_of(
+    distribution: Empirical,
+    observations: FloatArray,
+    cases: IntArray,
+    *location: IntArray,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
+    from xrecal.arrays import quantile_pit
+
+    uniform = _uniform(seed, cases, location)
+    return (quantile_pit(distribution.members, levels, observations, uniform),)
+
+
+def rank_of(
+    distribution: Empirical,
+    observations: FloatArray,
+    cases: IntArray,
+    *location: IntArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Ranks (L, T) among members; ties by the numbers of case and location, as in ``pit_of``."""
+    from xrecal.arrays.calibration.ranks import observation_ranks
+
+    uniform = _uniform(seed, cases, location)
+    return (observation_ranks(observations, distribution.members, uniform)[0],)
+
+
+def _uniform(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
+    """Random numbers (L, T) in (0, 1) by the numbers of case and location."""
+    from xrecal.arrays.distributions.draws import uniform_at
+
+    return uniform_at(seed, sum(location, np.zeros_like(cases)), cases)
+
+
+@explained("xrecal.diagnostics.crps")
+def crps(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    fair: bool = False,
+    lower: Threshold | None = None,
+    upper: Threshold | None = None,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Continuous ranked probability score of forecasts of any form.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions to average over. Missing scores are left out of the mean.
+    fair : bool
+        Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
+        ensembles of at least two members.
+    lower, upper : float or DataArray, optional
+        Count only what is between them (threshold-weighted CRPS [3]_), in the unit of the
+        variable; a DataArray may differ from place to place and date to date.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    DataArray or Dataset
+        Score >= 0 of each case in the unit of the variable; lazy if an input is. A DataArray if
+        the forecast or the observations are one. NaN where the observation or forecast is missing.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units do not fit, ``fair`` is asked of other forms than plain
+        ensembles or together with a threshold, or ``lower`` is above ``upper``.
+
+    Notes
+    -----
+    :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_ of the distribution
+    that is issued; members and quantiles count as they stand. ``lower`` and ``upper`` bound the
+    integral. Normal distributions have a closed form.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+    .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+    .. [3] Gneiting & Ranjan (2011), Comparing density forecasts using threshold- and
+       quantile-weighted scoring rules. https://doi.org/10.1198/jbes.2010.08110
+
+    Examples
+    --------
+    >>> forecast.recal.crps(observations, ["init", "location"]).round(2).item()
+    0.39
+    >>> forecast.recal.crps(observations, ["init", "location"], lower=5.0).round(2).item()
+    0.13
+    """
+    if fair and not (lower is None and upper is None):
+        raise ValueError("fair=True has no thresholds; leave out lower and upper, or fair")
+    numbers = [float(end) for end in (lower, upper) if isinstance(end, (int, float, np.number))]
+    if len(numbers) == 2 and numbers[0] > numbers[1]:
+        raise ValueError(f"lower must not exceed upper, found {lower} and {upper}")
+    if fair:
+        estimator = FAIR
+    else:
+        ends = [
+            f"{k} {_bound_text(v)}"
+            for k, v in (("above", lower), ("below", upper))
+            if v is not None
+        ]
+        estimator = AS_ISSUED + (f"; values {' and '.join(ends)} count" if ends else "")
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        if fair:
+            require_plain(form, "fair=True")
+        if lower is None and upper is None:
+            return against(form, observed, fair_crps_of if fair else crps_of)
+        extras = [_bound(lower, -np.inf, form), _bound(upper, np.inf, form)]
+        return against(form, observed, crps_between, extras=extras)
+
+    return score_variables(forecast, observations, one, dim, member_dim, CRPS.of(estimator))
+
+
+def _bound_text(bound: object) -> str:
+    return "a threshold by place" if isinstance(bound, xr.DataArray) else str(bound)
+
+
+def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
+    """A threshold for each case, without a dimension of its own."""
+    threshold: Thresholds = read_thresholds(none if bound is None else bound, form, form.loc.dtype)
+    if threshold.several:
+        raise ValueError(
+            "lower and upper are one threshold each, but there are several along "
+            f"{threshold.dim!r}; select one"
+        )
+    return threshold.values.isel({threshold.dim: 0}, drop=True)
+
+
+def against(
+    form: Form,
+    observed: xr.DataArray,
+    reduction: Reduction,
+    new: Mapping[Hashable, int] | None = None,
+    extras: Sequence[xr.DataArray] = (),
+) -> xr.DataArray:
+    """Result of a reduction of issued forecasts and what verified."""
+    pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+    return reduce(Issued(form), reduction, new, [pairs.observations, *extras])
+
+
+def model_crps(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    dim: Hashable | list[Hashable] | None = None,
+    *,
+    covariates: Given = None,
+) -> Labelled:
+    """CRPS of the recalibrated forecasts, computed chunk by chunk.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        As for :meth:`apply`.
+    observations : DataArray, Dataset or dict
+        What verified, matched by label.
+    dim : hashable or list, optional
+        Dimensions to average over; missing scores are left out.
+    covariates
+        As for :meth:`apply`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, in the unit of the variable.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`apply`, or if observations do not pair.
+
+    Examples
+    --------
+    >>> model.crps(forecast, observations, dim=["init", "location"]).round(2).item()
+    0.38
+    >>> forecast.recal.crps(observations, dim=["init", "location"]).round(2).item()
+    0.39
+    """
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    return _scored(sources, observations, _crps, dim, member_dim, CRPS)
+
+
+def _crps(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
+    return reduce(source, crps_of, extras=[observed])
+
+
+def model_pit(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    *,
+    seed: int = 0,
+    covariates: Given = None,
+) -> Labelled:
+    """Probability integral transform of observations in the recalibrated forecasts.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        As for :meth:`apply`.
+    observations : DataArray, Dataset or dict
+        What verified, matched by label.
+    seed : int
+        Of the random numbers that place an observation within a jump of the CDF.
+    covariates
+        As for :meth:`apply`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        In [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. As the
+        forecast, without the members, computed chunk by chunk.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`apply`, or if observations do not pair.
+
+    Examples
+    --------
+    >>> model.pit(forecast, observations).mean().round(2).item()
+    0.51
+    """
+    check_seed(seed)
+
+    def transform(source: Recalibrated, y: xr.DataArray) -> xr.DataArray:
+        return reduce(source, partial(pit_of, seed=seed), extras=[y, *source.numbers()])
+
+    text = PIT.of(f"placed at random within jumps of the forecast's CDF, seed {seed}")
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    return _scored(sources, observations, transform, None, member_dim, text)
+
+
+def model_brier_score(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    threshold: Threshold,
+    dim: Hashable | list[Hashable] | None = None,
+    *,
+    covariates: Given = None,
+) -> Labelled:
+    r"""Brier score of the recalibrated probability of exceeding a threshold, chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, observations, dim, covariates
+        As for :meth:`crps`.
+    threshold : float, sequence of float or DataArray
+        As for :meth:`exceedance`; the event is strictly more.
+
+    Returns
+    -------
+    DataArray or Dataset
+        :math:`(p - 1\{y > t\})^2` of each case and threshold, in [0, 1], p from
+        :meth:`exceedance`. NaN where the observation, forecast or threshold is missing.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`exceedance`, or if observations do not pair.
+
+    Examples
+    --------
+    >>> model.brier_score(forecast, observations, 5.0, dim=["init", "location"]).round(2).item()
+    0.05
+    """
+
+    def score(source: Recalibrated, y: xr.DataArray) -> xr.DataArray:
+        thresholds = read_thresholds(threshold, source.form, source.threshold_dtype, source.dim)
+        return brier(source, y, thresholds)
+
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    return _scored(sources, observations, score, dim, member_dim, BRIER)
+
+
+def brier(
+    source: Source, observed: xr.DataArray, thresholds: Thresholds, fair: bool = False
+) -> xr.DataArray:
+    """Brier score of each case and threshold."""
+    new = {thresholds.dim: thresholds.values.sizes[thresholds.dim]}
+    observed = observed.astype(source.threshold_dtype, copy=False)
+    extras = [observed, thresholds.values]
+    return thresholds.label(reduce(source, partial(brier_of, fair=fair), new, extras))
+
+
+def _scored(
+    sources: Sources[Recalibrated],
+    observations: Observations,
+    score: Callable[[Recalibrated, xr.DataArray], xr.DataArray],
+    dim: Dims,
+    member_dim: Hashable | None,
+    text: ScoreName,
+) -> Labelled:
+    """Scores of recalibrated forecasts and what verified, as of :func:`score_variables`."""
+    matched, forecast = sources.variables, sources.forecast
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        if form.name not in matched:
+            raise ValueError(
+                f"{form.name!r} is recalibrated jointly with other variables; score them with the "
+                f"model of all of them, and select then: model.crps(...)[{next(iter(matched))!r}]"
+            )
+        source = matched[form.name]
+        observed = _along_single(observed, forecast, source.fitted)
+        along = source.dim if source.dim in source.form.dims else None
+        pairs = pair_cases(source.form, observed, along, name="forecast", require_dim=False)
+        return source.as_given(score(source, pairs.observations))
+
+    return score_variables(forecast, observations, one, dim, member_dim, text)
+
+
+def _along_single(
+    observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
+) -> xr.DataArray:
+    """Observations of the single lead or place of a forecast, along it if they say that they are.
+
+    Others are of all places, or over valid times.
+    """
+    single = single_dims(fitted, forecast)
+    observed = at_scalars(observed, forecast, names=("forecast", "observations"), dims=single)
+    for d in single:
+        if d in observed.coords and observed[d].ndim == 0:
+            same = observed[d].to_numpy() == forecast[d].to_numpy()
+            observed = observed.expand_dims(d) if same else observed
+    return observed
+
+
+def score_variables(
+    forecast: Labelled,
+    observations: Observations,
+    score: Callable[[Form, xr.DataArray], xr.DataArray],
+    dim: Dims,
+    member_dim: Hashable | None,
+    text: ScoreName,
+) -> Labelled:
+    """Score every pair of variables and average over ``dim``."""
+    results: dict[Hashable, xr.DataArray] = {}
+    paired = pair_variables(forecast, observations, member_dim, name="forecast")
+    for variable, (form, observed) in paired.items():
+        scores = score(form, observed)
+        over = _dims_to_average(dim, scores)
+        if not set(over) <= set(scores.dims):
+            raise ValueError(
+                f"dim={dim!r} is not among the dimensions of the scores, {list(scores.dims)}"
+            )
+        units = text.units
+        if units is None:
+            units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
+        if over:
+            scores = _mean(scores, over)
+        results[variable] = scores.assign_attrs(text.attrs(units))
+    mean = f", mean over {told_dims(over)}" if over else ""
+    history = history_only(forecast.attrs, text.long_name + mean)
+    if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
+        return next(iter(results.values())).rename(text.name).assign_attrs(history)
+    return xr.Dataset(results, attrs=history)
+
+
+def _mean(scores: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
+    """Mean of the scores that are not missing, summed in float64.
+
+    In one order whatever the chunks of locations; of several chunks of cases Dask sums each.
+    """
+    if any(len(scores.variable.chunksizes.get(d, ())) > 1 for d in dims):
+        return scores.mean(dims, dtype=np.float64).astype(scores.dtype)
+    (mean,) = over_cases(_MeanOfKnown(), scores, dims=dims, what="the mean of scores")
+    coords = {name: c for name, c in scores.coords.items() if not set(c.dims) & set(dims)}
+    return mean.assign_coords(coords).transpose(*[d for d in scores.dims if d not in dims])
+
+
+class _MeanOfKnown:
+    """Mean (...) of the scores (..., n) that are not missing."""
+
+    on_device = True
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        from xrecal.arrays.dispatch import device_function, is_on_device
+        from xrecal.arrays.scores.significance import mean_of_cases
+
+        mean = device_function("mean_of_cases") if is_on_device(scores) else mean_of_cases
+        result: np.ndarray = mean(scores.astype(np.float64))
+        return result
+
+
+def _dims_to_average(dim: Dims, scores: xr.DataArray) -> list[Hashable]:
+    if dim is None:
+        return []
+    if dim is ...:
+        return list(scores.dims)
+    return listed(dim)

@@ -1,0 +1,298 @@
+"""Sources of distributions, and the one way from them to a product.
+
+=============================================  ================================================
+:class:`Issued`                                forecasts as they were issued, in any form
+:class:`~.recalibrated.Recalibrated`           what a model makes of forecasts
+:class:`~xrecal.fit.held_out.HeldOut`          what fits make of cases that they have not seen
+=============================================  ================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.arrays.rows import is_whole
+from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
+from xrecal.fit.state import NEW_MEMBER
+from xrecal.inputs.dims import CALIBRATION, candidates
+from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
+from xrecal.inputs.metadata import describing, history_line
+from xrecal.typing import FloatArray
+
+from .reductions import Reduction, name_of, of_circular, takes_device_arrays
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Normal
+    from xrecal.methods import Method
+
+
+class Source(Protocol):
+    """The distributions of one variable."""
+
+    @property
+    def form(self) -> Form:
+        """The forecasts that they come from."""
+
+    @property
+    def dim(self) -> Hashable | None:
+        """Dimension of the cases, where it is known."""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of values of the variable."""
+
+    @property
+    def threshold_dtype(self) -> npt.DTypeLike:
+        """Floating type that thresholds are rounded to: that of what they are compared with."""
+
+    def reduce(
+        self,
+        reduction: Reduction,
+        *out: Mapping[Hashable, int],
+        extras: Sequence[xr.DataArray] = (),
+    ) -> tuple[xr.DataArray, ...]:
+        """Results of a reduction, each with the dimensions ``out`` in place of the members.
+
+        The reduction gets ``extras``, which may have further dimensions besides those of the
+        forecast.
+        """
+
+    def numbers(self) -> list[xr.DataArray]:
+        """Numbers of the case and of the location, from which the order of members is drawn."""
+
+    def as_given(self, result: xr.DataArray) -> xr.DataArray:
+        """Result with the dimensions of the forecast as the user gave it."""
+
+
+S = TypeVar("S", bound=Source)
+
+
+def reduce(
+    source: Source,
+    reduction: Reduction,
+    new: Mapping[Hashable, int] | None = None,
+    extras: Sequence[xr.DataArray] = (),
+) -> xr.DataArray:
+    """One result of a reduction, with dimensions ``new`` in place of the members."""
+    (result,) = source.reduce(reduction, new or {}, extras=extras)
+    return result
+
+
+@dataclass(frozen=True)
+class Sources(Generic[S]):
+    """The distributions of every variable of a forecast."""
+
+    forecast: Labelled
+    """As the user gave it."""
+    variables: Mapping[Hashable, S]
+    method: Method | None = None
+    """Settings of the model that recalibrates them, if one does."""
+
+    @property
+    def after(self) -> str:
+        """End of a line of the history."""
+        return "" if self.method is None else f" after {self.method}"
+
+    @property
+    def after_recalibration(self) -> str:
+        """End of a line of the history about the distributions themselves."""
+        if self.method is None:
+            return " of the forecast distribution"
+        return f" after recalibration by {self.method}"
+
+    def product(
+        self, function: Callable[[S], xr.DataArray], line: str, name: str | None = None
+    ) -> Labelled:
+        """Result of a function on each variable, of the type of the forecast.
+
+        ``line`` is added to the history, ``name`` that of a DataArray unless it is the forecast's.
+        """
+        results = {key: one.as_given(function(one)) for key, one in self.variables.items()}
+        result: Labelled
+        if isinstance(self.forecast, xr.DataArray):
+            result = next(iter(results.values())).rename(name or self.forecast.name)
+        else:
+            result = xr.Dataset(results, attrs=self.forecast.attrs)
+        return result.assign_attrs(history_line(result.attrs, line))
+
+
+@dataclass(frozen=True)
+class Issued:
+    """Forecast distributions of one variable as they were issued."""
+
+    form: Form
+    dim = None
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of the forecast that hold for a statistic of it."""
+        return describing(self.form.loc.attrs)
+
+    @property
+    def threshold_dtype(self) -> npt.DTypeLike:
+        """Floating type of the forecast."""
+        return self.form.loc.dtype
+
+    def reduce(
+        self,
+        reduction: Reduction,
+        *out: Mapping[Hashable, int],
+        extras: Sequence[xr.DataArray] = (),
+    ) -> tuple[xr.DataArray, ...]:
+        """Reduce each forecast distribution; see :class:`Source`.
+
+        Members that many forecasts share (past observations) are not repeated for each of them.
+        """
+        form = self.form
+        if form.period is not None:
+            reduction = of_circular(reduction, form.period, form.name, form.kind)
+        shared = [d for d in form.dims if d not in form.loc.dims]
+        if form.kind != "weighted" or not set(form.loc.dims) < set(form.parts["weights"].dims):
+            shared = []  # each case has members of its own
+        loops = [*(d for d in form.dims if d not in shared), *shared]
+        for part in form.parts.values():
+            require_one_chunk(part, (form.member_dim,), name="forecast")
+        parts = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
+        own = [tuple(d for d in extra.dims if d not in loops) for extra in extras]
+        others = [
+            extra.transpose(*[d for d in loops if d in extra.dims], *dims)
+            for extra, dims in zip(extras, own, strict=True)
+        ]
+        results = run_blockwise(
+            StatisticTask(reduction, tuple(parts), len(shared), tuple(map(len, own))),
+            *parts.values(),
+            *others,
+            core=[*[(NEW_MEMBER,)] * len(parts), *own],
+            out=[tuple(new) for new in out],
+            dtypes=[form.loc.dtype] * len(out),
+            sizes={d: size for new in out for d, size in new.items()},
+            what=work_on("a statistic", form.name),
+        )
+        return tuple(
+            result.transpose(*form.order(tuple(new)))
+            for result, new in zip(results, out, strict=True)
+        )
+
+    def numbers(self) -> list[xr.DataArray]:
+        """Numbers of the case and of the location; see :func:`xrecal.inputs.forms.numbers_of`."""
+        dims = candidates(self.form.broadcast().loc, CALIBRATION)
+        return numbers_of(self.form, dims[0] if len(dims) == 1 else None)
+
+    def as_given(self, result: xr.DataArray) -> xr.DataArray:
+        """The result as it is."""
+        return result
+
+
+def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
+    """The distributions of every forecast variable as they were issued."""
+    forms = read_forms(forecast, member_dim)
+    return Sources(forecast, {name: Issued(form) for name, form in forms.items()})
+
+
+def check_count(n: int | None, seed: int) -> int:
+    """The number of members; raises ValueError unless it and the seed are whole."""
+    if n is None or not is_whole(n) or n < 1:
+        raise ValueError(f"n must be a whole number of members from 1 on, got {n!r}")
+    check_seed(seed)
+    return n
+
+
+def check_seed(seed: int) -> None:
+    """Raise ValueError unless the seed is whole."""
+    if not is_whole(seed):
+        raise ValueError(f"seed must be a whole number, got {seed!r}")
+
+
+class StatisticTask:
+    """Parts of forecasts (..., m) and perhaps further arrays (...) in, a reduction of them out.
+
+    Parts broadcast against each other. The last ``n_shared`` axes before that of the members are
+    those of forecasts that share members: there the values have length one. Further arrays have
+    ``n_core`` axes more, none by default.
+    """
+
+    def __init__(
+        self,
+        reduction: Reduction,
+        parts: tuple[str, ...],
+        n_shared: int,
+        n_core: tuple[int, ...] = (),
+    ) -> None:
+        self.reduction, self.parts, self.n_shared = reduction, parts, n_shared
+        self.n_core = n_core
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return takes_device_arrays(self.reduction) and not {"scale", "lower"} & set(self.parts)
+
+    @property
+    def description(self) -> str:
+        """Name of the product, for messages."""
+        return f", {name_of(self.reduction)},"
+
+    def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
+        """Run the task on one chunk."""
+        from xrecal.arrays.distributions.forms import Forecasts, distribution_of
+
+        given = args[: len(self.parts)]
+        whole, lead = together(given)
+        parts = dict(zip(self.parts, given if self.n_shared else whole, strict=True))
+        n, dtype = parts["loc"].shape[-1], parts["loc"].dtype
+        locations = lead[: len(lead) - self.n_shared]
+        shape: tuple[int, ...] = (math.prod(locations),)
+        if self.n_shared:
+            shape = (*shape, math.prod(lead[len(locations) :]))
+        flat = {name: a.reshape(*shape, n) for name, a in parts.items() if name != "loc"}
+        own = shape[:1] if self.n_shared else shape
+        lower, upper = flat.pop("lower", None), flat.pop("upper", None)
+        distribution = distribution_of(Forecasts(parts["loc"].reshape(*own, n), **flat))
+        if lower is not None or upper is not None:
+            distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
+        extra = args[len(self.parts) :]
+        n_core = self.n_core or (0,) * len(extra)
+        results = self.reduction(
+            distribution,
+            *(spread(a, k, lead, shape) for a, k in zip(extra, n_core, strict=True)),
+        )
+        shaped = tuple(
+            result.reshape((*lead, *result.shape[len(shape) :])).astype(dtype, copy=False)
+            for result in results
+        )
+        return shaped if len(shaped) > 1 else shaped[0]
+
+
+def _censored(normal: Normal, lower: FloatArray | None, upper: FloatArray | None) -> Distribution:
+    """Single normal distributions (..., 1) with bounds; NaN where these leave no values."""
+    from xrecal.arrays.distributions.forms import Censored
+
+    below = np.full_like(normal.loc, -np.inf) if lower is None else lower
+    above = np.full_like(normal.loc, np.inf) if upper is None else upper
+    empty = (below > above) | (below == np.inf) | (above == -np.inf)
+    below, above = (np.where(empty, np.nan, bound) for bound in (below, above))
+    return Censored(normal.loc, normal.scale, below, above)
+
+
+def together(parts: Sequence[FloatArray]) -> tuple[list[FloatArray], tuple[int, ...]]:
+    """Arrays (..., m) broadcast over all axes but the last, and the shape of those axes.
+
+    Done here, a chunk at a time: masses of quantiles or shared members repeated for every case of
+    a large forecast would not fit into memory.
+    """
+    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], lead
+
+
+def spread(
+    array: FloatArray, n_core: int, lead: tuple[int, ...], shape: tuple[int, ...]
+) -> FloatArray:
+    """An array with ``n_core`` last axes, over all the axes before them, as ``shape``."""
+    core = array.shape[array.ndim - n_core :]
+    return np.broadcast_to(array, (*lead, *core)).reshape(*shape, *core)

@@ -1,0 +1,229 @@
+"""Mean, standard deviation and quantiles of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.inputs.circular import PERIOD
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import level_coordinate, read_levels
+from xrecal.inputs.forms import Form, Labelled
+from xrecal.typing import FloatArray
+
+from .recalibrated import recalibrated
+from .reductions import Reduction, on_circle, on_device
+from .source import Source, Sources, issued, reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.fit.fitted import Fitted
+
+
+@on_device
+@on_circle
+def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
+    """Means (L, T)."""
+    return (distribution.mean(),)
+
+
+@on_device
+@on_circle
+def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
+    """Standard deviations (L, T)."""
+    return (distribution.std(),)
+
+
+@on_device
+def quantiles_of(distribution: Distribution, levels: FloatArray) -> tuple[FloatArray, ...]:
+    """Quantiles (L, T, k)."""
+    return (distribution.quantile(levels),)
+
+
+def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
+    """Mean of each forecast distribution, in the unit of the variable.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, without the members; lazy if it is.
+
+    Examples
+    --------
+    >>> forecast.recal.mean().isel(init=0).round(1).values
+    array([ 8.1, -2.7,  4.1,  9.1])
+    """
+    return _mean(issued(forecast, member_dim))
+
+
+def model_mean(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> Labelled:
+    """Mean of the recalibrated forecasts, in the unit of the variable; as ``quantile``.
+
+    Examples
+    --------
+    >>> model.mean(forecast).isel(init=0).round(1).values
+    array([ 8.2, -2.3,  4. ,  8.7])
+    """
+    return _mean(recalibrated(model, forecast, covariates))
+
+
+def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
+    """Standard deviation of each forecast distribution (not corrected for ensemble size).
+
+    Parameters
+    ----------
+    forecast, member_dim
+        As for :func:`mean`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As for :func:`mean`.
+
+    Examples
+    --------
+    >>> forecast.recal.std().isel(init=0).round(1).values
+    array([0.2, 0.1, 0. , 0.2])
+    """
+    return _std(issued(forecast, member_dim))
+
+
+def model_std(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> Labelled:
+    """Standard deviation of the recalibrated forecasts; as ``quantile``.
+
+    Examples
+    --------
+    >>> model.std(forecast).isel(init=0).round(1).values
+    array([1.6, 1. , 0.8, 2.3])
+    """
+    return _std(recalibrated(model, forecast, covariates))
+
+
+def quantile(
+    forecast: Labelled,
+    q: float | Sequence[float] | np.ndarray,
+    *,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    """Quantiles of each forecast distribution.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    q : float or sequence of float
+        Levels in [0, 1], each once, in any order.
+    member_dim : hashable, optional
+        As for :func:`mean`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, with ``quantile`` in place of the members, in the order asked for; without
+        it for one number.
+        A quantile is the smallest value whose CDF reaches q.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside [0, 1] or given twice.
+
+    Examples
+    --------
+    >>> forecast.recal.quantile([0.1, 0.5, 0.9]).mean(["init", "location"]).round(1).values
+    array([3.7, 3.9, 4.1])
+    """
+    levels = read_levels(q)
+    return _quantiles(issued(forecast, member_dim), levels, np.ndim(q) > 0)
+
+
+def model_quantile(
+    model: Fitted,
+    forecast: Labelled,
+    q: float | Sequence[float] | np.ndarray,
+    *,
+    covariates: Given = None,
+) -> Labelled:
+    """Quantiles of the recalibrated forecasts, computed chunk by chunk.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        As for :meth:`apply`.
+    q : float or sequence of float
+        Levels in [0, 1], each once, in any order.
+    covariates
+        As for :meth:`apply`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, with dimension ``quantile`` in place of the members; without one
+        for a single number. A quantile is the smallest value whose CDF reaches q.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside [0, 1] or given twice, or as for :meth:`apply`.
+
+    Examples
+    --------
+    >>> model.quantile(forecast, [0.1, 0.5, 0.9]).mean(["init", "location"]).round(1).values
+    array([3.2, 3.9, 4.7])
+    """
+    levels = read_levels(q)
+    return _quantiles(recalibrated(model, forecast, covariates), levels, np.ndim(q) > 0)
+
+
+def _mean(sources: Sources[Any]) -> Labelled:
+    return _moment(sources, mean_of, "mean", "mean")
+
+
+def _std(sources: Sources[Any]) -> Labelled:
+    return _moment(sources, std_of, "standard_deviation", "standard deviation")
+
+
+def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: str) -> Labelled:
+    """A moment of each distribution; ``method`` is the CF cell method."""
+
+    def one(source: Source) -> xr.DataArray:
+        attrs = _with_cell_method(source.attrs, source.form, method)
+        return reduce(source, reduction).assign_attrs(attrs)
+
+    return sources.product(one, moment + sources.after_recalibration)
+
+
+def _quantiles(sources: Sources[Any], levels: FloatArray, several: bool) -> Labelled:
+    line = f"quantiles{sources.after_recalibration}"
+    return sources.product(partial(quantiles, levels=levels, several=several), line)
+
+
+def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray:
+    """Quantiles of each distribution, along ``quantile`` if there are several levels."""
+    result = reduce(source, partial(quantiles_of, levels=levels), {"quantile": levels.size})
+    result = result.assign_coords(quantile=level_coordinate(levels)).assign_attrs(source.attrs)
+    return result if several else result.isel(quantile=0)
+
+
+def _with_cell_method(attrs: Mapping[Any, Any], form: Form, method: str) -> dict[str, Any]:
+    """Attributes of a moment over the members, with the CF cell method added.
+
+    Forms without members have it over ``realization``, a standard name, as components and levels
+    are no axes of the variable. A spread of directions is no direction.
+    """
+    if method == "standard_deviation":
+        attrs = {name: value for name, value in attrs.items() if name != PERIOD}
+    over = form.member_dim if form.kind in ("ensemble", "weighted") else "realization"
+    before = str(attrs.get("cell_methods", ""))
+    return {**attrs, "cell_methods": f"{before} {over}: {method}".lstrip()}
