@@ -399,7 +399,7 @@ def model_brier_score(
     Examples
     --------
     >>> model.brier_score(forecast, observations, 5.0, dim=["init", "location"]).round(2).item()
-    0.05
+    0.04
     """
 
     def score(source: Recalibrated, y: xr.DataArray) -> xr.DataArray:
