@@ -9,6 +9,8 @@ from functools import wraps
 from os import PathLike
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
+import xarray as xr
+
 from .fit import fit_hindcast, report
 from .fit import update as updating
 from .fit.fitted import Fitted
@@ -17,7 +19,8 @@ from .inputs.forms import Labelled
 from .inputs.pairing import Observations
 from .methods.call_errors import explained
 from .plan import planning
-from .products import apply, categories, members, probabilities, scores, statistics
+from .products import categories, members, probabilities, scores, statistics
+from .products.apply import model_apply
 from .storage import storage, stored
 
 P = ParamSpec("P")
@@ -70,7 +73,7 @@ class Recalibrator(Fitted):
     def _repr_html_(self) -> str:
         return report.model_html(self)
 
-    apply = verb("apply", apply.model_apply)
+    apply = verb("apply", model_apply)
     mean = verb("mean", statistics.model_mean)
     std = verb("std", statistics.model_std)
     quantile = verb("quantile", statistics.model_quantile)
@@ -151,3 +154,33 @@ def _as_recalibrator(name: str, function: Callable[P, Fitted]) -> Callable[P, Re
 
 fit = _as_recalibrator("fit", fit_hindcast.fit)
 open_recalibrator = _as_recalibrator("open_recalibrator", storage.open_fitted)
+
+
+def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) -> xr.Dataset:
+    """Recalibrate new forecasts; see :meth:`xrecal.Recalibrator.apply`.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        Of the kind the model was fitted on, at the same locations.
+    model : Recalibrator
+        From ``hindcast.recal.fit(observations)``.
+    covariates : mapping of str to DataArray, optional
+        What the model is conditioned on, for these forecasts.
+
+    Returns
+    -------
+    Dataset
+        Distributions: weighted ensembles, or the parameters of normal ones.
+
+    Examples
+    --------
+    >>> list(forecast.recal.apply(model))
+    ['forecast', 'forecast_weight']
+    """
+    if not isinstance(model, Recalibrator):
+        raise TypeError(
+            "apply takes a fitted model, from hindcast.recal.fit(observations), "
+            f"got {type(model).__name__}"
+        )
+    return model.apply(forecast, covariates=covariates)

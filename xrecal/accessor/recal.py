@@ -10,12 +10,10 @@ import xarray as xr
 
 from xrecal import diagnostics, model
 from xrecal.diagnostics.skce import Test
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
-from xrecal.model import Recalibrator
 from xrecal.products import categories, cross_validate, members, probabilities, statistics
 
 from .doors import Accessor, door
@@ -24,36 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .plot import Plots
-
-
-def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) -> xr.Dataset:
-    """Recalibrate new forecasts; see :meth:`xrecal.Recalibrator.apply`.
-
-    Parameters
-    ----------
-    forecast : DataArray or Dataset
-        Of the kind the model was fitted on, at the same locations.
-    model : Recalibrator
-        From ``hindcast.recal.fit(observations)``.
-    covariates : mapping of str to DataArray, optional
-        What the model is conditioned on, for these forecasts.
-
-    Returns
-    -------
-    Dataset
-        Distributions: weighted ensembles, or the parameters of normal ones.
-
-    Examples
-    --------
-    >>> list(forecast.recal.apply(model))
-    ['forecast', 'forecast_weight']
-    """
-    if not isinstance(model, Recalibrator):
-        raise TypeError(
-            "apply takes a fitted model, from hindcast.recal.fit(observations), "
-            f"got {type(model).__name__}"
-        )
-    return model.apply(forecast, covariates=covariates)
 
 
 def report(
@@ -105,7 +73,7 @@ class _Recal(Accessor):
 
     # model
     fit = door(model.fit)
-    apply = door(apply)
+    apply = door(model.apply)
     cross_validate = door(cross_validate.cross_validate)
 
     # products

@@ -24,7 +24,8 @@ from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import CKME, Method, VectorCKME
-from xrecal.methods.call_errors import require_settings
+from xrecal.methods.base import is_method
+from xrecal.methods.call_errors import refuse_settings
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
@@ -192,7 +193,8 @@ def checked(
     method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int, call: str
 ) -> Method:
     """The method with ``condition_on``; TypeError or ValueError for arguments that are none."""
-    require_settings(method, call)
+    if not is_method(method):
+        refuse_settings(method, call)
     if not is_whole(min_samples) or min_samples < 2:
         raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
     return conditioned(method, condition_on)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from xrecal.arrays.distributions.forms import Distribution, Forecasts
-    from xrecal.arrays.kernels.covariates import Features
+    from xrecal.arrays.kernels.kernel import Features
 
 Output: TypeAlias = Literal["weighted", "normal"]
 """Form of the recalibrated forecast."""
@@ -201,6 +201,11 @@ class Updatable(Protocol):
         ``fitted`` has the other parameters and the status, ``n_kept`` is the number of slots that
         there are already.
         """
+
+
+def is_method(value: object) -> bool:
+    """Whether a value is a method with its settings; a name or a class is none."""
+    return not isinstance(value, type) and hasattr(value, "fit_locations")
 
 
 def method_on_device(method: Method) -> bool:

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from xrecal.chunks.warnings import WARNED
@@ -28,14 +28,6 @@ NEEDED = {
 
 _BEHIND: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDictionary()
 """Functions whose wrong calls are explained, without the explanation."""
-
-
-def explain_calls(cls: type) -> None:
-    """Let all methods of a fitted model explain calls that they do not take."""
-    for base in cls.__mro__[:-1]:
-        for name, method in list(vars(base).items()):
-            if inspect.isfunction(method) and not name.startswith("_"):
-                setattr(base, name, explained(f"model.{name}")(method))
 
 
 def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -169,10 +161,8 @@ def _misplaced_settings(
     return f"{text}: write {written(call, f'xrecal.{owner.__name__}({settings})')}"
 
 
-def require_settings(method: object, call: str) -> None:
-    """Raise TypeError unless it is a method with its settings; a name or a class is none."""
-    if not isinstance(method, type) and hasattr(method, "fit_locations"):
-        return
+def refuse_settings(method: object, call: str) -> NoReturn:
+    """Raise TypeError that says what to type in place of what is no method with its settings."""
     kinds = {kind.__name__: kind for kind in KINDS}
     name = method.__name__ if isinstance(method, type) else str(method)
     plain = name.lower().removeprefix("xrecal.").removesuffix("()")

@@ -7,8 +7,7 @@ from tests.arrays.distributions.test_distance import double_sum_distance
 from xrecal.arrays import Forecasts, normal_squared_energy_distance, squared_energy_distance
 from xrecal.arrays.ckme.columns import Columns
 from xrecal.arrays.ckme.location import Cases, ordered_cases
-from xrecal.arrays.kernels.covariates import no_features
-from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
+from xrecal.arrays.kernels.kernel import MEDIAN_CASES, no_features, positive_median, subset
 
 
 def columns(forecasts, y=None, *, laplace=False, squared=None):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from xrecal.arrays.ckme.location import Cases, new_forecasts, ordered_cases
 from xrecal.arrays.distributions.forms import Forecasts, moments
-from xrecal.arrays.kernels.covariates import features, no_features
+from xrecal.arrays.kernels.kernel import features, no_features
 from xrecal.arrays.rows import WORKSPACE, location_blocks
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.vector_ckme import Vectors, fit_vector_ckme, vector_ckme_weights
-from xrecal.arrays.kernels.covariates import features
+from xrecal.arrays.kernels.kernel import features
 
 from .reference import GRID, Choice, Embedding, blocks_in_time, positive_median
 

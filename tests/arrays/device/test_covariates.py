@@ -3,7 +3,7 @@ import pytest
 
 from xrecal.arrays.ckme.location import feature_distances
 from xrecal.arrays.device import covariates as batched
-from xrecal.arrays.kernels import covariates
+from xrecal.arrays.kernels import kernel as covariates
 
 
 def test_features_are_those_of_the_host(library, rng):

@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 
 from tests.arrays.ckme.reference import weights_of_features
 from xrecal.arrays import Features, features
-from xrecal.arrays.kernels.covariates import feature_weights, no_features
+from xrecal.arrays.kernels.kernel import feature_weights, no_features
 
 
 def test_circular_covariates_are_sine_and_cosine_others_stand_as_they_are(rng):

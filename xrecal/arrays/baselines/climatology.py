@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.weighted import weighted_quantile
-from xrecal.arrays.kernels.covariates import Features, feature_weights
+from xrecal.arrays.kernels.kernel import Features, feature_weights
 from xrecal.typing import FloatArray
 
 DAYS_PER_YEAR = 365.25

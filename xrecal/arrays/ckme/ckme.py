@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.distributions.forms import Forecasts, Squared, find_bounds
-from xrecal.arrays.kernels.covariates import Features
+from xrecal.arrays.kernels.kernel import Features
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Forecasts, Squared
-from xrecal.arrays.kernels.covariates import Features, no_features
+from xrecal.arrays.kernels.kernel import Features, no_features
 from xrecal.typing import FloatArray, IntArray
 
 SMALLEST_WEIGHT = 1e-12

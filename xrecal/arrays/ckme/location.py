@@ -18,8 +18,13 @@ from xrecal.arrays.distributions.forms import (
     verdicts,
 )
 from xrecal.arrays.distributions.normal import fill_normal_distances
-from xrecal.arrays.kernels.covariates import Features, feature_weights
-from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
+from xrecal.arrays.kernels.kernel import (
+    MEDIAN_CASES,
+    Features,
+    feature_weights,
+    positive_median,
+    subset,
+)
 from xrecal.typing import FloatArray, IntArray
 
 from .columns import Columns

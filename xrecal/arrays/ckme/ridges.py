@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xrecal.arrays.distributions.forms import Forecasts, Squared
-from xrecal.arrays.kernels.covariates import Features
+from xrecal.arrays.kernels.kernel import Features
 from xrecal.typing import FloatArray, IntArray
 
 from .ckme import DEFAULT, fit_ckme, search_locations

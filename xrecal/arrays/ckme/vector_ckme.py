@@ -21,7 +21,7 @@ from xrecal.arrays.distributions.vectors import (
     rounding_of_vectors,
     spread_of_observations,
 )
-from xrecal.arrays.kernels.covariates import Features
+from xrecal.arrays.kernels.kernel import Features
 from xrecal.typing import FloatArray, IntArray
 
 from .ckme import fit_ckme

@@ -10,8 +10,7 @@ import numpy as np
 
 from xrecal.arrays.compiled import kernel
 from xrecal.arrays.distributions.forms import Forecasts, Squared
-from xrecal.arrays.kernels.covariates import Features, no_features
-from xrecal.arrays.kernels.kernel import check_kernel
+from xrecal.arrays.kernels.kernel import Features, check_kernel, no_features
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 

@@ -10,7 +10,7 @@ import numpy as np
 from xrecal.arrays.ckme.embedding import roots_of
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.kernels.covariates import Features
+from xrecal.arrays.kernels.kernel import Features
 from xrecal.typing import FloatArray, IntArray
 
 from .namespace import doubled, take

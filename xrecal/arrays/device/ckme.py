@@ -27,7 +27,7 @@ from xrecal.arrays.ckme.search import Search, sets_of_folds
 from xrecal.arrays.ckme.solvers import is_low_rank
 from xrecal.arrays.dispatch import namespace, only_on_host, to_host
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.kernels.covariates import Features
+from xrecal.arrays.kernels.kernel import Features
 from xrecal.typing import FloatArray, IntArray
 
 from .case_groups import Group, groups_of, select, usable

@@ -1,4 +1,4 @@
-"""Covariates as features, and their distances; see :mod:`xrecal.arrays.kernels.covariates`."""
+"""Covariates as features, and their distances; see :mod:`xrecal.arrays.kernels.kernel`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.kernels.covariates import Features
+from xrecal.arrays.kernels.kernel import Features
 
 from .kernel import positive_medians
 from .namespace import doubled

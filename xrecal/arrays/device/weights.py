@@ -12,8 +12,7 @@ from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, lives_of
 from xrecal.arrays.ckme.weights import check_forecasts
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.kernels.covariates import Features
-from xrecal.arrays.kernels.kernel import check_kernel
+from xrecal.arrays.kernels.kernel import Features, check_kernel
 from xrecal.typing import FloatArray, IntArray
 
 from .case_groups import Group, groups_of, moments, select, usable, valid
