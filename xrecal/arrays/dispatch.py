@@ -18,140 +18,94 @@ import numpy as np
 DEVICE = "cupy"
 """The library of arrays on a GPU."""
 
-HOME = {
-    "Forecasts": "distributions.forms",
-    "circular_crps": "distributions.circular",
-    "circular_mean": "distributions.circular",
-    "circular_members": "distributions.circular",
-    "circular_std": "distributions.circular",
-    "on_circle": "distributions.circular",
-    "squared_energy_distance": "distributions.distance",
-    "spread_of_observations": "distributions.vectors",
-    "vector_energy_distance": "distributions.vectors",
-    "pairwise_distances": "distributions.distance",
-    "normal_squared_energy_distance": "distributions.normal",
-    "normal_crps": "distributions.normal",
-    "normal_exceedance": "distributions.normal",
-    "normal_mean_std": "distributions.normal",
-    "normal_quantile": "distributions.normal",
-    "median_bandwidth": "kernels.kernel",
-    "similarity": "kernels.kernel",
-    "FittedCKME": "ckme.embedding",
-    "ckme_weights": "ckme.weights",
-    "fit_ckme": "ckme.ckme",
-    "fit_ckme_family": "ckme.ckme",
-    "Vectors": "ckme.vector_ckme",
-    "fit_vector_ckme": "ckme.vector_ckme",
-    "vector_ckme_weights": "ckme.vector_ckme",
-    "ridge_losses": "ckme.ridges",
-    "Settings": "ckme.embedding",
-    "project_energy": "ckme.simplex",
-    "project_simplex": "ckme.simplex",
-    "equal_members": "distributions.members",
-    "shuffled_members": "distributions.members",
-    "reordered_members": "distributions.members",
-    "systematic_draws": "distributions.members",
-    "whole_weights": "distributions.members",
-    "weighted_cdf": "distributions.weighted",
-    "weighted_exceedance": "distributions.weighted",
-    "weighted_mean": "distributions.weighted",
-    "weighted_quantile": "distributions.weighted",
-    "weighted_std": "distributions.weighted",
-    "crps": "scores.crps",
-    "fair_crps": "scores.crps",
-    "threshold_weighted_crps": "scores.crps",
-    "normal_threshold_crps": "distributions.normal_thresholds",
-    "censored_threshold_crps": "distributions.normal_thresholds",
-    "quantile_score": "scores.quantile_scores",
-    "quantile_weighted_crps": "scores.quantile_scores",
-    "brier_score": "scores.event_scores",
-    "ranked_probability_score": "scores.event_scores",
-    "energy_score": "scores.multivariate",
-    "variogram_score": "scores.multivariate",
-    "Skill": "scores.significance",
-    "skill_score": "scores.significance",
-    "Decomposition": "scores.decomposition",
-    "decompose": "scores.decomposition",
-    "half_squared_distance": "scores.decomposition",
-    "censored_normal_crps": "distributions.censored",
-    "censored_normal_exceedance": "distributions.censored",
-    "censored_normal_mean_std": "distributions.censored",
-    "censored_normal_quantile": "distributions.censored",
-    "category_probabilities": "distributions.weighted",
-    "climatology_quantiles": "baselines.climatology",
-    "climatology_weights": "baselines.climatology",
-    "in_window": "baselines.climatology",
-    "fit_index": "baselines.idr",
-    "idr_weights": "baselines.idr",
-    "index_of": "baselines.idr",
-    "laplace_expectations": "calibration.expectations",
-    "target_bandwidth": "calibration.expectations",
-    "case_matrix": "calibration.skce",
-    "skce_biased": "calibration.skce",
-    "skce_blocks": "calibration.skce",
-    "skce_matrix": "calibration.skce",
-    "skce_unbiased": "calibration.skce",
-    "block_p_value": "calibration.skce",
-    "skce_test": "calibration.skce",
-    "montecarlo_test": "calibration.montecarlo",
-    "skce_locations": "calibration.skce_locations",
-    "conformal_levels": "baselines.pit_recalibration",
-    "hash_uniform": "distributions.draws",
-    "uniform_at": "distributions.draws",
-    "pit_values": "baselines.pit_recalibration",
-    "quantile_pit": "distributions.between_levels",
-    "recalibrated_members": "baselines.pit_recalibration",
-    "find_bounds": "distributions.forms",
-    "Features": "kernels.kernel",
-    "features": "kernels.kernel",
-    "Split": "splitting",
-    "splits": "splitting",
-    "block_bootstrap_interval": "scores.significance",
-    "diebold_mariano": "scores.significance",
-    "standard_error": "scores.significance",
-    "pit_counts": "calibration.uniformity",
-    "uniform_test": "calibration.uniformity",
-    "flatness_test": "calibration.ranks",
-    "observation_ranks": "calibration.ranks",
-    "rank_counts": "calibration.ranks",
-    "corp": "calibration.reliability",
-    "quantile_reliability": "calibration.reliability",
-    "interval_coverage": "scores.intervals",
-    "interval_score": "scores.intervals",
-    "spread_skill": "scores.spread",
-    "distance_correlation": "calibration.dependence",
-    "adjusted_p_values": "scores.significance",
-    "pool_weights": "distributions.pool",
-    "fit_emos": "baselines.emos",
-    "predict_emos": "baselines.emos",
+_PUBLIC = {
+    "distributions.forms": "Forecasts find_bounds",
+    "distributions.circular": "circular_crps circular_mean circular_members circular_std on_circle",
+    "distributions.distance": "squared_energy_distance pairwise_distances",
+    "distributions.vectors": "spread_of_observations vector_energy_distance",
+    "distributions.normal": (
+        "normal_squared_energy_distance normal_crps normal_exceedance normal_mean_std "
+        "normal_quantile"
+    ),
+    "distributions.members": (
+        "equal_members shuffled_members reordered_members systematic_draws whole_weights"
+    ),
+    "distributions.weighted": (
+        "weighted_cdf weighted_exceedance weighted_mean weighted_quantile weighted_std "
+        "category_probabilities"
+    ),
+    "distributions.normal_thresholds": "normal_threshold_crps censored_threshold_crps",
+    "distributions.censored": (
+        "censored_normal_crps censored_normal_exceedance censored_normal_mean_std "
+        "censored_normal_quantile"
+    ),
+    "distributions.draws": "hash_uniform uniform_at",
+    "distributions.between_levels": "quantile_pit",
+    "distributions.pool": "pool_weights",
+    "kernels.kernel": "median_bandwidth similarity Features features",
+    "ckme.embedding": "FittedCKME Settings",
+    "ckme.weights": "ckme_weights",
+    "ckme.ckme": "fit_ckme fit_ckme_family",
+    "ckme.vector_ckme": "Vectors fit_vector_ckme vector_ckme_weights",
+    "ckme.ridges": "ridge_losses",
+    "ckme.simplex": "project_energy project_simplex",
+    "baselines.climatology": "climatology_quantiles climatology_weights in_window",
+    "baselines.idr": "fit_index idr_weights index_of",
+    "baselines.pit_recalibration": "conformal_levels pit_values recalibrated_members",
+    "baselines.emos": "fit_emos predict_emos",
+    "scores.crps": "crps fair_crps threshold_weighted_crps",
+    "scores.quantile_scores": "quantile_score quantile_weighted_crps",
+    "scores.event_scores": "brier_score ranked_probability_score",
+    "scores.multivariate": "energy_score variogram_score",
+    "scores.significance": (
+        "Skill skill_score block_bootstrap_interval diebold_mariano standard_error "
+        "adjusted_p_values"
+    ),
+    "scores.decomposition": "Decomposition decompose half_squared_distance",
+    "scores.intervals": "interval_coverage interval_score",
+    "scores.spread": "spread_skill",
+    "calibration.expectations": "laplace_expectations target_bandwidth",
+    "calibration.skce": (
+        "case_matrix skce_biased skce_blocks skce_matrix skce_unbiased block_p_value skce_test"
+    ),
+    "calibration.montecarlo": "montecarlo_test",
+    "calibration.skce_locations": "skce_locations",
+    "calibration.uniformity": "pit_counts uniform_test",
+    "calibration.ranks": "flatness_test observation_ranks rank_counts",
+    "calibration.reliability": "corp quantile_reliability",
+    "calibration.dependence": "distance_correlation",
+    "splitting": "Split splits",
 }
-"""Public names of :mod:`xrecal.arrays`, and the module that has each for NumPy arrays."""
+"""Modules, and the public names of :mod:`xrecal.arrays` that each has for NumPy arrays."""
 
-ON_DEVICE = {
-    "category_probabilities": "distributions.weighted",
-    "ckme_weights": "device.weights",
-    "crps": "device.scores",
-    "features": "device.covariates",
-    "mean_of_cases": "device.scores",
-    "fit_ckme": "device.ckme",
-    "median_bandwidth": "device.kernel",
-    "pit_values": "device.scores",
-    "project_energy": "device.simplex",
-    "project_simplex": "device.simplex",
-    "shuffled_members": "device.weighted",
-    "quantile_pit": "distributions.between_levels",
-    "similarity": "device.kernel",
-    "squared_energy_distance": "device.distance",
-    "uniform_at": "distributions.draws",
-    "weighted_cdf": "device.weighted",
-    "weighted_exceedance": "device.weighted",
-    "weighted_mean": "device.weighted",
-    "weighted_quantile": "device.weighted",
-    "weighted_std": "device.weighted",
+_FOR_DEVICES = {
+    "distributions.weighted": "category_probabilities",
+    "distributions.between_levels": "quantile_pit",
+    "distributions.draws": "uniform_at",
+    "device.weights": "ckme_weights",
+    "device.scores": "crps mean_of_cases pit_values",
+    "device.covariates": "features",
+    "device.ckme": "fit_ckme",
+    "device.kernel": "median_bandwidth similarity",
+    "device.simplex": "project_energy project_simplex",
+    "device.weighted": (
+        "shuffled_members weighted_cdf weighted_exceedance weighted_mean weighted_quantile "
+        "weighted_std"
+    ),
+    "device.distance": "squared_energy_distance",
 }
-"""Functions that take arrays on a device, and the module that has them under that name.
+"""Modules, and the functions that each has for arrays on a device.
 
 A few small ones are the functions for NumPy themselves."""
+
+
+def _by_name(modules: dict[str, str]) -> dict[str, str]:
+    """Module of each name."""
+    return {name: module for module, names in modules.items() for name in names.split()}
+
+
+HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
+"""Module of each public name, and of each function for arrays on a device."""
 
 DISTANCES = {DEVICE: "device.distance_cuda"}
 """Modules with loops over pairs of ensembles, for libraries that need their own; others compare

@@ -15,6 +15,7 @@ __all__ = [
     "CKME",
     "EMOS",
     "IDR",
+    "METHODS",
     "Climatology",
     "ConformalPrediction",
     "LinearPool",
@@ -23,3 +24,6 @@ __all__ = [
     "Raw",
     "VectorCKME",
 ]
+
+METHODS = (CKME, EMOS, LinearPool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw)
+"""Those that users choose from; a CKME of vectors is made where variables are fitted jointly."""

@@ -11,14 +11,11 @@ from weakref import WeakKeyDictionary
 
 from xrecal.chunks.warnings import WARNED
 
-from . import CKME, EMOS, IDR, Climatology, ConformalPrediction, LinearPool, PITRecalibration, Raw
+from . import CKME, METHODS
 from .base import Shown, changed, did_you_mean, kinds_with, nearest, settings_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-KINDS = (CKME, EMOS, LinearPool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw)
-"""Methods of this package."""
 
 NEEDED = {
     "reference": "another forecast of the same cases, such as the raw one",
@@ -163,7 +160,7 @@ def _misplaced_settings(
 
 def refuse_settings(method: object, call: str) -> NoReturn:
     """Raise TypeError that says what to type in place of what is no method with its settings."""
-    kinds = {kind.__name__: kind for kind in KINDS}
+    kinds = {kind.__name__: kind for kind in METHODS}
     name = method.__name__ if isinstance(method, type) else str(method)
     plain = name.lower().removeprefix("xrecal.").removesuffix("()")
     ours = {kind.lower(): kind for kind in kinds}.get(plain)

@@ -12,34 +12,9 @@ import numpy as np
 
 from xrecal.inputs.pool import Pool
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import (
-    CKME,
-    EMOS,
-    IDR,
-    Climatology,
-    ConformalPrediction,
-    LinearPool,
-    PITRecalibration,
-    Raw,
-    VectorCKME,
-)
+from xrecal.methods import METHODS, VectorCKME
 
-STORED: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        CKME,
-        EMOS,
-        IDR,
-        Climatology,
-        ConformalPrediction,
-        LinearPool,
-        MatchedLeads,
-        PITRecalibration,
-        Pool,
-        Raw,
-        VectorCKME,
-    )
-}
+STORED: dict[str, type] = {cls.__name__: cls for cls in (*METHODS, VectorCKME, MatchedLeads, Pool)}
 """Classes that a file may name; no other is ever looked up."""
 
 

@@ -9,7 +9,6 @@ from xrecal.arrays import median_bandwidth, similarity, squared_energy_distance
 from xrecal.arrays.kernels.kernel import (
     IDENTICAL,
     MEDIAN_CASES,
-    fill_similarity,
     positive_median,
     subset,
 )
@@ -45,14 +44,6 @@ def test_similarity_falls_with_distance_and_ignores_the_unit(d, bandwidth, kerne
     rescaled = similarity(4 * np.sort(d), bandwidth * (2 if kernel == "laplace" else 4), kernel)
     np.testing.assert_array_equal(rescaled, found)
     assert similarity(np.array(0.0), bandwidth, kernel) == 1.0
-
-
-def test_compiled_similarity_is_the_same(rng):
-    d = rng.gamma(1, size=(6, 6))
-    for laplace, kernel in enumerate(["gaussian", "laplace"]):
-        filled = d.copy()
-        fill_similarity(filled, 0.7, bool(laplace))
-        np.testing.assert_allclose(filled, similarity(d, 0.7, kernel), rtol=1e-15)
 
 
 # bandwidth ---------------------------------------------------------------------------------------

@@ -142,15 +142,6 @@ def subset(n: int, size: int) -> Any:
     return numbers[:size]
 
 
-@kernel
-def fill_similarity(squared: Any, bandwidth: float, laplace: bool) -> None:
-    """Replace squared distances by similarities, in place."""
-    for i in range(squared.shape[0]):
-        for j in range(squared.shape[1]):
-            d = np.sqrt(squared[i, j]) if laplace else squared[i, j]
-            squared[i, j] = np.exp(-d / bandwidth)
-
-
 class Features(NamedTuple):
     """Covariates as coordinates in which squared distances and regressions make sense."""
 
