@@ -18,13 +18,7 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.storage.paths import (
-    format_to_write,
-    partial_of,
-    put_in_place,
-    remove,
-    require_free,
-)
+from xrecal.storage.paths import format_to_write, partial_of, put_in_place, remove, require_free
 from xrecal.storage.storage import CHUNKS, read_plain, seal
 from xrecal.storage.stored import UNFINISHED
 

@@ -15,15 +15,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 from xrecal.products.statistics import quantiles_of
 
-from .evidence import (
-    NO_UNIT,
-    Evidence,
-    as_dataset,
-    counted,
-    described,
-    read_evidence,
-    stacked,
-)
+from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence, stacked
 from .pit import pit_of_cases
 
 LEVEL = "level"

@@ -19,14 +19,7 @@ from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 
-from .evidence import (
-    Evidence,
-    as_dataset,
-    by_quantiles,
-    read_evidence,
-    task_name,
-    with_meanings,
-)
+from .evidence import Evidence, as_dataset, by_quantiles, read_evidence, task_name, with_meanings
 
 Test: TypeAlias = Literal["bootstrap", "wild", "montecarlo", "block"]
 

@@ -25,13 +25,7 @@ from xrecal.typing import IntArray
 
 from .fit_hindcast import Prepared, pair_hindcast, prepare
 from .fitted import CASE, CASE_MEMBER
-from .folds import (
-    CrossValidationTask,
-    Fold,
-    HeldOutReduction,
-    KnownName,
-    PooledCrossValidationTask,
-)
+from .folds import CrossValidationTask, Fold, HeldOutReduction, KnownName, PooledCrossValidationTask
 from .pooling import DATE, across
 from .state import task_arguments
 

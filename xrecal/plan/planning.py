@@ -22,15 +22,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.recalibrated import Recalibrated
 from xrecal.products.statistics import mean_of
 
-from .costs import (
-    Probe,
-    Resources,
-    Setup,
-    apply_workspace,
-    find_resources,
-    fit_workspace,
-    probe_of,
-)
+from .costs import Probe, Resources, Setup, apply_workspace, find_resources, fit_workspace, probe_of
 from .plans import Plan, TaskPlan, split
 
 if TYPE_CHECKING:

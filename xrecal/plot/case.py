@@ -14,14 +14,7 @@ from matplotlib.axes import Axes
 from xrecal.inputs.forms import Form, Labelled
 
 from .labels import WIDTH_BELOW, label_of, pretty_units, shown_labels
-from .reading import (
-    Floats,
-    only_ensemble,
-    only_form,
-    only_variable,
-    require_one,
-    same_quantity,
-)
+from .reading import Floats, only_ensemble, only_form, only_variable, require_one, same_quantity
 from .style import (
     GREY,
     PALETTE,

@@ -14,12 +14,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
-from xrecal.fit.select_fits import (
-    as_given,
-    match_variables,
-    matching_covariates,
-    shared_dims,
-)
+from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.state import COVARIATE, NEW_MEMBER, covariates_of, forecasts_of, is_part
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts

@@ -7,13 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.distributions.forms import (
-    INVALID_FORECAST,
-    VALID,
-    Forecasts,
-    unsound,
-    verdicts,
-)
+from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, unsound, verdicts
 from xrecal.arrays.rows import whole_number
 from xrecal.arrays.status import (
     ENOUGH,

@@ -17,16 +17,7 @@ from xrecal.typing import FloatArray, IntArray
 from .centre import SUPPORTS
 from .embedding import Calibration, FittedCKME, Settings, check_choice
 from .held_out_losses import LOSSES
-from .search import (
-    CENTRING,
-    FIRST,
-    REPRESENTING,
-    Candidates,
-    Centre,
-    Landmarks,
-    Search,
-    Steps,
-)
+from .search import CENTRING, FIRST, REPRESENTING, Candidates, Centre, Landmarks, Search, Steps
 from .simplex import PROJECTIONS
 from .solvers import SOLVERS, landmark_slots
 

@@ -9,12 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.circular import on_circle
-from xrecal.arrays.distributions.forms import (
-    INVALID_FORECAST,
-    VALID,
-    Forecasts,
-    verdicts,
-)
+from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, verdicts
 from xrecal.arrays.distributions.vectors import (
     prepare_vectors,
     prepared_distances,

@@ -7,12 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.compiled import inner, kernel
-from xrecal.arrays.distributions.forms import (
-    Censored,
-    Distribution,
-    Empirical,
-    Normal,
-)
+from xrecal.arrays.distributions.forms import Censored, Distribution, Empirical, Normal
 from xrecal.arrays.distributions.normal import as_forecasts, fill_mean_crps
 from xrecal.arrays.distributions.weighted import by_support, total_mass
 from xrecal.arrays.rows import location_blocks
