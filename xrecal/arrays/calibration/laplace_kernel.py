@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import copy, inner, kernel
 
 # Forecasts whose sums are kept side by side; the loop over them becomes vector instructions.
 LANES = 64
@@ -101,7 +101,7 @@ def fill_cross_points(z: Any, weights: Any, owner: Any, y: Any, theta: float, ou
         while p < z.size and z[p] <= y[j]:
             state[owner[p]] += weights[p] * math.exp((z[p] - y[j]) / theta)
             p += 1
-        _copy(state, out[j])
+        copy(state, out[j])
     _clear(state)
     p = z.size - 1
     for j in range(y.size - 1, -1, -1):
@@ -124,7 +124,7 @@ def fill_cross_shared(z: Any, weights: Any, y: Any, theta: float, out: Any) -> N
         while s < z.size and z[s] <= y[j]:
             _add(state, weights[s], math.exp((z[s] - y[j]) / theta))
             s += 1
-        _copy(state, out[j])
+        copy(state, out[j])
     _clear(state)
     s = z.size - 1
     for j in range(y.size - 1, -1, -1):
@@ -140,12 +140,6 @@ def fill_cross_shared(z: Any, weights: Any, y: Any, theta: float, out: Any) -> N
 def _clear(state: Any) -> None:
     for i in range(state.size):
         state[i] = 0.0
-
-
-@inner
-def _copy(state: Any, row: Any) -> None:
-    for i in range(state.size):
-        row[i] = state[i]
 
 
 @inner
