@@ -94,6 +94,8 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
         k = train.size
         first, last = targets.inner[f]
         limits = Limits(verified.low, verified.high, first, last)
+        # Climatology of the training cases, which fills up what the weights lack to one: recent
+        # cases count in it by their case weights, as they do in the embedding.
         for i in range(k):
             share[i] = root[train[i]] ** 2
             total += share[i]
@@ -102,6 +104,8 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
             mass, heavier = 0.0, 1.0 / root[case]
+            # Back from the problem scaled by roots of case weights, R K R: its column of this case
+            # was scaled by the root of the case's own weight, and each weight lacks its root.
             for i in range(k):
                 beta[i] = signed[c, train[i]] * root[train[i]] * heavier
                 mass += beta[i]

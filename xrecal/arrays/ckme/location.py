@@ -206,6 +206,7 @@ class Location:
         if strength > 0:
             exponent -= strength * self.apart
         np.exp(exponent, out=exponent)
+        # (K + λ n W⁻¹) is not symmetric in the case weights W; R (K) R + λ n with their roots is.
         if (self.root != 1).any():
             exponent *= self.root[:, np.newaxis] * self.root
         return exponent

@@ -121,6 +121,7 @@ class Factor:
         They are the same whatever the forecasts, and so is then each forecast's rounding.
         """
         rows = self.rows[:rank]
+        # By the Woodbury identity n × n becomes r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
         among = rows @ rows.T
         among[np.diag_indices_from(among)] += ridge * rows.shape[1]
         root = rows[:, self.landmarks[:rank]]
@@ -151,6 +152,7 @@ def take_pivots(columns: Any, cases: Any, left: Any, tolerance: float, pivots: A
     while added < cases.size and residual > tolerance:
         at = np.argmax(left[cases])
         case = cases[at]
+        # Others of the location are represented worse by now: their columns are computed first.
         if left[case] < SHARE * largest:
             break
         row = rows[added]

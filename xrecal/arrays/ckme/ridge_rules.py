@@ -64,6 +64,8 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
     """
     before, losses, now = path[-3:]
     steps = (exponent - GRID[0]) / GRID_STEP
+    # Both are guesses that may be wrong: what they let pass costs a try, and what they stop is
+    # looked at again with more cases if it was nearly best.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         fell, falls = before - losses, losses - now
         ahead = now * (now / losses) ** steps

@@ -36,7 +36,10 @@ from .solvers import CLOSE, ROUGH
 
 TRIED, COMPARED = 500, 2000
 """Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
-solver makes them the main cost. Folds train on as many cases as before."""
+solver makes them the main cost. Folds train on as many cases as before.
+
+The ridge is refined on the cases that supports are compared on: on the fewer ones it ended where
+the noise of a few held-out cases was."""
 
 TRIED_FOLDS = 5
 """Folds at most to choose by; each of them takes factorisations of its own."""

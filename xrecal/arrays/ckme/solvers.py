@@ -24,7 +24,9 @@ from .lowrank import Factor
 SOLVERS = ("auto", "exact", "lowrank")
 
 EXACT_UP_TO = 250
-"""Cases of a location up to which ``"auto"`` solves exactly."""
+"""Cases of a location up to which ``"auto"`` solves exactly.
+
+From there to 500 cases low rank takes a third to a fifth of the time, with the same CRPS."""
 
 MAX_RANK = 1000
 """Landmarks of a location at most."""
@@ -90,7 +92,7 @@ class Exact:
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
-        if train.size < n_out:
+        if train.size < n_out:  # the small system is less work than leaving out most of a large one
             weights = np.zeros((n_held, self._root.size))
             block = self._gram[np.ix_(train, train)]
             block[np.diag_indices_from(block)] += shift
@@ -159,6 +161,8 @@ class LowRank:
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         rank = self._rank(ridge, slack)
         rows = self.factor.rows[:rank]
+        # Columns of the factor come in the order of what they explain, so a larger ridge, which
+        # needs fewer landmarks, uses a corner of what is kept for a smaller one.
         among = self._product(f, train, out, rank)[:rank, :rank].copy()
         among[np.diag_indices_from(among)] += ridge * train.size * heaviest(self._root, train)
         return solve_positive(among, rows.T[out[:n_held]]) @ rows

@@ -177,6 +177,7 @@ class _Ensembles:
         centre, spread = self._centres(cases)
         bounds = float(fitted.lower), float(fitted.upper)
         error = (one.target - centre[:n]) / spread[:n]
+        # Cases on a bound stay on it whatever the centre, so they rank below or above all others.
         error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
         order = np.argsort(error)
         centred = self._centres(new)
@@ -187,6 +188,7 @@ class _Ensembles:
             signed = self._similarities(rows, chosen, across, one)
             for operator in operators:
                 signed = signed @ operator
+            # The solution is that of R K R, with the roots R of the case weights: β = R α.
             signed *= one.root
             theirs = np.ascontiguousarray(centred[:, rows])
             shares, points = np.empty((2, signed.shape[0], n))
@@ -219,6 +221,7 @@ class _Ensembles:
         one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
         gram = one.gram(*kernel)
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
+        # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
         return slice(gram.shape[0]), (np.linalg.inv(gram),)
 
     def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:

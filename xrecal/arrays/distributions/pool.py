@@ -161,6 +161,7 @@ def _fill_weights(quantiles: Any, observations: Any, raw: Any, rules: Any, out: 
                         of_raw[block] += passes[p] * quantile_crps(raw[cell, i], y)
                     rank += 1
             used += min(blocks, counted)
+            # Standard errors come from one pass: the others forecast the same cases again.
             if first[1] == 0 and passes[p] > 0:
                 first = used - min(blocks, counted), used
         if used == 0:
@@ -169,6 +170,8 @@ def _fill_weights(quantiles: Any, observations: Any, raw: Any, rules: Any, out: 
             scores += belief * _trust(scores, of_raw, usable, first, doubt) * beliefs
         for c in range(n_components):
             out[cell, c] = 0.0
+        # A linear congruential generator, as NumPy's takes long to compile; high bits, as low ones
+        # repeat early. Whole blocks of cases are drawn, so that serial dependence stays.
         state = np.uint64(20261120)
         for _ in range(RESAMPLES):
             total = np.zeros((n_components, n_components))
@@ -244,6 +247,8 @@ def _greedy(scores: Any, usable: Any, steps: int, weights: Any) -> None:
     square = 0.0
     for _ in range(steps):
         best, smallest = 0, np.inf
+        # The CRPS of a mixture is a quadratic form of its counts: one component more adds its own
+        # entry, and twice those that it shares with what is there.
         for c in range(n):
             loss = square + 2 * product[c] + scores[c, c]
             if usable[c] and loss < smallest:

@@ -12,7 +12,8 @@ from xrecal.typing import FloatArray
 
 KERNELS = ("gaussian", "laplace")
 
-# Pairs closer than this share of the largest distance count as identical forecasts.
+# Pairs closer than this share of the largest distance count as identical forecasts: most are on dry
+# days, and their distances of rounding size would make the median zero.
 IDENTICAL = 1e-12
 
 # The median over 400 forecasts (79 800 pairs) is as good as that over all of them.
