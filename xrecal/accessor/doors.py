@@ -44,8 +44,9 @@ def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenat
     by :func:`~xrecal.methods.call_errors.explained`.
     """
     behind = unexplained(function)
-    first, *others = inspect.signature(function).parameters.values()
-    typed = inspect.Signature(others)
+    signature = inspect.signature(function)
+    first, *others = signature.parameters.values()
+    typed = signature.replace(parameters=others)
 
     @wraps(function)
     def called(self: Accessor, /, *args: P.args, **given: P.kwargs) -> R:

@@ -142,7 +142,7 @@ class Fitted:
 
     @explained("model.load")
     def load(self) -> Self:
-        """A new recalibrator whose state is in memory; xarray's name for ``compute``."""
+        """As :meth:`xrecal.Recalibrator.compute`, by the name that xarray has for it."""
         return self.compute()
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Self:
