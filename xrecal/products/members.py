@@ -72,7 +72,7 @@ def members(
     seed : int
         Of the order of the members. Another one gives the same members in another order.
     member_dim : hashable, optional
-        As for :func:`exceedance`.
+        As for :func:`xrecal.products.probabilities.exceedance`.
 
     Returns
     -------
