@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-# Libraries that tests compare with keep compiled code on disk, which two processes that write it
-# at the same time can spoil.
-os.environ["NUMBA_CACHE_DIR"] = str(
-    Path(__file__).parent / ".pytest_cache" / os.environ.get("PYTEST_XDIST_WORKER", "numba")
-)
+# What xrecal compiles serves all processes that run tests, and the next run. Libraries that tests
+# compare with keep theirs in files that two processes at the same time can spoil.
+CACHE = Path(__file__).parent / ".pytest_cache"
+os.environ.setdefault("XRECAL_CACHE_DIR", str(CACHE / "xrecal"))
+os.environ["NUMBA_CACHE_DIR"] = str(CACHE / os.environ.get("PYTEST_XDIST_WORKER", "numba"))
 
 # Docstrings of doors show the examples of the functions behind them, which run there.
 collect_ignore_glob = ["xrecal/accessor/*.py"]

@@ -1,18 +1,148 @@
-"""How loops are compiled: serial, without the GIL, without a cache on disk."""
+"""How loops are compiled: serial, without the GIL, for declared types, once for all processes.
+
+The annotations of a function that Python calls are its signature: numbers, the names below for
+arrays, and tuples of these. Nothing is compiled, nor loaded from disk, before the first call.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from numba import njit
+from numba import njit, types
+from numba.core import config
+from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
 
-kernel = njit(nogil=True)
-"""For functions called from Python."""
+from xrecal.typing import FloatArray, IntArray
+
+from .compiled_files import CompiledFiles
+
+
+class _Form(NamedTuple):
+    """What compiled code knows of an array, whose rows follow each other in memory."""
+
+    dtype: str
+    axes: int
+    filled: bool = False
+    """True if it is written to; others may be read-only, as those that Dask sends are"""
+
+
+Vector: TypeAlias = Annotated[FloatArray, _Form("float64", 1)]
+Matrix: TypeAlias = Annotated[FloatArray, _Form("float64", 2)]
+Cube: TypeAlias = Annotated[FloatArray, _Form("float64", 3)]
+Floats5: TypeAlias = Annotated[FloatArray, _Form("float64", 5)]
+Indices: TypeAlias = Annotated[IntArray, _Form("int64", 1)]
+IndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2)]
+IndexMatrix32: TypeAlias = Annotated[IntArray, _Form("int32", 2)]
+IndexCube: TypeAlias = Annotated[IntArray, _Form("int64", 3)]
+Keys: TypeAlias = Annotated[IntArray, _Form("uint64", 1)]
+
+OutVector: TypeAlias = Annotated[FloatArray, _Form("float64", 1, filled=True)]
+OutMatrix: TypeAlias = Annotated[FloatArray, _Form("float64", 2, filled=True)]
+OutCube: TypeAlias = Annotated[FloatArray, _Form("float64", 3, filled=True)]
+OutIndices: TypeAlias = Annotated[IntArray, _Form("int64", 1, filled=True)]
+OutIndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2, filled=True)]
+
+
+class Kernel(CPUDispatcher):
+    """A function compiled for its annotations, when it is first called from wherever it may be.
+
+    Arrays of another type are refused by TypeError; numbers are converted.
+    """
+
+    def __init__(
+        self,
+        py_func: Callable[..., Any],
+        locals: Any = None,
+        targetoptions: Any = None,
+        pipeline_class: type = Compiler,
+    ) -> None:
+        super().__init__(py_func, locals, targetoptions, pipeline_class)
+        self._cache = CompiledFiles(py_func, declared_types)
+
+    def compile(self, sig: Any) -> Any:
+        """Load or compile the declared types, whatever types are asked for."""
+        with global_compiler_lock:
+            if not self.overloads:
+                super().compile(declared_types(self.py_func))
+                self.disable_compile()
+        return self
+
+    def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Numba asks for what to call when it has nothing for some arguments."""
+        self.compile(None)
+        return self
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """For functions called from Python.
+
+    Functions that they call are not their arguments: these are examined at every call, which takes
+    as long as a small fold and holds the GIL. A kernel is made with each of them instead.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    compiled = Kernel(function, targetoptions={"nopython": True, "nogil": True})
+    _kernels.append(compiled)
+    return compiled
+
+
+_kernels: list[Kernel] = []
 
 inner = njit(  # type: ignore[call-overload]
     nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""For functions called only from compiled ones: no wrapper for Python, so they compile faster."""
+"""For functions called only from compiled ones: no wrapper for Python, so they compile faster, and
+for whatever types they are called with."""
+
+
+def all_kernels() -> list[Kernel]:
+    """Compiled functions of all modules that are imported."""
+    return list(_kernels)
+
+
+@cache
+def declared_types(function: Callable[..., Any]) -> tuple[types.Type, ...]:
+    """Numba's types of the arguments of a function, by its annotations."""
+    hints = get_type_hints(function, include_extras=True)
+    return tuple(_type_of(hints[name]) for name in inspect.signature(function).parameters)
+
+
+def _type_of(annotation: Any, within: bool = False) -> types.Type:
+    """Numba's type of a number, an array, or a tuple of these.
+
+    Numba converts what can be written to what is read, but not within tuples: arrays in these are
+    of our own making and can be written.
+    """
+    if annotation in _NUMBERS:
+        return _NUMBERS[annotation]
+    for form in getattr(annotation, "__metadata__", ()):
+        readonly = not (form.filled or within)
+        return types.Array(getattr(types, form.dtype), form.axes, "C", readonly=readonly)
+    parts, cls = get_args(annotation), None
+    if hasattr(annotation, "_fields"):
+        parts, cls = tuple(get_type_hints(annotation, include_extras=True).values()), annotation
+    elif get_origin(annotation) is not tuple:
+        raise TypeError(f"{annotation} is no type that compiled code takes")
+    numba_type: types.Type = types.BaseTuple.from_types(
+        tuple(_type_of(part, True) for part in parts), cls
+    )
+    return numba_type
+
+
+_NUMBERS = {float: types.float64, int: types.int64, bool: types.boolean}
 
 
 @inner

@@ -83,6 +83,17 @@ def mean_of_known(
     return np.asarray(total / np.where(count < fewest, np.nan, count))
 
 
+def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray, ...]]]:
+    """Slices of locations, and arrays (L, ...) there as contiguous float64 for compiled code.
+
+    A few locations at a time, so that arrays of single precision are not all doubled at once.
+    """
+    n_locations = arrays[0].shape[0]
+    values = sum(array.size for array in arrays)
+    for block in location_blocks(n_locations, 8 * values // max(n_locations, 1)):
+        yield block, tuple(np.ascontiguousarray(array[block], np.float64) for array in arrays)
+
+
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
     """Slices of locations whose arrays fit the workspace, at least one location each."""
     step = max(1, WORKSPACE // max(bytes_each, 1))

@@ -8,9 +8,20 @@ from typing import Any
 import click
 
 from . import evidence, fit_apply
+from . import warm as warming
 from .fit_apply import Output, Product
 from .inputs import Pair, Selection, source
-from .options import METHODS, Work, learning, method_of, quantile_levels, roles, shared, writing
+from .options import (
+    METHODS,
+    Work,
+    computing,
+    learning,
+    method_of,
+    quantile_levels,
+    roles,
+    shared,
+    writing,
+)
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -147,6 +158,16 @@ def compare(
         [method_of(name, settings) for name in methods] or None,
         {"condition_on": condition_on or None, "min_samples": min_samples},
     )
+
+
+@xrecal.command()
+@computing
+def warm() -> Work:
+    """Compile everything ahead, on this machine or on each worker of a cluster.
+
+    What is compiled is kept in the user's cache, or in the folder XRECAL_CACHE_DIR.
+    """
+    return warming.warm_up
 
 
 def _pair(name: str, forecasts: str, observations: str, selection: Mapping[str, Any]) -> Pair:

@@ -43,7 +43,7 @@ Work: TypeAlias = Callable[[Session], Result]
 """Work of a command, for the session that the shared options open."""
 
 
-def shared(function: Callable[..., Work]) -> Callable[..., None]:
+def computing(function: Callable[..., Work]) -> Callable[..., None]:
     """Options that all commands have; the work that the function returns is run as they say."""
 
     @wraps(function)
@@ -55,6 +55,15 @@ def shared(function: Callable[..., Work]) -> Callable[..., None]:
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
         click.option("--quiet", is_flag=True, help="No progress bar."),
         click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster to compute on."),
+    ):
+        command = option(command)
+    return command
+
+
+def shared(function: Callable[..., Work]) -> Callable[..., None]:
+    """Options of all commands that read forecasts."""
+    command = computing(function)
+    for option in (
         click.option(
             "--chunks",
             metavar="DIM=N,...",

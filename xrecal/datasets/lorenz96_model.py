@@ -20,7 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import copy, kernel
+from xrecal.arrays.compiled import (
+    Indices,
+    Matrix,
+    OutCube,
+    OutVector,
+    Vector,
+    copy,
+    kernel,
+)
 from xrecal.typing import FloatArray, IntArray
 
 _STAGES = ((2.0, 0.5), (2.0, 0.5), (1.0, 1.0))  # weight and offset of Runge-Kutta stages 2 to 4
@@ -51,7 +59,7 @@ class Trajectory(NamedTuple):
 
 
 @kernel
-def two_scale_tendency(state: FloatArray, arguments: tuple[int, TwoScale], out: FloatArray) -> None:
+def two_scale_tendency(state: Vector, arguments: tuple[int, TwoScale], out: OutVector) -> None:
     r"""Write the derivatives of a two-scale state, X then Y, shape (K + K J,), into `out`.
 
     `arguments` are K, at least 4, and the parameters F, h, b and c as floats [1]_, [2]_:
@@ -82,7 +90,7 @@ def two_scale_tendency(state: FloatArray, arguments: tuple[int, TwoScale], out: 
 
 @kernel
 def one_scale_tendency(
-    state: FloatArray, arguments: tuple[FloatArray, float, float, float], out: FloatArray
+    state: Vector, arguments: tuple[Vector, float, float, float], out: OutVector
 ) -> None:
     r"""Write the derivative of a one-scale state X, shape (K,), into `out`.
 
@@ -143,7 +151,7 @@ def integrate_two_scale(
         )
     arguments = (slow.size, TwoScale(*map(float, parameters)))
     start = np.concatenate([slow, fast], dtype=np.float64)
-    saved = _integrate(two_scale_tendency, arguments, start[np.newaxis], slow.size, steps, step)
+    saved = _integrate(_two_scale, arguments, start[np.newaxis], slow.size, steps, step)
     return Trajectory(saved[0, :, : slow.size], saved[0, :, slow.size :])
 
 
@@ -191,7 +199,7 @@ def integrate_one_scale(
     low, high = map(float, limits)
     arguments = (np.array(coefficients, dtype=np.float64), float(forcing), low, high)
     start = np.array(slow, dtype=np.float64, order="C").reshape(-1, slow.shape[-1])
-    saved = _integrate(one_scale_tendency, arguments, start, slow.shape[-1], steps, step)
+    saved = _integrate(_one_scale, arguments, start, slow.shape[-1], steps, step)
     return saved.reshape(*slow.shape[:-1], *saved.shape[1:])
 
 
@@ -246,7 +254,7 @@ def fit_subgrid_polynomial(slow: FloatArray, subgrid: FloatArray, *, degree: int
 
 
 def _integrate(
-    tendency: Callable[..., None],
+    fill: Callable[..., None],
     arguments: tuple[Any, ...],
     start: FloatArray,
     n_slow: int,
@@ -261,37 +269,42 @@ def _integrate(
     if not step > 0:
         raise ValueError(f"step is {step}; give a length in time units greater than 0")
     saved = np.empty((start.shape[0], steps.size, start.shape[1]))
-    _trajectories(tendency, arguments, start, steps.astype(np.int64), float(step), saved)
+    fill(arguments, start, steps.astype(np.int64), float(step), saved)
     if not np.isfinite(saved).all():
         raise ValueError(f"the integration with step={step} diverged; give a shorter step")
     return saved
 
 
-@kernel
-def _trajectories(
-    tendency: Callable[..., None],
-    arguments: tuple[Any, ...],
-    start: FloatArray,
-    steps: IntArray,
-    step: float,
-    saved: FloatArray,
-) -> None:
-    state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
-    slope, total = np.empty_like(state), np.empty_like(state)
-    for case in range(start.shape[0]):
-        copy(start[case], state)
-        done = 0
-        for save in range(steps.size):
-            for _ in range(steps[save] - done):
-                tendency(state, arguments, slope)
-                copy(slope, total)
-                for weight, offset in _STAGES:
+def _trajectories_by(tendency: Any) -> Any:
+    """Code that integrates from initial states, with a compiled tendency."""
+    arguments_of = tendency.__annotations__["arguments"]
+
+    def fill_trajectories(
+        arguments: Any, start: Matrix, steps: Indices, step: float, saved: OutCube
+    ) -> None:
+        """States (cases, saved times, variables) from initial ones (cases, variables)."""
+        state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
+        slope, total = np.empty_like(state), np.empty_like(state)
+        for case in range(start.shape[0]):
+            copy(start[case], state)
+            done = 0
+            for save in range(steps.size):
+                for _ in range(steps[save] - done):
+                    tendency(state, arguments, slope)
+                    copy(slope, total)
+                    for weight, offset in _STAGES:
+                        for i in range(state.size):
+                            stage[i] = state[i] + offset * step * slope[i]
+                        tendency(stage, arguments, slope)
+                        for i in range(state.size):
+                            total[i] += weight * slope[i]
                     for i in range(state.size):
-                        stage[i] = state[i] + offset * step * slope[i]
-                    tendency(stage, arguments, slope)
-                    for i in range(state.size):
-                        total[i] += weight * slope[i]
-                for i in range(state.size):
-                    state[i] += step / 6.0 * total[i]
-            done = steps[save]
-            saved[case, save] = state
+                        state[i] += step / 6.0 * total[i]
+                done = steps[save]
+                copy(state, saved[case, save])
+
+    fill_trajectories.__annotations__["arguments"] = arguments_of
+    return kernel(fill_trajectories)
+
+
+_two_scale, _one_scale = _trajectories_by(two_scale_tendency), _trajectories_by(one_scale_tendency)

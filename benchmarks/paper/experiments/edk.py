@@ -20,9 +20,9 @@ LONGEST = 60.0
 
 @cache
 def _compiled() -> Callable[[np.ndarray, float], np.ndarray]:
-    from xrecal.arrays.compiled import kernel
+    from numba import njit
 
-    @kernel
+    @njit(nogil=True)
     def sums(x, bandwidth):  # type: ignore[no-untyped-def]
         n, m = x.shape
         out = np.zeros((n, n))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays.ckme.centre import SUPPORTS, Sample, fit_centre, rank_errors
-from xrecal.arrays.ckme.held_out_losses import LOSSES, Verified, mean_losses, recorder
+from xrecal.arrays.ckme.held_out_losses import LOSSES, RECORDERS, Verified, mean_losses
 from xrecal.arrays.ckme.simplex import PROJECTIONS
 from xrecal.arrays.ckme.solvers import FINE, Exact
 
@@ -23,7 +23,7 @@ def recorded_by(record, projection):
     targets = rank_errors(some, CODES, sample, fit_centre)
     out = np.full((CODES.size, ours.target.size, 1), np.nan)
     verified = Verified(ours.target, ours.root, *bounds, ours.theta, CODES)
-    code = recorder(PROJECTIONS[projection], projection == "energy", LOSSES["crps"])
+    code = RECORDERS[projection, LOSSES["crps"]]
     record(code, Exact(ours, ours.median, 1.0), some, (targets, verified, out))
     return out[..., 0]
 
@@ -57,11 +57,6 @@ def test_folds_that_train_on_few_are_left_to_a_solver():
     found = recorded_by(only, "euclidean")
     assert held
     assert np.isnan(found[:, held]).all()
-
-
-def test_code_is_made_once():
-    arguments = PROJECTIONS["euclidean"], False, LOSSES["crps"]
-    assert recorder(*arguments) is recorder(*arguments)
 
 
 def test_mean_losses_of_the_supports_asked_for(rng):

@@ -28,7 +28,7 @@ def forecasts(draw):
 
 def record(loss, weights, points, y, theta=1.0, size=1):
     out = np.full(size, np.nan)
-    loss(weights, points, theta, y, out)
+    loss(weights, points, np.array([[theta]]), y, out)
     return out
 
 

@@ -84,7 +84,9 @@ def test_losses_are_those_of_the_host(library, forecast, name):
     weights, points, y, theta = forecast
     expected = np.empty((6, 1))
     for i in range(6):
-        losses.LOSSES[name](weights[i], points[i], theta[i], y[i], expected[i])
+        losses.LOSSES[name](
+            weights[i], points[i], theta[i, np.newaxis, np.newaxis], y[i], expected[i]
+        )
     found = library.host(batched.LOSSES[name](*map(library, (weights, points, y, theta))))
     np.testing.assert_allclose(found, expected[:, 0], atol=1e-14)
 

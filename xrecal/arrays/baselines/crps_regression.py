@@ -7,10 +7,11 @@ simpler models. Loops, not array expressions: these take seconds to compile.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Matrix, OutMatrix, OutVector, Vector, inner, kernel
 from xrecal.arrays.distributions.normal import SQRT_2, SQRT_2_PI
 
 SQRT_PI = math.sqrt(math.pi)
@@ -59,7 +60,7 @@ def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mean_crps(parameters, cases, gradient, hessian):  # type: ignore[no-untyped-def]
+def mean_crps(parameters: Vector, cases: Matrix, gradient: OutVector, hessian: OutMatrix) -> Any:
     """Mean CRPS plus ridge over cases (n, 5 + K), with derivatives by the first parameters.
 
     A case is y, v, the distances of y above the lower and below the upper bound, x, r_1..r_K.
@@ -229,7 +230,16 @@ def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fit_location(x, v, y, r, lower, upper, in_spread, coefficients):  # type: ignore[no-untyped-def]
+def fit_location(
+    x: Vector,
+    v: Vector,
+    y: Vector,
+    r: Matrix,
+    lower: float,
+    upper: float,
+    in_spread: bool,
+    coefficients: OutVector,
+) -> bool:
     """Fit one location to complete cases x, v, y (n,) and r (n, K), left as they are.
 
     float64, C-contiguous, v >= 0, no NaN; no bound is infinite; h = 0 without `in_spread`. Fills

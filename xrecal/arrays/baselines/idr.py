@@ -6,14 +6,14 @@ The index is the ensemble mean, or a linear function of it and other variables (
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from xrecal.arrays.ckme.simplex import push_level
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import IndexMatrix, Indices, Matrix, OutCube, OutMatrix, inner, kernel
 from xrecal.arrays.rows import location_blocks
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding of a constant
 COLLINEAR = 1e-10  # a column that keeps less of its variance beside those before it is theirs
@@ -198,15 +198,15 @@ def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
 class OrderedCases(NamedTuple):
     """Cases (L, n) as the loops need them, the usable ones first."""
 
-    minus: FloatArray
+    minus: Matrix
     """minus the index, ascending, so that CDFs ascend with it"""
-    target: FloatArray
+    target: Matrix
     """observations, ascending"""
-    slot: IntArray
+    slot: IndexMatrix
     """case of each observation"""
-    number: IntArray
+    number: IndexMatrix
     """number of its index among the distinct ones"""
-    n_used: IntArray
+    n_used: Indices
     """(L,) number of usable cases"""
 
 
@@ -228,7 +228,7 @@ def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
 
 
 @kernel
-def fill_weights(new: Any, cases: Any, out: Any) -> None:
+def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
     """Fill weights (L, T, n), zero before, from minus the new index (L, T) and ordered cases."""
     minus, target, slot, number, n_used = cases
     n_new, n = new.shape[1], minus.shape[1]
@@ -303,8 +303,8 @@ def _fill_cdf(hits, counts, last, arrays, cdf):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_coefficients(x: Any, observations: Any, out: Any) -> None:
-    """Least squares (L, 1 + p) of observations (L, n) on the columns (L, p, n), which are changed.
+def fill_coefficients(x: OutCube, observations: OutMatrix, out: OutMatrix) -> None:
+    """Least squares (L, 1 + p) of observations (L, n) on the columns (L, p, n); both are changed.
 
     The first coefficient is the intercept. Columns are standardised, so that no unit matters.
     """

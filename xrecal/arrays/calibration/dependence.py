@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, OutVector, inner, kernel
 from xrecal.typing import FloatArray
 
 SMALLEST = 4
@@ -78,7 +77,7 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 @kernel
-def _fill_correlations(x: Any, y: Any, out: Any) -> None:
+def _fill_correlations(x: Cube, y: Cube, out: OutVector) -> None:
     """Bias-corrected distance correlations (L,) of x (L, n, p) and y (L, n, q)."""
     kept, row_x, row_y = np.empty(x.shape[1], np.int64), np.empty(x.shape[1]), np.empty(x.shape[1])
     for cell in range(x.shape[0]):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import copy, inner, kernel
+from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, copy, inner, kernel
 
 # Forecasts whose sums are kept side by side; the loop over them becomes vector instructions.
 LANES = 64
@@ -28,7 +28,9 @@ FAR = 10.0  # where the expansion of exp(x²) erfc(x) in 1/x² has all digits
 
 
 @kernel
-def fill_within_points(z: Any, weights: Any, owner: Any, theta: float, out: Any) -> None:
+def fill_within_points(
+    z: Vector, weights: Vector, owner: Indices, theta: float, out: OutMatrix
+) -> None:
     """``E l(Z_i, Z'_j)`` (n, n) of forecasts with points (N,), each with its weight and owner.
 
     One walk over the points keeps, for a block of forecasts j, the sum over the points behind of
@@ -87,7 +89,9 @@ def _add_transpose(out: Any) -> None:
 
 
 @kernel
-def fill_cross_points(z: Any, weights: Any, owner: Any, y: Any, theta: float, out: Any) -> None:
+def fill_cross_points(
+    z: Vector, weights: Vector, owner: Indices, y: Vector, theta: float, out: OutMatrix
+) -> None:
     """``E l(Z_i, y_j)`` into (q, n), a row for each of the ascending y (q,).
 
     Points between two neighbours of y enter the sums there one by one; only at a y are all sums
@@ -114,7 +118,7 @@ def fill_cross_points(z: Any, weights: Any, owner: Any, y: Any, theta: float, ou
 
 
 @kernel
-def fill_cross_shared(z: Any, weights: Any, y: Any, theta: float, out: Any) -> None:
+def fill_cross_shared(z: Vector, weights: Matrix, y: Vector, theta: float, out: OutMatrix) -> None:
     """As :func:`fill_cross_points` for points (S,) that all forecasts share, weights (S, n)."""
     state = np.zeros(out.shape[1])
     s = 0
@@ -149,7 +153,7 @@ def _add(state: Any, row: Any, factor: float) -> None:
 
 
 @kernel
-def fill_behind(z: Any, weights: Any, theta: float, out: Any) -> None:
+def fill_behind(z: Vector, weights: Matrix, theta: float, out: OutMatrix) -> None:
     """``sum_{t < s} l(z_t, z_s) w_t + w_s / 2`` (S, n): half of L W', the rest its transpose."""
     state = np.zeros(weights.shape[1])
     for s in range(z.size):
@@ -193,7 +197,9 @@ def _scaled_erfc(x: float) -> float:
 
 
 @kernel
-def fill_within_normals(loc: Any, scale: Any, weights: Any, theta: float, out: Any) -> None:
+def fill_within_normals(
+    loc: Matrix, scale: Matrix, weights: Matrix, theta: float, out: OutMatrix
+) -> None:
     """``E l(Z_i, Z'_j)`` (n, n) of mixtures of normal distributions (n, k)."""
     for i in range(loc.shape[0]):
         for j in range(i + 1):
@@ -210,7 +216,9 @@ def fill_within_normals(loc: Any, scale: Any, weights: Any, theta: float, out: A
 
 
 @kernel
-def fill_cross_normals(loc: Any, scale: Any, weights: Any, y: Any, theta: float, out: Any) -> None:
+def fill_cross_normals(
+    loc: Matrix, scale: Matrix, weights: Matrix, y: Vector, theta: float, out: OutMatrix
+) -> None:
     """``E l(Z_i, y_j)`` into (q, n), for mixtures (n, k) and y (q,)."""
     for j in range(y.size):
         for i in range(loc.shape[0]):
@@ -222,7 +230,7 @@ def fill_cross_normals(loc: Any, scale: Any, weights: Any, y: Any, theta: float,
 
 
 @kernel
-def median_positive_gap(z: Any) -> float:
+def median_positive_gap(z: Vector) -> float:
     """Median of the positive differences among ascending z (n,); NaN without any. O(n log)."""
     n = z.size
     ties = _pairs_within(z, 0.0)

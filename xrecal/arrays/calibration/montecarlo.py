@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Indices, Matrix, OutIndexMatrix, OutVector, inner, kernel
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.rows import WORKSPACE, whole_number
 from xrecal.typing import FloatArray, IntArray
@@ -101,7 +101,8 @@ def montecarlo_p_value(
         if at_points is not None:
             pairs -= 2 * at_points[point].sum(-1)
         else:
-            subtract_normal_errors(values, off, theta, drawing.mixtures, pairs)
+            mixtures = tuple(np.array(part, order="C") for part in drawing.mixtures)
+            subtract_normal_errors(values, off, theta, mixtures, pairs)
         count += int((pairs >= least).sum())
     return (1 + count) / (n_resamples + 1)
 
@@ -115,7 +116,7 @@ class _Drawing:
         self.rng, self.n = rng, len(weights)
         self.loc = np.broadcast_to(loc, weights.shape)
         self.mixtures = (self.loc, self.scale, weights)
-        self.total = np.cumsum(weights, axis=-1)
+        self.total = np.cumsum(np.ascontiguousarray(weights), axis=-1)
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
@@ -159,7 +160,7 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
 
 
 @kernel
-def fill_points(level: Any, total: Any, last: Any, out: Any) -> None:
+def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix) -> None:
     """Position, in rows of running totals (n, m), of points drawn at levels (b, n) in [0, 1)."""
     m = total.shape[1]
     for b in range(level.shape[0]):
@@ -175,7 +176,7 @@ def fill_points(level: Any, total: Any, last: Any, out: Any) -> None:
 
 
 @kernel
-def fill_pair_sums(values: Any, similarity: Any, theta: float, out: Any) -> None:
+def fill_pair_sums(values: Matrix, similarity: Matrix, theta: float, out: OutVector) -> None:
     """``sum_ij k_ij exp(-|y_i - y_j| / theta)`` of each row y of values (b, n); k_ii = 0.
 
     In ascending order, each y meets those behind, which are kept as ``exp((y' - base) / theta)``
@@ -215,7 +216,11 @@ def _move_base(behind: Any, factor: float) -> None:
 
 @kernel
 def subtract_normal_errors(
-    values: Any, similarity: Any, theta: float, mixtures: Any, out: Any
+    values: Matrix,
+    similarity: Matrix,
+    theta: float,
+    mixtures: tuple[Matrix, Matrix, Matrix],
+    out: OutVector,
 ) -> None:
     """Subtract ``2 sum_ij k_ij E l(Z_i, y_j)`` for each row y of values.
 

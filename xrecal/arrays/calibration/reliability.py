@@ -7,12 +7,12 @@ observations. What the score loses against it is miscalibration.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from xrecal.arrays.ckme.simplex import push_level
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, inner, kernel
 from xrecal.arrays.distributions.weighted import LEVEL_ROUNDING
 from xrecal.arrays.rows import (
     as_rows,
@@ -90,7 +90,7 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     for block in location_blocks(len(p), 96 * p.shape[1]):
         known = ~(np.isnan(p[block]) | np.isnan(y[block]))
         forecast = np.where(known, np.clip(p[block].astype(np.float64), 0.0, 1.0), np.nan)
-        event = np.where(known, y[block], 0.0)
+        event = np.where(known, y[block].astype(np.float64), 0.0)
         order = np.argsort(forecast, axis=-1, kind="stable")
         fitted = np.empty(forecast.shape)
         ascending, hits = (np.take_along_axis(part, order, -1) for part in (forecast, event))
@@ -192,7 +192,7 @@ def _quantile_score(forecast: FloatArray, target: FloatArray, level: float) -> F
 
 
 @kernel
-def _fill_means(forecast: Any, event: Any, n_used: Any, out: Any) -> None:
+def _fill_means(forecast: Matrix, event: Matrix, n_used: Indices, out: OutMatrix) -> None:
     """Isotonic regression (L, n) of events on forecasts that ascend, the usable cases first."""
     n = forecast.shape[1]
     level, total, width, length = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64)
@@ -215,7 +215,9 @@ def _fill_means(forecast: Any, event: Any, n_used: Any, out: Any) -> None:
 
 
 @kernel
-def _fill_quantiles(forecast: Any, target: Any, n_used: Any, level: float, out: Any) -> None:
+def _fill_quantiles(
+    forecast: Matrix, target: Matrix, n_used: Indices, level: float, out: OutMatrix
+) -> None:
     """Isotonic quantiles (L, n) of observations that ascend by forecast, then by themselves.
 
     Usable cases come first. Each block is a sorted run of observations; pooling merges two.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from xrecal.arrays.compiled import kernel
+from xrecal.arrays.compiled import IndexMatrix32, OutMatrix, kernel
 from xrecal.arrays.distributions.distance import pairwise_distances, shared_distances
 from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
 from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
@@ -513,7 +512,7 @@ def chunks(n_resamples: int, n: int) -> Iterator[int]:
 
 
 @kernel
-def fill_counts(drawn: Any, out: Any) -> None:
+def fill_counts(drawn: IndexMatrix32, out: OutMatrix) -> None:
     """How often each case is drawn, (b, n), from case numbers (b, n)."""
     for b in range(drawn.shape[0]):
         for i in range(drawn.shape[1]):

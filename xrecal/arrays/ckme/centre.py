@@ -17,8 +17,18 @@ import numpy as np
 
 from xrecal.arrays.baselines.crps_regression import fit_location, predict_case
 from xrecal.arrays.baselines.idr import fill_coefficients
-from xrecal.arrays.compiled import inner, kernel
-from xrecal.typing import FloatArray, IntArray
+from xrecal.arrays.compiled import (
+    Cube,
+    IndexCube,
+    Indices,
+    Matrix,
+    OutMatrix,
+    OutVector,
+    Vector,
+    inner,
+    kernel,
+)
+from xrecal.typing import IntArray
 
 from .folds import Folds
 
@@ -39,13 +49,13 @@ SMALLEST_SPREAD = 0.05
 class Sample(NamedTuple):
     """Moments of n ensembles, their covariates, and what verified."""
 
-    mean: FloatArray
+    mean: Vector
     """(n,)"""
-    variance: FloatArray
+    variance: Vector
     """(n,)"""
-    features: FloatArray
+    features: Matrix
     """(n, k)"""
-    target: FloatArray
+    target: Vector
     """(n,)"""
     low: float
     """Lower bound of the variable, minus infinity without"""
@@ -67,20 +77,20 @@ class Limits(NamedTuple):
 class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
-    ranked: IntArray
+    ranked: IndexCube
     """(F, S, n) training cases by ascending error, then the others"""
-    error: FloatArray
+    error: Cube
     """(F, S, n) their errors; NaN of the others"""
-    centre: FloatArray
+    centre: Cube
     """(F, S, n) centre of each case"""
-    spread: FloatArray
+    spread: Cube
     """(F, S, n) spread of each case"""
-    inner: FloatArray
+    inner: Matrix
     """(F, 2) smallest and largest target between the bounds"""
 
 
 @kernel
-def past_observations(code: int, sample: Any, coefficients: Any) -> None:
+def past_observations(code: int, sample: Sample, coefficients: OutVector) -> None:
     """Fill coefficients without a centre, in place of :func:`fit_centre` where no other is wanted.
 
     What is not passed need not be compiled, and EMOS takes long to compile.
@@ -91,7 +101,7 @@ def past_observations(code: int, sample: Any, coefficients: Any) -> None:
 
 
 @kernel
-def fit_centre(code: int, sample: Any, coefficients: Any) -> None:
+def fit_centre(code: int, sample: Sample, coefficients: OutVector) -> None:
     """Fill coefficients (a, b, c0, d, g, h) of a support from a :class:`Sample`.
 
     ``coefficients`` may have room for more covariates, whose coefficients are 0.
@@ -136,7 +146,9 @@ def centre_of(code: int, coefficients: Any, mean: float, variance: float, of: An
 
 
 @kernel
-def fill_centres(code: int, coefficients: Any, mean: Any, variance: Any, of: Any, out: Any) -> None:
+def fill_centres(
+    code: int, coefficients: Vector, mean: Vector, variance: Vector, of: Matrix, out: OutMatrix
+) -> None:
     """Centres and spreads (2, n) of forecasts with covariates (n, k)."""
     for i in range(mean.size):
         out[0, i], out[1, i] = centre_of(code, coefficients, mean[i], variance[i], of[i])
@@ -151,7 +163,7 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 
 
 @kernel
-def inside(observations: Any, low: float, high: float) -> Any:
+def inside(observations: Vector, low: float, high: float) -> Any:
     """Smallest and largest observation between the bounds; infinite towards a side without one."""
     first, last = np.inf, -np.inf
     for y in observations:
@@ -163,7 +175,9 @@ def inside(observations: Any, low: float, high: float) -> Any:
 
 
 @kernel
-def fill_members(centre: float, spread: float, error: Any, limits: Any, points: Any) -> None:
+def fill_members(
+    centre: float, spread: float, error: Vector, limits: Limits, points: OutVector
+) -> None:
     """Members (k,) from ascending errors: on a bound, or between the first and last inside."""
     start, stop = 0, error.size
     while start < stop and error[start] == -np.inf:
@@ -190,7 +204,7 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample, fit: Any) -> T
         np.empty(shape),
         np.empty((shape[0], 2)),
     )
-    fill_errors(folds, supports, sample, fit, targets)
+    FILL_ERRORS[fit](folds, supports, sample, targets)
     order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
     first = folds.n_out[:, np.newaxis] + np.arange(n)  # those to train on before the others
     cases = np.take_along_axis(cases, first % max(n, 1), axis=-1)
@@ -199,29 +213,38 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample, fit: Any) -> T
     return targets._replace(ranked=ranked, error=error)
 
 
-@kernel
-def fill_errors(folds: Any, supports: Any, sample: Any, fit: Any, targets: Any) -> None:
-    """Fill the errors of the training cases, in their order, and all targets but the ranks."""
-    n_folds, n = folds.cases.shape
-    of, low, high = sample.features, sample.low, sample.high
-    coefficients = np.empty(4 + 2 * of.shape[1])
-    for f in range(n_folds):
-        train = folds.cases[f, folds.n_out[f] :]
-        x, v, y = np.empty(train.size), np.empty(train.size), np.empty(train.size)
-        r = np.empty((train.size, of.shape[1]))
-        for i in range(train.size):
-            case = train[i]
-            x[i], v[i], y[i] = sample.mean[case], sample.variance[case], sample.target[case]
-            for k in range(of.shape[1]):
-                r[i, k] = of[case, k]
-        for s in range(supports.size):
-            fit(supports[s], Sample(x, v, r, y, low, high), coefficients)
-            centre, spread = targets.centre[f, s], targets.spread[f, s]
-            for i in range(n):
-                centre[i], spread[i] = centre_of(
-                    supports[s], coefficients, sample.mean[i], sample.variance[i], of[i]
-                )
+def _errors_by(fit: Any) -> Any:
+    """Code that fills targets, with centres that a compiled function fits."""
+
+    @kernel
+    def fill_errors(folds: Folds, supports: Indices, sample: Sample, targets: Targets) -> None:
+        """Fill the errors of the training cases, in their order, and all targets but the ranks."""
+        n_folds, n = folds.cases.shape
+        of, low, high = sample.features, sample.low, sample.high
+        coefficients = np.empty(4 + 2 * of.shape[1])
+        for f in range(n_folds):
+            train = folds.cases[f, folds.n_out[f] :]
+            x, v, y = np.empty(train.size), np.empty(train.size), np.empty(train.size)
+            r = np.empty((train.size, of.shape[1]))
             for i in range(train.size):
                 case = train[i]
-                targets.error[f, s, i] = error_of(y[i], centre[case], spread[case], low, high)
-        targets.inner[f, 0], targets.inner[f, 1] = inside(y, low, high)
+                x[i], v[i], y[i] = sample.mean[case], sample.variance[case], sample.target[case]
+                for k in range(of.shape[1]):
+                    r[i, k] = of[case, k]
+            for s in range(supports.size):
+                fit(supports[s], Sample(x, v, r, y, low, high), coefficients)
+                centre, spread = targets.centre[f, s], targets.spread[f, s]
+                for i in range(n):
+                    centre[i], spread[i] = centre_of(
+                        supports[s], coefficients, sample.mean[i], sample.variance[i], of[i]
+                    )
+                for i in range(train.size):
+                    case = train[i]
+                    targets.error[f, s, i] = error_of(y[i], centre[case], spread[case], low, high)
+            targets.inner[f, 0], targets.inner[f, 1] = inside(y, low, high)
+
+    return fill_errors
+
+
+FILL_ERRORS = {fit: _errors_by(fit) for fit in (fit_centre, past_observations)}
+"""Code that fills targets, by what fits centres."""

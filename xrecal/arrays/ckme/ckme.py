@@ -31,7 +31,7 @@ from .fitting import (
     of_support,
 )
 from .folds import Folds, arrange_folds, assign_folds
-from .held_out_losses import LOSSES, Recorder, Verified, crps_and_quantiles, mean_losses, recorder
+from .held_out_losses import LOSSES, RECORDERS, Recorder, Verified, crps_and_quantiles, mean_losses
 from .location import Cases, Location, OrderedCases, locate, ordered_cases
 from .search import (
     COMPARING,
@@ -48,7 +48,6 @@ from .search import (
     T,
     sets_of_folds,
 )
-from .simplex import PROJECTIONS
 from .solvers import ROUGH, Exact, LowRank, Solver, Solvers, is_low_rank
 
 DEFAULT = Settings()
@@ -267,13 +266,12 @@ class Code(NamedTuple):
 
 def _compiled_code(settings: Settings, task: Task) -> Code:
     """Code for what the settings ask for."""
-    projection = PROJECTIONS[settings.projection], settings.projection == "energy"
     loss = LOSSES["crps" if task.n_quantiles else settings.loss]
-    rough = recorder(*projection, loss)
+    rough = RECORDERS[settings.projection, loss]
     return Code(
         past_observations if settings.supports == ("observations",) else fit_centre,
         rough,
-        recorder(*projection, crps_and_quantiles) if task.n_quantiles else rough,
+        RECORDERS[settings.projection, crps_and_quantiles] if task.n_quantiles else rough,
         1 + task.n_quantiles,
     )
 

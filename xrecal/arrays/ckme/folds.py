@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import kernel
+from xrecal.arrays.compiled import IndexMatrix, Indices, kernel
 from xrecal.arrays.kernels.kernel import subset
 from xrecal.typing import IntArray
 
@@ -22,16 +22,16 @@ TRAINED_ON = 0.75
 class Folds(NamedTuple):
     """Folds of n cases: each row holds those held out, others left out, then those to train on."""
 
-    cases: IntArray
+    cases: IndexMatrix
     """(F, n)"""
-    n_held: IntArray
+    n_held: Indices
     """(F,)"""
-    n_out: IntArray
+    n_out: Indices
     """(F,) cases held or left out"""
 
 
 @kernel
-def arrange_folds(fold: Any, step: Any, gap: int, forward: bool) -> Any:
+def arrange_folds(fold: Indices, step: Indices, gap: int, forward: bool) -> Any:
     """Folds that can be used: with two cases to train on, and one held out.
 
     ``step`` (n,), the step in time of each case, never descends and is what ``gap`` counts in.

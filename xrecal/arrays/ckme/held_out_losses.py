@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from threading import Lock
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import copy, inner, kernel
-from xrecal.typing import FloatArray, IntArray
+from xrecal.arrays.compiled import (
+    Cube,
+    Indices,
+    Matrix,
+    OutCube,
+    OutVector,
+    Vector,
+    copy,
+    inner,
+    kernel,
+)
 
-from .centre import Limits, fill_members
+from .centre import Limits, Targets, fill_members
+from .folds import Folds
+from .simplex import PROJECTIONS
 from .solvers import heaviest, left_out_weights
-
-_lock = Lock()
 
 
 @kernel
-def mean_losses(recorded: Any, supports: Any) -> Any:
+def mean_losses(recorded: Cube, supports: Indices) -> Any:
     """Mean (S,) of the first number recorded of the cases held out; infinite without any."""
     means = np.full(recorded.shape[0], np.inf)
     for s in supports:
@@ -36,17 +44,17 @@ def mean_losses(recorded: Any, supports: Any) -> Any:
 class Verified(NamedTuple):
     """Observations of one location, and how forecasts of held-out cases are judged by them."""
 
-    target: FloatArray
+    target: Vector
     """(n,) observations"""
-    root: FloatArray
+    root: Vector
     """(n,) roots of the case weights"""
     low: float
     """Lower bound of the variable"""
     high: float
     """Upper bound"""
-    theta: float | FloatArray
-    """Scale of the Laplace loss; or all observed vectors (n_slots, d), which targets number"""
-    supports: IntArray
+    theta: Matrix
+    """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d)"""
+    supports: Indices
     """Places of the supports to judge, among those of the targets"""
 
 
@@ -59,28 +67,15 @@ class Recorder(NamedTuple):
     """Of all folds that leave out no more than they train on, from an eigendecomposition"""
 
 
-def recorder(project: Any, on_support: bool, record: Any) -> Recorder:
-    """Code for a projection, which may depend on the support, and for what is recorded.
-
-    Compiled functions that were arguments would be examined at every call, which takes as long as
-    a small fold and holds the GIL; so would a call for every fold.
-    """
-    with _lock:  # threads that begin together share it
-        return _recorder(project, on_support, record)
-
-
-@cache
-def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
-    fold = _of_one_fold(project, on_support, record)
-    return Recorder(fold, _of_all_folds(fold))
-
-
-def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
+def _of_one_fold(projection: str, record: Any) -> Any:
     """Compile the recording of one fold."""
+    project, on_support = PROJECTIONS[projection], projection == "energy"
     rank = _all if on_support else _with_weight
 
     @kernel
-    def record_fold(signed: Any, folds: Any, f: int, targets: Any, verified: Any, out: Any) -> None:
+    def record_fold(
+        signed: Matrix, folds: Folds, f: int, targets: Targets, verified: Verified, out: OutCube
+    ) -> None:
         """Make forecasts of signed weights (n_held, n) and record them, in (S, n, width).
 
         Columns of the scaled problem belong to cases; those left out hold nothing. A projection
@@ -151,7 +146,12 @@ def _of_all_folds(record_fold: Any) -> Any:
 
     @kernel
     def record_folds(
-        eigen: Any, ridge: float, folds: Any, targets: Any, verified: Any, out: Any
+        eigen: tuple[Vector, Matrix],
+        ridge: float,
+        folds: Folds,
+        targets: Targets,
+        verified: Verified,
+        out: OutCube,
     ) -> None:
         """Record as record_fold does, with weights from eigenvalues and vectors of the kernel."""
         values, vectors = eigen
@@ -170,7 +170,7 @@ def _of_all_folds(record_fold: Any) -> Any:
 
 
 @kernel
-def crps_loss(weights: Any, points: Any, theta: float, y: float, out: Any) -> None:
+def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """CRPS ``int (F - 1{z >= y})^2 dz``, into the first entry of ``out``."""
     total, below = 0.0, 0.0
     for i in range(weights.size - 1):
@@ -183,22 +183,24 @@ def crps_loss(weights: Any, points: Any, theta: float, y: float, out: Any) -> No
 
 
 @kernel
-def laplace_loss(weights: Any, points: Any, theta: float, y: float, out: Any) -> None:
+def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """``l(y, y) - 2 sum w_i l(z_i, y) + w'Lw`` with ``l(u, v) = exp(-|u - v| / theta)``.
 
     Points ascend, so ``sum_{j<i} w_j l(z_j, z_i)`` is a recursion over neighbours: L is not built.
     """
-    quadratic, left, match = 0.0, 0.0, 0.0
+    scale, quadratic, left, match = theta[0, 0], 0.0, 0.0, 0.0
     for i in range(weights.size):
         if i > 0:
-            left = np.exp((points[i - 1] - points[i]) / theta) * (left + weights[i - 1])
+            left = np.exp((points[i - 1] - points[i]) / scale) * (left + weights[i - 1])
         quadratic += weights[i] * (weights[i] + 2 * left)
-        match += weights[i] * np.exp(-abs(points[i] - y) / theta)
+        match += weights[i] * np.exp(-abs(points[i] - y) / scale)
     out[0] = 1.0 - 2 * match + quadratic
 
 
 @kernel
-def crps_and_quantiles(weights: Any, points: Any, theta: float, y: float, out: Any) -> None:
+def crps_and_quantiles(
+    weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector
+) -> None:
     """CRPS, then quantiles at the levels ``(i - 1/2) / q`` into the other q entries of ``out``."""
     crps_loss(weights, points, theta, y, out)
     q = out.size - 1
@@ -213,7 +215,7 @@ def crps_and_quantiles(weights: Any, points: Any, theta: float, y: float, out: A
 
 
 @kernel
-def energy_loss(weights: Any, points: Any, theta: Any, y: float, out: Any) -> None:
+def energy_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """Energy score ``sum w_i |z_i - y| - 1/2 sum w_i w_j |z_i - z_j|`` of observed vectors.
 
     ``points`` and ``y`` are numbers of observations, whose vectors are the rows of ``theta``.
@@ -242,5 +244,18 @@ def _apart(a: Any, b: Any) -> Any:
     return np.sqrt(total)
 
 
-LOSSES = {"crps": crps_loss, "laplace": laplace_loss, "energy": energy_loss}
+LOSSES: dict[str, Any] = {"crps": crps_loss, "laplace": laplace_loss, "energy": energy_loss}
 """Losses of the cross-validation by name."""
+
+
+def _recorder(projection: str, record: Any) -> Recorder:
+    """Code for a projection, which may depend on the support, and for what is recorded."""
+    fold = _of_one_fold(projection, record)
+    return Recorder(fold, _of_all_folds(fold))
+
+
+RECORDERS = {
+    (projection, record): _recorder(projection, record)
+    for projection, record in product(PROJECTIONS, (*LOSSES.values(), crps_and_quantiles))
+}
+"""Code by the name of a projection and what is recorded."""

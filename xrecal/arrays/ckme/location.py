@@ -150,7 +150,7 @@ def new_forecasts(
     loc, scale, weights = shapes_of(forecasts, mean) if shapes else forecasts
     bad = (verdicts(Forecasts(loc, scale, weights)) != VALID)[..., np.newaxis]
     return NewForecasts(
-        np.where(bad, np.nan, loc.astype(np.float64)),
+        np.where(bad, np.nan, loc.astype(np.float64, order="C")),
         None if scale is None else np.array(scale, dtype=np.float64, order="C"),
         np.ones(loc.shape) if weights is None else np.array(weights, np.float64, order="C"),
         np.array(mean, np.float64, order="C"),
@@ -195,8 +195,8 @@ class Location:
     """(n, k) of the covariates"""
     target: FloatArray
     """(n,) observations"""
-    theta: float | FloatArray
-    """Scale of the Laplace loss; or all observed vectors (n_slots, d), which targets number"""
+    theta: FloatArray
+    """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d)"""
     columns: Columns | None = None
     """Distances from single cases, where not all pairs are compared"""
 
@@ -264,7 +264,9 @@ def locate(
         cases.variance[cell, :n],
         features,
         target,
-        median_gap(target) if vectors is None else vectors,
+        np.array([[median_gap(target)]])
+        if vectors is None
+        else np.array(vectors, np.float64, order="C"),
         columns,
     )
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import copy, kernel
+from xrecal.arrays.compiled import Indices, Matrix, OutVector, Vector, copy, kernel
 from xrecal.typing import FloatArray, IntArray
 
 from .location import Location
@@ -131,16 +131,18 @@ class Factor:
 class Pivots(NamedTuple):
     """Landmarks to be added, k at most."""
 
-    rows: FloatArray
+    rows: Matrix
     """(k, n) of the factor"""
-    taken: IntArray
+    taken: Indices
     """(k,) cases"""
-    residuals: FloatArray
+    residuals: Vector
     """(k,) mean of what is left of the diagonal after each"""
 
 
 @kernel
-def take_pivots(columns: Any, cases: Any, left: Any, tolerance: float, pivots: Any) -> int:
+def take_pivots(
+    columns: Matrix, cases: Indices, left: OutVector, tolerance: float, pivots: Pivots
+) -> int:
     """Add cases, given what was left of their columns (k, n) of K, and return how many.
 
     The worst of them is next, while it has a share of the largest residual of all cases. Fills the
@@ -173,7 +175,7 @@ def take_pivots(columns: Any, cases: Any, left: Any, tolerance: float, pivots: A
 
 
 @kernel
-def residual_of(left: Any) -> Any:
+def residual_of(left: Vector) -> Any:
     """Mean of the diagonal that is left, 0 where that is only rounding, and its largest entry."""
     largest, total = 0.0, 0.0
     for each in left:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import kernel
+from xrecal.arrays.compiled import OutIndices, OutVector, Vector, kernel
 from xrecal.typing import FloatArray
 
 
@@ -101,14 +101,14 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
 
 
 def _rows(beta: FloatArray) -> FloatArray:
-    rows = np.atleast_2d(np.asarray(beta, dtype=np.float64))
+    rows = np.ascontiguousarray(np.atleast_2d(np.asarray(beta, dtype=np.float64)))
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError(f"beta needs shape (N, n) with n > 0, got {np.shape(beta)}")
     return rows
 
 
 @kernel
-def simplex_row(beta: Any, support: Any, out: Any) -> None:
+def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
     """Euclidean projection of one row; its support plays no part."""
     top, total, kept = _largest(beta), 0.0, beta.size
     for i in range(kept):  # sums relative to the largest lose no digits where all are large
@@ -132,7 +132,7 @@ def simplex_row(beta: Any, support: Any, out: Any) -> None:
 
 
 @kernel
-def _largest(row: Any) -> Any:
+def _largest(row: Vector) -> Any:
     """Largest entry, four at a time; NaN counts for nothing."""
     a = b = c = d = -np.inf
     n = row.size - row.size % 4
@@ -147,7 +147,7 @@ def _largest(row: Any) -> Any:
 
 
 @kernel
-def energy_row(beta: Any, support: Any, out: Any) -> None:
+def energy_row(beta: Vector, support: Vector, out: OutVector) -> None:
     """Energy projection of one row on its ascending support.
 
     Pool-adjacent-violators on the signed CDF, weighted by the gaps between points; see
@@ -190,10 +190,10 @@ def push_level(
     value: float,
     product: float,
     weight: float,
-    level: Any,
-    total: Any,
-    width: Any,
-    length: Any,
+    level: OutVector,
+    total: OutVector,
+    width: OutVector,
+    length: OutIndices,
     blocks: int,
 ) -> int:
     """Add one value to an isotonic regression and pool until its levels ascend strictly.

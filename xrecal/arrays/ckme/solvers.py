@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xrecal.arrays.compiled import copy, kernel
+from xrecal.arrays.compiled import Indices, Matrix, Vector, copy, kernel
 from xrecal.typing import FloatArray, IntArray
 
 from .folds import Folds
@@ -210,7 +210,7 @@ class Solvers:
 
 
 @kernel
-def heaviest(root: Any, train: Any) -> float:
+def heaviest(root: Vector, train: Indices) -> float:
     """Largest weight of the cases to train on, which sets the scale of the ridge."""
     largest = 0.0
     for i in train:
@@ -219,7 +219,9 @@ def heaviest(root: Any, train: Any) -> float:
 
 
 @kernel
-def left_out_weights(values: Any, vectors: Any, out: Any, n_held: int, shift: float) -> Any:
+def left_out_weights(
+    values: Vector, vectors: Matrix, out: Indices, n_held: int, shift: float
+) -> Any:
     """Weights (n_held, n) of all cases for the first of those left out.
 
     ``values`` and ``vectors`` are those of the kernel matrix K.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import kernel
+from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, kernel
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.kernel import Features, check_kernel, no_features
 from xrecal.arrays.rows import location_blocks
@@ -157,7 +157,7 @@ class _Ensembles:
         projection: str,
     ) -> None:
         self.new, self.cases, self.cell, self.laplace = new, cases, cell, laplace
-        self.fitted, self.project = fitted, PROJECTIONS[projection]
+        self.fitted, self._fill_rows = fitted, FILL_ROWS[projection]
 
     def fill(
         self,
@@ -192,7 +192,7 @@ class _Ensembles:
             signed *= one.root
             theirs = np.ascontiguousarray(centred[:, rows])
             shares, points = np.empty((2, signed.shape[0], n))
-            fill_rows(signed, ranked, theirs, self.project, shares, points)
+            self._fill_rows(signed, ranked, theirs, shares, points)
             _to_slots(shares, cases.slot[cell], 0.0, weights[rows])
             if members is not None:
                 points[np.isnan(shares[:, 0])] = np.nan
@@ -265,35 +265,44 @@ def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray
 class Ranked(NamedTuple):
     """Calibration cases (n,) by ascending error."""
 
-    order: IntArray
+    order: Indices
     """Cases in this order"""
-    error: FloatArray
+    error: Vector
     """Their errors, ascending"""
-    share: FloatArray
+    share: Vector
     """Share of each case in climatology, in the order of time"""
     limits: Limits
 
 
-@kernel
-def fill_rows(
-    signed: Any, ranked: Any, centred: Any, project: Any, weights: Any, points: Any
-) -> None:
-    """Signed weights (q, n) to probabilities and the points that they belong to.
+def _rows_by(project: Any) -> Any:
+    """Code that fills forecasts, with a compiled projection."""
 
-    What is missing to a sum of one goes to the cases by their share: the regression is one around
-    climatology. ``centred`` (2, q) holds centre and spread of each forecast.
-    """
-    order, share = ranked.order, ranked.share
-    n = share.size
-    beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
-    for t in range(signed.shape[0]):
-        mass = 0.0
-        for i in range(n):
-            mass += signed[t, i]
-        for i in range(n):
-            c = order[i]
-            beta[i] = signed[t, c] + (1.0 - mass) * share[c]
-        fill_members(centred[0, t], centred[1, t], ranked.error, ranked.limits, ascending)
-        project(beta, ascending, row)
-        for i in range(n):
-            weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]
+    @kernel
+    def fill_rows(
+        signed: Matrix, ranked: Ranked, centred: Matrix, weights: OutMatrix, points: OutMatrix
+    ) -> None:
+        """Signed weights (q, n) to probabilities and the points that they belong to.
+
+        What is missing to a sum of one goes to the cases by their share: the regression is one
+        around climatology. ``centred`` (2, q) holds centre and spread of each forecast.
+        """
+        order, share = ranked.order, ranked.share
+        n = share.size
+        beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
+        for t in range(signed.shape[0]):
+            mass = 0.0
+            for i in range(n):
+                mass += signed[t, i]
+            for i in range(n):
+                c = order[i]
+                beta[i] = signed[t, c] + (1.0 - mass) * share[c]
+            fill_members(centred[0, t], centred[1, t], ranked.error, ranked.limits, ascending)
+            project(beta, ascending, row)
+            for i in range(n):
+                weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]
+
+    return fill_rows
+
+
+FILL_ROWS = {name: _rows_by(project) for name, project in PROJECTIONS.items()}
+"""Code that fills forecasts, by the name of a projection."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, Matrix, OutCube, OutMatrix, inner, kernel
 from xrecal.arrays.rows import whole_number
 from xrecal.arrays.scores.crps import check_shape
 from xrecal.typing import FloatArray
@@ -310,7 +310,7 @@ def _in_first_turn(values: Any, period: float) -> Any:
 
 @kernel
 def fill_directions(
-    support: Any, mass: Any, period: float, shortest: float, mean: Any, std: Any
+    support: Matrix, mass: Cube, period: float, shortest: float, mean: OutMatrix, std: OutMatrix
 ) -> None:
     """Of supports (L, m) with weights (L, T, m); NaN if the mean unit vector is too short."""
     for cell in range(support.shape[0]):
@@ -338,7 +338,9 @@ def fill_directions(
 
 
 @kernel
-def fill_circular_crps(observations: Any, support: Any, mass: Any, period: float, out: Any) -> None:
+def fill_circular_crps(
+    observations: Matrix, support: Matrix, mass: Cube, period: float, out: OutMatrix
+) -> None:
     """Scores (L, T) of supports (L, m) with weights (L, T, m)."""
     m = support.shape[1]
     angles, shares = np.empty(m), np.empty(m)
@@ -383,7 +385,9 @@ def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
 
 
 @kernel
-def fill_circular_members(support: Any, mass: Any, direction: Any, period: float, out: Any) -> None:
+def fill_circular_members(
+    support: Matrix, mass: Cube, direction: Matrix, period: float, out: OutCube
+) -> None:
     """Quantiles (L, T, n) of supports (L, m) with weights (L, T, m) and mean directions (L, T)."""
     m, n = support.shape[1], out.shape[2]
     for cell in range(support.shape[0]):

@@ -6,12 +6,12 @@ of all ensembles are sorted once, and compiled loops walk through them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import kernel
-from xrecal.typing import FloatArray, IntArray
+from xrecal.arrays.compiled import IndexMatrix, Indices, Matrix, OutMatrix, Vector, kernel
+from xrecal.typing import FloatArray
 
 from .forms import VALID, Forecasts, verdicts
 from .normal import fill_normal_distances
@@ -118,7 +118,7 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
     """
     n_locations, n = forecasts.check("forecasts", 3)[:2]
     missing = (verdicts(forecasts) != VALID)[..., np.newaxis]
-    loc = np.where(missing, np.nan, forecasts.loc).astype(np.float64)
+    loc = _contiguous(np.where(missing, np.nan, forecasts.loc))
     weights = _contiguous(np.ones(loc.shape) if forecasts.weights is None else forecasts.weights)
     squared = np.empty((n_locations, n, n))
     if forecasts.scale is None:
@@ -247,11 +247,11 @@ def sorted_rows(
 class Ordered(NamedTuple):
     """Points of q ensembles together, in ascending order."""
 
-    points: FloatArray
+    points: Vector
     """(N,)"""
-    mass: FloatArray
+    mass: Vector
     """(N,) of each within its ensemble"""
-    owner: IntArray
+    owner: Indices
     """(N,) ensemble of each"""
 
 
@@ -274,7 +274,9 @@ def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) ->
 
 
 @kernel
-def fill_mean_distances(x: Any, x_mass: Any, by_size: Any, ordered: Any, mean: Any) -> None:
+def fill_mean_distances(
+    x: Matrix, x_mass: Matrix, by_size: IndexMatrix, ordered: Ordered, mean: OutMatrix
+) -> None:
     """``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
 
     ``E|X-z| = slope z + level`` between two neighbouring members of X. A block of ensembles X
@@ -319,7 +321,7 @@ def fill_mean_distances(x: Any, x_mass: Any, by_size: Any, ordered: Any, mean: A
 
 @kernel
 def subtract_spread(
-    mean: Any, x_spread: Any, y_spread: Any, tolerance: float, symmetric: bool
+    mean: OutMatrix, x_spread: Vector, y_spread: Vector, tolerance: float, symmetric: bool
 ) -> None:
     """``E|X-Y|`` (n, q) to squared distances, in place; differences of rounding size are none."""
     for i in range(mean.shape[0]):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Keys, OutMatrix, inner, kernel
 from xrecal.typing import FloatArray, IntArray
 
 from .draws import GOLDEN, MIXING, keys_at, splitmix64, uniform_at, uniforms_at
@@ -127,7 +127,7 @@ def _splitmix64(state: Any, position: Any) -> Any:
 
 
 @kernel
-def _shuffle_rows(rows: Any, keys: Any) -> None:
+def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
     """Shuffle each row (N, n) in place by the stream of its key (N,)."""
     for row in range(rows.shape[0]):
         for last in range(rows.shape[1] - 1, 0, -1):

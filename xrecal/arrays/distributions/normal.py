@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, Matrix, OutMatrix, OutVector, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
 SQRT_2 = math.sqrt(2.0)
@@ -349,7 +349,15 @@ def _prepare(loc, scale, weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_normal_distances(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights, out):  # type: ignore[no-untyped-def]
+def fill_normal_distances(
+    x_loc: Matrix,
+    x_scale: Matrix,
+    x_weights: Matrix,
+    y_loc: Matrix,
+    y_scale: Matrix,
+    y_weights: Matrix,
+    out: OutMatrix,
+) -> None:
     """Squared energy distances of mixtures (n, k) and (q, l) into `out` (n, q). Compiled, no GIL.
 
     All arrays are float64 and C-contiguous. Components with a NaN location or scale or without
@@ -372,7 +380,9 @@ def fill_normal_distances(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights, 
 
 
 @kernel
-def fill_normal_crps(observations, loc, scale, weights, out):  # type: ignore[no-untyped-def]
+def fill_normal_crps(
+    observations: Vector, loc: Matrix, scale: Matrix, weights: Matrix, out: OutVector
+) -> None:
     """CRPS E|X - y| - E|X - X'|/2 of mixtures (n, k), normalised weights, at observations (n,)."""
     for i in range(observations.size):
         crps = -0.5 * _mean_distance(loc[i], scale[i], weights[i], loc[i], scale[i], weights[i])
@@ -384,7 +394,9 @@ def fill_normal_crps(observations, loc, scale, weights, out):  # type: ignore[no
 
 
 @kernel
-def fill_mean_crps(loc, scale, weights, points, mass, out):  # type: ignore[no-untyped-def]
+def fill_mean_crps(
+    loc: Cube, scale: Cube, weights: Cube, points: Matrix, mass: Cube, out: OutMatrix
+) -> None:
     """Mean CRPS (L, T) of mixtures (L, T, k) at points (L, n) with mass (L, T, n).
 
     Weights of components are normalised, mass is here; points without it cost nothing.
@@ -471,7 +483,14 @@ def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[
 
 
 @kernel
-def fill_normal_quantiles(levels, normal_quantiles, loc, scale, weights, out):  # type: ignore[no-untyped-def]
+def fill_normal_quantiles(
+    levels: Vector,
+    normal_quantiles: Vector,
+    loc: Matrix,
+    scale: Matrix,
+    weights: Matrix,
+    out: OutMatrix,
+) -> None:
     """Quantiles (n, Q) at ascending levels of mixtures (n, k) with normalised weights."""
     for i in range(loc.shape[0]):
         smallest = np.nan if math.isnan(weights[i, 0]) else -np.inf

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutMatrix, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
 STEPS = 20
@@ -118,7 +118,7 @@ def pool_weights(
             float(doubt),
             steps,
             blocks,
-            np.array(passes[: quantiles.shape[1]]),
+            np.array(passes[: quantiles.shape[1]], np.float64),
         ),
         weights,
     )
@@ -132,11 +132,13 @@ class _Rules(NamedTuple):
     doubt: float
     steps: int
     blocks: int
-    passes: FloatArray
+    passes: Vector
 
 
 @kernel
-def _fill_weights(quantiles: Any, observations: Any, raw: Any, rules: Any, out: Any) -> None:
+def _fill_weights(
+    quantiles: Floats5, observations: Matrix, raw: Cube, rules: _Rules, out: OutMatrix
+) -> None:
     """Weights (L, C) of quantiles (L, P, C, n, Q), averaged over bootstrap samples of the cases."""
     belief, doubt, steps, blocks, passes = rules
     n_locations, n_passes, n_components, n = quantiles.shape[:4]

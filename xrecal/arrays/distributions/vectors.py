@@ -5,11 +5,11 @@ Whole matrices, or pairs as they are asked for of ensembles that are prepared on
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, Indices, Matrix, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
 from .circular import on_circle
@@ -150,7 +150,7 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
 
 
 @kernel
-def self_vector_distances(x: Any, weights: Any) -> Any:
+def self_vector_distances(x: Cube, weights: Matrix) -> Any:
     """Squared distances among ensembles of float64 ``x``, (n, d, m), (n, m) -> (n, n)."""
     ensembles = _side_by_side(x, weights)
     points, _, start = ensembles
@@ -168,7 +168,7 @@ def self_vector_distances(x: Any, weights: Any) -> Any:
 
 
 @kernel
-def cross_vector_distances(x: Any, x_weights: Any, y: Any, y_weights: Any) -> Any:
+def cross_vector_distances(x: Cube, x_weights: Matrix, y: Cube, y_weights: Matrix) -> Any:
     """Squared distances from ensembles of float64 ``x`` to those of ``y``, (n, d, m) -> (n, q)."""
     of_x, of_y = _side_by_side(x, x_weights), _side_by_side(y, y_weights)
     tolerance = _centre(of_x[0], of_y[0])
@@ -301,8 +301,12 @@ def _sum_distances(x: Any, i: int, y: Any, block: Any, sums: Any, partial: Any) 
             sums[s] += weight * np.sqrt(partial[s] + (at_u - u[s]) ** 2 + (at_v - v[s]) ** 2)
 
 
+Prepared: TypeAlias = tuple[Matrix, Vector, Indices, Vector]
+"""What :func:`prepare_vectors` makes of a set of ensembles"""
+
+
 @kernel
-def prepare_vectors(x: Any, weights: Any, centre: Any) -> Any:
+def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
     """Points around a centre (d,), their weights and first columns, and ``E|X-X'|``, (n,)."""
     points, mass, start = _side_by_side(x, weights)
     for c in range(x.shape[1]):
@@ -311,7 +315,7 @@ def prepare_vectors(x: Any, weights: Any, centre: Any) -> Any:
 
 
 @kernel
-def rounding_of_vectors(x: Any, y: Any, centre: Any) -> float:
+def rounding_of_vectors(x: Matrix, y: Matrix, centre: Vector) -> float:
     """Largest squared distance between points x and y (d, N) that is rounding alone."""
     widest = max(_largest_norm(x), _largest_norm(y))
     return ROUNDING * widest + 4 * EPSILON * np.sqrt((centre**2).sum())  # type: ignore[no-any-return]
@@ -319,7 +323,7 @@ def rounding_of_vectors(x: Any, y: Any, centre: Any) -> float:
 
 @kernel
 def prepared_distances(
-    x: Any, rows: Any, y: Any, columns: Any, tolerance: float, same: bool
+    x: Prepared, rows: Indices, y: Prepared, columns: Indices, tolerance: float, same: bool
 ) -> Any:
     """Squared distances from some of the ensembles of one set to some of another.
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, IndexMatrix, Matrix, OutCube, Vector, inner, kernel
 from xrecal.arrays.dispatch import as_array, namespace
-from xrecal.arrays.rows import location_blocks
+from xrecal.arrays.rows import double_blocks
 from xrecal.typing import FloatArray
 
 # Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
@@ -120,7 +120,8 @@ def weighted_exceedance(
     given = np.asarray(thresholds, dtype=np.float64)
     wanted = np.broadcast_to(given, (*shape, given.shape[-1])).reshape(*mass.shape[:2], -1)
     out = np.empty(wanted.shape)
-    _fill_exceedance(support, mass, np.ascontiguousarray(wanted), out)
+    for block, parts in double_blocks(support, mass, wanted):
+        _fill_exceedance(*parts, out[block])
     return out.reshape(*shape, given.shape[-1])
 
 
@@ -193,9 +194,9 @@ def weighted_quantile(
     support, mass, shape = by_support(members, weights)
     ascending = np.argsort(levels)
     out = np.empty((*mass.shape[:2], levels.size))
-    for block in location_blocks(support.shape[0], 8 * support.shape[1]):
-        order = np.argsort(support[block], axis=1)
-        _fill_quantiles(support[block], mass[block], order, levels[ascending], out[block])
+    for block, (values, shares) in double_blocks(support, mass):
+        order = np.argsort(values, axis=1)
+        _fill_quantiles(values, shares, order, levels[ascending], out[block])
     return out[..., np.argsort(ascending)].reshape(*shape, levels.size)
 
 
@@ -272,7 +273,9 @@ def total_mass(values: Any, weights: Any) -> float:
 
 
 @kernel
-def _fill_quantiles(support: Any, mass: Any, order: Any, levels: Any, out: Any) -> None:
+def _fill_quantiles(
+    support: Matrix, mass: Cube, order: IndexMatrix, levels: Vector, out: OutCube
+) -> None:
     """Quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n).
 
     ``order`` (L, n) sorts the supports.
@@ -298,7 +301,7 @@ def _fill_quantiles(support: Any, mass: Any, order: Any, levels: Any, out: Any) 
 
 
 @kernel
-def _fill_exceedance(support: Any, mass: Any, thresholds: Any, out: Any) -> None:
+def _fill_exceedance(support: Matrix, mass: Cube, thresholds: Cube, out: OutCube) -> None:
     """Share of supports (L, n) with weights (L, T, n) above thresholds (L, T, k), into (L, T, k).
 
     Sums run over the members in one order, so that a higher threshold never has the larger one.

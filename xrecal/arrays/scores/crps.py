@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import kernel
+from xrecal.arrays.compiled import Cube, Matrix, OutMatrix, kernel
 from xrecal.arrays.distributions.weighted import by_support
+from xrecal.arrays.rows import double_blocks
 from xrecal.typing import FloatArray
 
 
@@ -112,10 +111,9 @@ def threshold_weighted_crps(
         check_shape(observations, shape)
         low, high = thresholds_of(observations, lower, upper)
         scores = np.empty(mass.shape[:2])
-        verified, low, high = (
-            np.ascontiguousarray(part).reshape(scores.shape) for part in (observations, low, high)
-        )
-        _fill_crps(verified, support, mass, low, high, scores)
+        cases = (np.reshape(part, scores.shape) for part in (observations, low, high))
+        for block, (y, x, w, *between) in double_blocks(next(cases), support, mass, *cases):
+            _fill_crps(y, x, w, *between, scores[block])
         return scores.reshape(shape)
     check_shape(observations, members.shape[:-1])
     low, high = thresholds_of(observations, lower, upper)
@@ -228,7 +226,7 @@ def _own_members(
 
 @kernel
 def _fill_crps(
-    observations: Any, support: Any, mass: Any, lower: Any, upper: Any, out: Any
+    observations: Matrix, support: Matrix, mass: Cube, lower: Matrix, upper: Matrix, out: OutMatrix
 ) -> None:
     """``int (F - 1{z >= y})^2 dz`` from lower to upper.
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, Matrix, OutMatrix, inner, kernel
 from xrecal.arrays.distributions.forms import Censored, Distribution, Empirical, Normal
 from xrecal.arrays.distributions.normal import as_forecasts, fill_mean_crps
 from xrecal.arrays.distributions.weighted import by_support, total_mass
-from xrecal.arrays.rows import location_blocks
+from xrecal.arrays.rows import double_blocks, location_blocks
 from xrecal.typing import FloatArray
 
 from .significance import common_cases, mean_of_cases, standard_error
@@ -135,20 +135,23 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
         _check_pairs(own_shape, shape)
         if (weights < 0).any():
             raise ValueError("weights must not be negative, found one in q")
-        _fill_ensembles(members, weights, support, mass, out)
+        for block, pairs in double_blocks(members, weights, support, mass):
+            _fill_ensembles(*pairs, out[block])
         return out.reshape(shape)
     if isinstance(q, Normal):
         mixture = as_forecasts(*q, True)
         _check_pairs(mixture[0].shape[:-1], shape)
         loc, scale, weights = (part.reshape(*mass.shape[:2], -1) for part in mixture)
-        fill_mean_crps(loc, scale, weights, support, mass, out)
+        for block, parts in double_blocks(loc, scale, weights, support, mass):
+            fill_mean_crps(*parts, out[block])
     elif isinstance(q, Censored):
         _check_pairs(q.loc.shape[:-1], shape)
         _fill_censored(q, support, mass, out)
     else:
         raise TypeError(f"q is a {type(q).__name__}; give Empirical, Normal or Censored")
     spread = np.empty(out.shape)
-    _fill_half_differences(support, mass, spread)
+    for block, own in double_blocks(support, mass):
+        _fill_half_differences(*own, spread[block])
     return np.maximum(out - spread, 0.0).reshape(shape)
 
 
@@ -173,7 +176,7 @@ def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: Floa
 
 
 @kernel
-def _fill_half_differences(support: Any, mass: Any, out: Any) -> None:
+def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
     """``E|Z - Z'| / 2 = int G (1 - G)`` (L, T) of supports (L, n) with weights (L, T, n)."""
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -221,7 +224,7 @@ def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) 
 
 
 @kernel
-def _fill_ensembles(x: Any, x_mass: Any, y: Any, y_mass: Any, out: Any) -> None:
+def _fill_ensembles(x: Matrix, x_mass: Cube, y: Matrix, y_mass: Cube, out: OutMatrix) -> None:
     """Distances in the order of cases, from ensembles (L, n), (L, T, n) to (M, p), (M, S, p)."""
     if out.size == 0:
         return

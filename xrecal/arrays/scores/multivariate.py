@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, Matrix, OutVector, inner, kernel
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
@@ -177,7 +177,7 @@ def _distance(a: Any, b: Any, places: Any) -> Any:
 
 
 @kernel
-def _fill_energy(observations: Any, members: Any, weights: Any, out: Any) -> None:
+def _fill_energy(observations: Matrix, members: Cube, weights: Matrix, out: OutVector) -> None:
     """Energy scores of rows (N, d) and (N, m, d)."""
     m = members.shape[1]
     kept, share = np.empty(members.shape[2], np.int64), np.empty(m)
@@ -206,7 +206,9 @@ def _power(difference: float, order: float) -> Any:
 
 
 @kernel
-def _fill_variogram(observations: Any, members: Any, weights: Any, order: float, out: Any) -> None:
+def _fill_variogram(
+    observations: Matrix, members: Cube, weights: Matrix, order: float, out: OutVector
+) -> None:
     """Variogram scores of rows (N, d) and (N, m, d)."""
     m, d = members.shape[1:]
     kept, share, ours = np.empty(d, np.int64), np.empty(m), np.empty((d, m))

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import inner, kernel
+from xrecal.arrays.compiled import Cube, Matrix, OutMatrix, Vector, inner, kernel
 from xrecal.arrays.distributions.weighted import by_support, check_levels, total_mass
+from xrecal.arrays.rows import double_blocks
 from xrecal.typing import FloatArray
 
 from .crps import check_shape
@@ -130,8 +131,8 @@ def quantile_weighted_crps(
     support, mass, shape = by_support(members, weights)
     check_shape(observations, shape)
     scores = np.empty(mass.shape[:2])
-    verified = np.ascontiguousarray(observations).reshape(scores.shape)
-    _fill_weighted_crps(verified, support, mass, rising, falling, scores)
+    for block, parts in double_blocks(observations.reshape(scores.shape), support, mass):
+        _fill_weighted_crps(*parts, rising, falling, scores[block])
     return scores.reshape(shape)
 
 
@@ -154,7 +155,12 @@ def _polynomial(u: float, c: Any) -> float:
 
 @kernel
 def _fill_weighted_crps(
-    observations: Any, support: Any, mass: Any, rising: Any, falling: Any, out: Any
+    observations: Matrix,
+    support: Matrix,
+    mass: Cube,
+    rising: Vector,
+    falling: Vector,
+    out: OutMatrix,
 ) -> None:
     """Scores (L, T) of supports (L, n) with weights (L, T, n); two walks towards the observation.
 

@@ -1,0 +1,176 @@
+"""Machine code on disk, so that a process pays for compiling only what none has compiled before.
+
+Each compiled function has a file of its own, named by all that decides what is in it: the code of
+the function and of those that it calls, its types, the processor, the versions of Python, Numba,
+llvmlite and NumPy. So processes that start together write the same file with the same content, and
+there is no index for them to spoil. A file appears at once, under its name, when it is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+import platformdirs
+from numba.core import config
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
+
+FOLDER = "XRECAL_CACHE_DIR"
+"""Environment variable that names another folder than the user's cache."""
+
+_OPTIONS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
+"""Settings of Numba that change what it compiles."""
+
+_VERSIONS = (
+    sys.implementation.cache_tag,
+    numba.__version__,
+    llvmlite.__version__,
+    np.__version__,
+    *(str(getattr(config, option)) for option in _OPTIONS),
+)
+
+
+def folder() -> Path:
+    """Where compiled code is kept: in ``XRECAL_CACHE_DIR``, or the user's cache."""
+    given = os.environ.get(FOLDER)
+    return Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
+
+
+class CompiledFiles(NullCache):
+    """The file of one function, as Numba asks for it."""
+
+    error: OSError | None = None
+    """Why a file could not be written in this process"""
+
+    def __init__(self, function: Callable[..., Any], types: Callable[..., Any]) -> None:
+        self._function, self._types = function, types
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled before; None without a sound file."""
+        target_context.refresh()
+        name = self._name(target_context.codegen())
+        try:
+            content = (folder() / name).read_bytes()
+        except OSError:
+            return None
+        digest, payload = content[:32], content[32:]
+        if digest != _digest(name.encode(), payload):
+            return None  # cut off, changed, or of another function; it is replaced
+        return CompileResult._rebuild(target_context, *pickle.loads(payload))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write what was compiled; where that is impossible, it lives as long as the process."""
+        name, payload = self._name(data.codegen), dumps(data._reduce())
+        try:
+            _write(folder() / name, _digest(name.encode(), payload) + payload)
+        except OSError as error:
+            _note(error)
+
+    def _name(self, codegen: Any) -> str:
+        """Name of the file."""
+        decisive = (
+            *_VERSIONS,
+            codegen.magic_tuple(),
+            str(self._types(self._function)),
+            *_content(self._function),
+        )
+        digest = _digest(*(repr(part).encode() for part in decisive)).hex()
+        return f"{self._function.__module__}.{self._function.__name__}-{digest[:40]}"
+
+
+def _digest(*parts: bytes) -> bytes:
+    """SHA-256 of some bytes, each with its length."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return digest.digest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file that is whole as soon as it is there; others may read it, as in a container."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{uuid.uuid4().hex}")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _note(error: OSError) -> None:
+    """Say once in a process that its compiled code is lost with it, and what helps."""
+    if CompiledFiles.error is None:
+        CompiledFiles.error = error
+        warnings.warn(
+            f"compiled code could not be kept in {folder()}: {error.strerror}. Each process "
+            f"compiles its own for seconds; set {FOLDER} to a folder that can be written to.",
+            stacklevel=2,
+        )
+
+
+def _content(function: Callable[..., Any]) -> Iterator[Any]:
+    """All that the machine code of a function follows from, in one order.
+
+    Numba compiles what a function calls into it, so this descends into these functions.
+    """
+    seen: set[Any] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        part = waiting.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        code, scope = part.__code__, part.__globals__
+        yield part.__qualname__
+        names = {name: scope[name] for name in _names(code) if name in scope}
+        cells = (cell.cell_contents for cell in part.__closure__ or ())
+        yield from _instructions(code)
+        for name, value in (*sorted(names.items()), *zip(code.co_freevars, cells, strict=True)):
+            if isinstance(value, Dispatcher):
+                yield name, value.py_func.__qualname__
+                waiting.append(value.py_func)
+            else:
+                yield name, _constant(value)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Global names in a function, and in those defined within it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _instructions(code: CodeType) -> Iterator[Any]:
+    """Instructions and constants of a function, and of those defined within it."""
+    yield code.co_code, code.co_names, code.co_varnames
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _instructions(constant)
+        else:
+            yield repr(constant)
+
+
+def _constant(value: Any) -> Any:
+    """What of a global value decides about compiled code."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, (type, FunctionType)):
+        return value.__qualname__, getattr(value, "_fields", ())
+    return repr(value)
