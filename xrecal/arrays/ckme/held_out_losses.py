@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import copy, inner, kernel
+from xrecal.arrays.compiled import inner, kernel
 from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, fill_members
+from .simplex import positive_weights
 from .solvers import heaviest, left_out_weights
 
 _lock = Lock()
@@ -77,7 +78,6 @@ def _recorder(project: Any, on_support: bool, record: Any) -> Recorder:
 
 def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
     """Compile the recording of one fold."""
-    rank = _all if on_support else _with_weight
 
     @kernel
     def record_fold(signed: Any, folds: Any, f: int, targets: Any, verified: Any, out: Any) -> None:
@@ -86,64 +86,91 @@ def _of_one_fold(project: Any, on_support: bool, record: Any) -> Any:
         Columns of the scaled problem belong to cases; those left out hold nothing. A projection
         that needs the support is done for each of them.
         """
-        target, root = verified.target, verified.root
-        n = target.size
-        beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-        error, share, total = np.empty(n), np.empty(n), 0.0
-        train = folds.cases[f, folds.n_out[f] :]
-        k = train.size
+        target, root, supports = verified.target, verified.root, verified.supports
+        n, k = target.size, target.size - folds.n_out[f]
+        beta, full, row, points = np.empty(n), np.zeros(n), np.empty(n), np.empty(n)
+        error, positive, place = np.empty(n), np.empty(n), np.empty(n, np.int64)
+        least = -np.inf
+        # In the order of observations: past ones need no other, and other supports change nothing.
+        train = targets.ascending[f, :k]
         first, last = targets.inner[f]
         limits = Limits(verified.low, verified.high, first, last)
-        # Climatology of the training cases, which fills up what the weights lack to one: recent
-        # cases count in it by their case weights, as they do in the embedding.
-        for i in range(k):
-            share[i] = root[train[i]] ** 2
-            total += share[i]
-        for i in range(k):
-            share[i] /= total
+        own, share, counted = shares(root, train)
+        in_order = _in_order(targets.ranked[f, :, :k], train)
+        mass = np.dot(signed, counted)
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
-            mass, heavier = 0.0, 1.0 / root[case]
+            heavier = 1.0 / root[case]
             # Back from the problem scaled by roots of case weights, R K R: its column of this case
             # was scaled by the root of the case's own weight, and each weight lacks its root.
+            missing = 1.0 - mass[c] * heavier
             for i in range(k):
-                beta[i] = signed[c, train[i]] * root[train[i]] * heavier
-                mass += beta[i]
-            for i in range(k):
-                beta[i] += (1.0 - mass) * share[i]
-            if not on_support:
-                project(beta[:k], points[:k], row[:k])
-            for i in range(k):
-                full[train[i]] = beta[i] if on_support else row[i]
-            for s in verified.supports:
+                beta[i] = signed[c, train[i]] * (own[i] * heavier) + missing * share[i]
+            if on_support:
+                for i in range(k):
+                    full[train[i]] = beta[i]
+            else:
+                used, least = positive_weights(beta[:k], least, positive, place)
+                for i in range(used):
+                    full[train[place[i]]] = positive[i]
+            for s in supports:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
-                used = rank(full, targets.ranked[f, s, :k], targets.error[f, s], row, error)
+                ranked, errors = targets.ranked[f, s, :k], targets.error[f, s]
+                if on_support:
+                    for i in range(k):
+                        beta[i], error[i] = full[ranked[i]], errors[i]
+                    used = k
+                elif in_order[s]:
+                    for i in range(used):
+                        row[i], error[i] = positive[i], errors[place[i]]
+                else:
+                    _with_weight(full, ranked, errors, row, error)
                 fill_members(centre, spread, error[:used], limits, points[:used])
                 if on_support:
-                    copy(row[:used], beta[:used])
                     project(beta[:used], points[:used], row[:used])
-                record(row[:used], points[:used], verified.theta, target[case], out[s, case])
+                if used > 0:
+                    record(row[:used], points[:used], verified.theta, target[case], out[s, case])
+            if not on_support:
+                for i in range(used):
+                    full[train[place[i]]] = 0.0
 
     return record_fold
 
 
 @inner
-def _all(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """Signed weights and errors in their order, and how many there are."""
-    for i in range(ranked.size):
-        weights[i], error[i] = full[ranked[i]], errors[i]
-    return int(ranked.size)
+def shares(root: Any, train: Any) -> Any:
+    """Roots (k,) of the cases to train on, their shares (k,), and the roots (n,) or 0 of others.
+
+    The shares are the climatology of the training cases, which fills up what the weights lack to
+    one: recent cases count in it by their case weights, as they do in the embedding.
+    """
+    own, share, counted = np.empty(train.size), np.empty(train.size), np.zeros(root.size)
+    total = 0.0
+    for i in range(train.size):
+        own[i] = counted[train[i]] = root[train[i]]
+        total += own[i] ** 2
+    for i in range(train.size):
+        share[i] = own[i] ** 2 / total
+    return own, share, counted
 
 
 @inner
-def _with_weight(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """The same of probabilities, without those that are zero; most are."""
+def _in_order(ranked: Any, train: Any) -> Any:
+    """Which supports (S,) rank the cases to train on as they come."""
+    found = np.empty(ranked.shape[0], np.bool_)
+    for s in range(found.size):
+        found[s] = np.array_equal(ranked[s], train)
+    return found
+
+
+@inner
+def _with_weight(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> None:
+    """Probabilities and errors in their order, without those that are zero; most are."""
     used = 0
     for i in range(ranked.size):
         weight = full[ranked[i]]
         weights[used], error[used] = weight, errors[i]
         used += 0 if weight <= 0.0 else 1
-    return used
 
 
 def _of_all_folds(record_fold: Any) -> Any:
