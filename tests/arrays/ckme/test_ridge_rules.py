@@ -12,14 +12,15 @@ from xrecal.arrays.ckme.ridge_rules import (
     APART,
     FAR,
     GRID,
+    GRID_STEP,
     HARDLY,
     NEAR,
     REFINEMENTS,
     falls_fast,
     golden_section,
-    parabola,
     reference_loss,
     settles,
+    vertex,
 )
 
 NONE = np.array([np.inf])
@@ -114,27 +115,24 @@ class Counted:
         return self.loss(point)
 
 
-@given(st.floats(-0.25, 0.5), st.floats(0.1, 10), st.floats(-3, 3))
-def test_the_vertex_of_a_parabola(vertex, bend, middle):
-    loss = Counted(lambda point: bend * (point - middle - vertex) ** 2)
-    assert ended(parabola, loss, middle, loss.loss(middle), 0.5) == pytest.approx(middle + vertex)
-    assert loss.count == 2
+@given(st.floats(-0.5, 0.5), st.floats(0.1, 10), st.integers(1, GRID.size - 2))
+def test_the_vertex_of_a_parabola(away, bend, at):
+    middle = GRID[at]
+    losses = {x: 1 + bend * (x - middle - away * GRID_STEP) ** 2 for x in GRID.tolist()}
+    assert vertex(losses, middle) == pytest.approx(middle + away * GRID_STEP)
 
 
-@pytest.mark.parametrize(("slope", "expected"), [(1.0, -0.25), (-1.0, 0.5), (0.0, 0.0)])
-@pytest.mark.parametrize("bend", [0.0, 0.5, -0.1])
-def test_never_beyond_the_outer_points(slope, expected, bend):
-    def loss(point):
-        return slope * point + bend * point**2
-
-    if slope or bend >= 0:
-        assert ended(parabola, loss, 0.0, loss(0.0), 0.5) == pytest.approx(expected)
-    assert -0.25 <= ended(parabola, loss, 0.0, loss(0.0), 0.5) <= 0.5
+@pytest.mark.parametrize("losses", [(1.0, 1.0, 1.0), (math.inf, 1.0, 1.1), (math.inf,) * 3])
+def test_without_a_bend_the_vertex_is_the_middle(losses):
+    around = dict(zip((-2.5, -2.0, -1.5), losses, strict=True))
+    assert vertex(around, -2.0) == -2.0
 
 
-def test_losses_that_are_infinite_keep_the_middle():
-    assert ended(parabola, lambda _: math.inf, 1.0, math.inf, 0.5) == 1.0
-    assert ended(parabola, lambda _: math.inf, 1.0, 2.0, 0.5) == 1.0
+@pytest.mark.parametrize("missing", [-2.5, -1.5])
+def test_a_neighbour_that_was_not_tried_keeps_the_middle(missing):
+    around = {-2.5: 1.1, -2.0: 1.0, -1.5: 1.3}
+    del around[missing]
+    assert vertex(around, -2.0) == -2.0
 
 
 @given(st.floats(-0.3, 0.3), st.floats(1, 4))

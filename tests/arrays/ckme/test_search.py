@@ -13,6 +13,7 @@ from .reference import GRID, SUPPORTS, Choice, blocks_in_time
 from .test_ckme import as_embedding, make_cases, with_covariates
 
 KERNELS = ((1.0, 0.0), (1.0, 1.0), (4.0, 0.25))
+WIDTHS = ((1.0, 0.0), (4.0, 0.0))
 
 
 def test_grid_is_that_of_the_reference():
@@ -186,7 +187,7 @@ def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(r
     found = {}
     for supports in (("mean", "standardised"), ("mean", "standardised", "ratio")):
         compared.clear()
-        settings = Settings(supports=supports, solver="lowrank")
+        settings = Settings(supports=supports, solver="lowrank", kernels=WIDTHS)
         found[len(supports)] = fit_ckme_family(cases, y - x.mean(), settings, n_quantiles=20)
         assert compared == {0, 1}
     (few, of_few), (all_, of_all) = found[2], found[3]
@@ -217,6 +218,7 @@ def test_the_ridge_that_suits_all_cases_is_found_from_one_that_suits_some(
     n = TRIED + 100
     x, y = make_cases(rng, 1, n, missing=False)
     monkeypatch.setattr(Answers, "losses", valley(tried, compared))
-    found = fit_ckme(Forecasts(x), y, Settings(solver="lowrank"))
+    settings = Settings(solver="lowrank", kernels=WIDTHS)
+    found = fit_ckme(Forecasts(x), y, settings)
     assert np.log10(found.ridge[0]) == pytest.approx(compared)
     assert found.status[0] == 0

@@ -20,6 +20,7 @@ from xrecal.arrays.baselines.idr import fill_coefficients
 from xrecal.arrays.compiled import (
     Cube,
     IndexCube,
+    IndexMatrix,
     Indices,
     Matrix,
     OutMatrix,
@@ -87,6 +88,8 @@ class Targets(NamedTuple):
     """(F, S, n) spread of each case"""
     inner: Matrix
     """(F, 2) smallest and largest target between the bounds"""
+    ascending: IndexMatrix
+    """(F, n) training cases by ascending target, then the others"""
 
 
 @kernel
@@ -203,14 +206,18 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample, fit: Any) -> T
         np.empty(shape),
         np.empty(shape),
         np.empty((shape[0], 2)),
+        np.empty((0, 0), np.int64),
     )
     FILL_ERRORS[fit](folds, supports, sample, targets)
     order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
     first = folds.n_out[:, np.newaxis] + np.arange(n)  # those to train on before the others
     cases = np.take_along_axis(cases, first % max(n, 1), axis=-1)
+    # Those left out count as infinite.
+    value = np.where(first < n, sample.target[cases], np.inf)
+    ascending = np.take_along_axis(cases, np.argsort(value, axis=-1, kind="stable"), axis=-1)
     ranked = np.take_along_axis(cases[:, np.newaxis], order, axis=-1)
     error = np.take_along_axis(targets.error, order, axis=-1)
-    return targets._replace(ranked=ranked, error=error)
+    return targets._replace(ranked=ranked, error=error, ascending=ascending)
 
 
 def _errors_by(fit: Any) -> Any:

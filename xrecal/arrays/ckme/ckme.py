@@ -229,7 +229,7 @@ def search_locations(
             answers = Answers(
                 one,
                 Solvers(one, bandwidth_of(settings, one.median), candidates.kernels),
-                sets_of_folds(folds, others, low_rank),
+                sets_of_folds(folds, others, candidates, low_rank=low_rank),
                 candidates,
                 code,
                 (float(results.low[number]), float(results.high[number])),

@@ -15,14 +15,13 @@ from xrecal.arrays.compiled import (
     OutCube,
     OutVector,
     Vector,
-    copy,
     inner,
     kernel,
 )
 
 from .centre import Limits, Targets, fill_members
 from .folds import Folds
-from .simplex import PROJECTIONS
+from .simplex import PROJECTIONS, positive_weights
 from .solvers import heaviest, left_out_weights
 
 
@@ -70,7 +69,6 @@ class Recorder(NamedTuple):
 def _of_one_fold(projection: str, record: Any) -> Any:
     """Compile the recording of one fold."""
     project, on_support = PROJECTIONS[projection], projection == "energy"
-    rank = _all if on_support else _with_weight
 
     @kernel
     def record_fold(
@@ -81,45 +79,84 @@ def _of_one_fold(projection: str, record: Any) -> Any:
         Columns of the scaled problem belong to cases; those left out hold nothing. A projection
         that needs the support is done for each of them.
         """
-        target, root = verified.target, verified.root
-        n = target.size
-        beta, full, row, points = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-        error, share, total = np.empty(n), np.empty(n), 0.0
-        train = folds.cases[f, folds.n_out[f] :]
-        k = train.size
-        first, last = targets.inner[f]
-        limits = Limits(verified.low, verified.high, first, last)
-        # Climatology of the training cases, which fills up what the weights lack to one: recent
-        # cases count in it by their case weights, as they do in the embedding.
-        for i in range(k):
-            share[i] = root[train[i]] ** 2
-            total += share[i]
-        for i in range(k):
-            share[i] /= total
+        target, root, supports = verified.target, verified.root, verified.supports
+        n, k = target.size, target.size - folds.n_out[f]
+        beta, full, row, points = np.empty(n), np.zeros(n), np.empty(n), np.empty(n)
+        error, positive, place, least = np.empty(n), np.empty(n), np.empty(n, np.int64), -np.inf
+        # In the order of observations: past ones need no other, and other supports change nothing.
+        train = targets.ascending[f, :k]
+        limits = Limits(verified.low, verified.high, targets.inner[f, 0], targets.inner[f, 1])
+        own, share, mass = _shares(signed, root, train)
+        in_order = _in_order(targets.ranked[f, :, :k], train)
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
-            mass, heavier = 0.0, 1.0 / root[case]
-            # Back from the problem scaled by roots of case weights, R K R: its column of this case
-            # was scaled by the root of the case's own weight, and each weight lacks its root.
-            for i in range(k):
-                beta[i] = signed[c, train[i]] * root[train[i]] * heavier
-                mass += beta[i]
-            for i in range(k):
-                beta[i] += (1.0 - mass) * share[i]
-            if not on_support:
-                project(beta[:k], points[:k], row[:k])
-            for i in range(k):
-                full[train[i]] = beta[i] if on_support else row[i]
-            for s in verified.supports:
+            _scale_back(signed[c], 1.0 / root[case], mass[c], (train, own, share), beta)
+            if on_support:
+                for i in range(k):
+                    full[train[i]] = beta[i]
+            else:
+                used, least = positive_weights(beta[:k], least, positive, place)
+                for i in range(used):
+                    full[train[place[i]]] = positive[i]
+            for s in supports:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
-                used = rank(full, targets.ranked[f, s, :k], targets.error[f, s], row, error)
+                ranked, errors = targets.ranked[f, s, :k], targets.error[f, s]
+                if on_support:
+                    used = _all(full, ranked, errors, beta, error)
+                elif in_order[s]:
+                    for i in range(used):
+                        row[i], error[i] = positive[i], errors[place[i]]
+                else:
+                    _with_weight(full, ranked, errors, row, error)
                 fill_members(centre, spread, error[:used], limits, points[:used])
                 if on_support:
-                    copy(row[:used], beta[:used])
                     project(beta[:used], points[:used], row[:used])
-                record(row[:used], points[:used], verified.theta, target[case], out[s, case])
+                if used > 0:
+                    record(row[:used], points[:used], verified.theta, target[case], out[s, case])
+            if not on_support:
+                for i in range(used):
+                    full[train[place[i]]] = 0.0
 
     return record_fold
+
+
+@inner
+def _shares(signed: Any, root: Any, train: Any) -> Any:
+    """Roots (k,) of the cases to train on, their shares (k,), and what each row's weights sum to.
+
+    The shares are the climatology of the training cases, which fills up what the weights lack to
+    one: recent cases count in it by their case weights, as they do in the embedding.
+    """
+    own, share, counted = np.empty(train.size), np.empty(train.size), np.zeros(root.size)
+    total = 0.0
+    for i in range(train.size):
+        own[i] = counted[train[i]] = root[train[i]]
+        total += own[i] ** 2
+    for i in range(train.size):
+        share[i] = own[i] ** 2 / total
+    return own, share, np.dot(signed, counted)
+
+
+@inner
+def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: Any) -> None:
+    """Weights (k,) of the cases to train on, filled up by their shares, from scaled ones (n,).
+
+    Back from the problem scaled by roots of case weights, R K R: its column of this case was scaled
+    by the root of the case's own weight, and each weight lacks its root.
+    """
+    train, own, share = training
+    missing = 1.0 - mass * heavier
+    for i in range(train.size):
+        beta[i] = signed[train[i]] * (own[i] * heavier) + missing * share[i]
+
+
+@inner
+def _in_order(ranked: Any, train: Any) -> Any:
+    """Which supports (S,) rank the cases to train on as they come."""
+    found = np.empty(ranked.shape[0], np.bool_)
+    for s in range(found.size):
+        found[s] = np.array_equal(ranked[s], train)
+    return found
 
 
 @inner
@@ -131,14 +168,13 @@ def _all(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
 
 
 @inner
-def _with_weight(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """The same of probabilities, without those that are zero; most are."""
+def _with_weight(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> None:
+    """Probabilities and errors in their order, without those that are zero; most are."""
     used = 0
     for i in range(ranked.size):
         weight = full[ranked[i]]
         weights[used], error[used] = weight, errors[i]
         used += 0 if weight <= 0.0 else 1
-    return used
 
 
 def _of_all_folds(record_fold: Any) -> Any:

@@ -325,5 +325,5 @@ def median_gap(target: FloatArray) -> float:
     """Median positive distance of targets (n,), the scale of the Laplace loss; 1 without any."""
     some = target[subset(target.size, MEDIAN_CASES)]
     distance = np.abs(some[:, np.newaxis] - some)
-    positive = distance[distance > 0]
+    positive = distance[(distance > 0) & ~np.tri(*distance.shape, dtype=np.bool_)]
     return float(np.median(positive)) if positive.size else 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -112,22 +112,15 @@ def golden_section(
     return middle
 
 
-def parabola(loss: AskLoss, middle: float, at: float, step: float) -> Generator[Any, Any, float]:
-    """Vertex of the parabola through three points half a step apart, given one of them.
+def vertex(losses: Mapping[float, float], middle: float) -> float:
+    """Vertex of the parabola through the smallest loss on the grid and its two neighbours.
 
-    Two more losses are enough where these are noisy. They are those above it if the first one is
-    lower, as large ridges take less time, and its neighbours if not. The vertex is never farther
-    away than the outer points.
+    ``losses`` are those of the ridges that were tried, by their powers of ten. Where a neighbour
+    was not, the loss hardly changes towards it, and the vertex is the middle; so it is without a
+    bend.
     """
-    half = step / 2
-    above = yield from loss(middle + half)
-    if above < at:
-        third = yield from loss(middle + step)
-        middle, below, at, above = middle + half, at, above, third
-    else:
-        below = yield from loss(middle - half)
+    below, at, above = (losses.get(middle + k * GRID_STEP, math.inf) for k in (-1, 0, 1))
     bend = below - 2 * at + above
-    if not bend > 0 or math.isinf(bend):
-        lowest = min(below, at, above)
-        return middle + half * ((lowest == above) - (lowest == below))
-    return middle + half * min(max(0.5 * (below - above) / bend, -1.0), 1.0)
+    if math.isfinite(bend) and bend > 0:
+        return middle + 0.5 * GRID_STEP * (below - above) / bend
+    return middle

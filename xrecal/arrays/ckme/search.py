@@ -28,15 +28,15 @@ from .ridge_rules import (
     falls_fast,
     gains_hardly,
     golden_section,
-    parabola,
     reference_loss,
     settles,
+    vertex,
 )
 from .solvers import CLOSE, ROUGH
 
 TRIED, COMPARED = 500, 2000
-"""Held-out cases at most to choose kernel and ridge by, and then the support, where a low-rank
-solver makes them the main cost. Folds train on as many cases as before.
+"""Held-out cases at most to choose among several kernels by, and then ridge and support, where a
+low-rank solver makes them the main cost. Folds train on as many cases as before.
 
 The ridge is refined on the cases that supports are compared on: on the fewer ones it ended where
 the noise of a few held-out cases was."""
@@ -177,17 +177,25 @@ class Best:
                         self.recorded[s] = answer.recorded[s]
 
 
-def is_thinned(low_rank: bool, n: int) -> bool:
-    """True if a part of n cases, always the same, is enough to choose kernel and ridge by."""
-    return low_rank and n > TRIED
+def is_thinned(candidates: Candidates, low_rank: bool, n: int) -> bool:
+    """True if a part of n cases, always the same, is enough to choose a kernel and try ridges by.
+
+    With one kernel most ridges that are tried are close to the best, or large and take little time:
+    to look twice at those that are close takes as long as to try each with all cases.
+    """
+    return low_rank and n > TRIED and len(candidates.kernels) > 1
 
 
-def sets_of_folds(folds: Folds, later: Sequence[Folds], low_rank: bool) -> tuple[Folds, ...]:
+def sets_of_folds(
+    folds: Folds, later: Sequence[Folds], candidates: Candidates, *, low_rank: bool
+) -> tuple[Folds, ...]:
     """Folds to try and to compare by, and others; with many cases some of them are enough."""
-    if not is_thinned(low_rank, folds.cases.shape[1]):
+    if not low_rank:
         return folds, folds, *later
-    tried = thin_out(merge(folds, TRIED_FOLDS), TRIED)
-    return tried, *(thin_out(each, COMPARED) for each in (folds, *later))
+    compared, *others = (thin_out(each, COMPARED) for each in (folds, *later))
+    if not is_thinned(candidates, low_rank, folds.cases.shape[1]):
+        return compared, compared, *others
+    return thin_out(merge(folds, TRIED_FOLDS), TRIED), compared, *others
 
 
 class Search:
@@ -196,7 +204,9 @@ class Search:
     def __init__(self, candidates: Candidates, *, low_rank: bool, n: int) -> None:
         self.candidates, self.low_rank = candidates, low_rank
         self.best = Best.nothing_yet(candidates)
-        self._thinned = is_thinned(low_rank, n)
+        self._thinned = is_thinned(candidates, low_rank, n)
+        # Of each kernel, losses (S,) of all cases to compare by with the ridges that were tried.
+        self._of_all: list[dict[float, FloatArray]] = [{} for _ in candidates.kernels]
 
     def run(self, ridge: float | None) -> Steps[None]:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
@@ -210,7 +220,7 @@ class Search:
             yield from self._choose_again(
                 (0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP)
             )
-        if self.low_rank:
+        if self.low_rank and self.candidates.each:
             yield from self._judge_closely()
 
     def take(self, ridge: float) -> None:
@@ -218,7 +228,7 @@ class Search:
         self.best.exponent[:], self.best.loss[:] = np.log10(ridge), np.nan
 
     def _try_kernel(self, g: int, ridge: float | None, place: int) -> Steps[None]:
-        """Try ridges with one kernel: from a likely one up, then down, while they may be better."""
+        """Try ridges with one kernel: from a likely one up and down, while they may be better."""
         stage = TRYING, place, FIRST
         if ridge is not None:
             yield from self._attempt(stage, g, float(np.log10(ridge)))
@@ -228,13 +238,18 @@ class Search:
         path = [(yield from self._attempt(stage, g, start))]  # losses with ever smaller ridges
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
-        for exponent in GRID[start < GRID].tolist():  # up first: small ridges need many landmarks
+        below = start - GRID_STEP
+        # What we start from is mostly too large, and then no larger one is tried. From the ridge of
+        # another kernel smaller ones, which need more landmarks, come last.
+        if self.low_rank and place == 0 and (yield from self._reaches(stage, g, below)):
+            path.append((yield from self._attempt(stage, g, below)))
+        for exponent in GRID[start < GRID].tolist():
             if self._is_far(g, exponent - best.tried_exponent[g]):
                 break
             path.insert(0, (yield from self._attempt(stage, g, exponent)))
         path = [np.full_like(path[0], np.inf), *path]
         stage = TRYING, place, THEN
-        for exponent in GRID[start > GRID][::-1].tolist():
+        for exponent in GRID[best.tried_down_to[g] > GRID][::-1].tolist():
             far = self._is_far(g, best.tried_exponent[g] - exponent)
             if (far or self._settles(path)) and not self._falls(path, exponent):
                 best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
@@ -248,6 +263,8 @@ class Search:
         every = np.arange(self.candidates.supports.size)
         answer: HeldOut = yield Losses(stage, g, exponent, every, TO_TRY, ROUGH)
         self.best.note_try(g, exponent, answer)
+        if not self._thinned:
+            self._of_all[g][exponent] = answer.losses
         return answer.losses
 
     def _reaches(self, stage: Stage, g: int, exponent: float) -> Steps[bool]:
@@ -331,7 +348,7 @@ class Search:
         best = self.best
         answer: HeldOut = yield Losses(stage, g, exponent, supports, TO_COMPARE, ROUGH)
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
-        losses = answer.losses
+        self._of_all[g][exponent] = losses = answer.losses
         for s in supports[losses[supports] < best.loss[supports]]:
             best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, losses[s]
         return losses[supports]
@@ -343,9 +360,8 @@ class Search:
         return bool(here.any() if self.candidates.each else here[best.winner])
 
     def _judge_closely(self) -> Steps[None]:
-        """Judge more closely what is best: for each support, or for the best one alone."""
-        wanted = self.wanted
-        for answer, at in (yield from self._with_best(CLOSER, wanted, TO_COMPARE)):
+        """Judge each support more closely with what is best, as is recorded."""
+        for answer, at in (yield from self._with_best(CLOSER, self.wanted, TO_COMPARE)):
             self.best.loss[at] = answer.losses[at]
             if answer.recorded is not None:
                 self.best.recorded |= {s: answer.recorded[s] for s in at.tolist()}
@@ -383,7 +399,8 @@ class Search:
         """Locate the winner's ridge between the neighbours of its grid point.
 
         The losses are those of all cases that kernels were compared on: by a few cases alone the
-        ridge would follow their noise.
+        ridge would follow their noise. With low rank, where a try takes long, a parabola through
+        those of the grid needs no other.
         """
         best, s = self.best, self.best.winner
         g, supports = int(best.kernel[s]), np.array([s])
@@ -393,9 +410,12 @@ class Search:
             answer: HeldOut = yield Losses(stage, g, exponent, supports, TO_COMPARE, CLOSE)
             return float(answer.losses[s])
 
-        minimum = parabola if self.low_rank else golden_section
         grid_point, smallest = float(best.exponent[s]), float(best.loss[s])
-        best.exponent[s] = yield from minimum(loss, grid_point, smallest, GRID_STEP)
+        if self.low_rank:
+            known = {at: float(losses[s]) for at, losses in self._of_all[g].items()}
+            best.exponent[s] = vertex(known, grid_point)
+        else:
+            best.exponent[s] = yield from golden_section(loss, grid_point, smallest, GRID_STEP)
 
     def recorded_later(self) -> Steps[dict[int, FloatArray]]:
         """Record each support with its best setting in the folds of later cases, (n, width)."""

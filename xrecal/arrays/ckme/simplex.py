@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import OutIndices, OutVector, Vector, kernel
+from xrecal.arrays.compiled import OutIndices, OutVector, Vector, inner, kernel
 from xrecal.typing import FloatArray
+
+MARGIN = 0.1
+"""Of the mean of the positive weights, by which the shift of similar rows may differ."""
 
 
 def project_simplex(beta: FloatArray) -> FloatArray:
@@ -129,6 +132,47 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
     for i in range(beta.size):
         weight = beta[i] - top - shift
         out[i] = weight if not weight <= 0 else 0.0
+
+
+@inner
+def positive_weights(beta: Any, least: float, weights: Any, place: Any) -> Any:
+    """Euclidean projection of a row that sums to about one: what is positive of it, in order.
+
+    Fills ``weights`` and ``place``, where they are in the row. Returns how many there are, none of
+    a row with NaN, and what is likely to be less than any of them in a similar row. With that as
+    ``least`` most entries are read once; if it is too large, or minus infinity, several times.
+    """
+    used, total, step = 0, 0.0, 0.25 / beta.size
+    while True:
+        used = 0
+        for i in range(beta.size):  # without a branch, which nobody could predict
+            weights[used], place[used] = beta[i], i
+            used += beta[i] > least
+        total = _sum(weights, used)
+        # Not so where more are positive: they sum to less than one above that bound.
+        if not total - used * least < 1.0:
+            break
+        least, step = least - step, 4 * step
+    before, shift = 0, -np.inf
+    while 0 < used != before:
+        shift, before, used = (total - 1.0) / used, used, 0
+        for i in range(before):
+            weights[used], place[used], keep = weights[i], place[i], weights[i] > shift
+            used += keep
+        total = _sum(weights, used)
+    for i in range(used):
+        weights[i] -= shift
+    return used, shift - MARGIN / max(used, 1)
+
+
+@inner
+def _sum(values: Any, used: int) -> float:
+    """Sum of the first values, two at a time as each addition waits for the one before."""
+    a, b = 0.0, 0.0
+    for i in range(0, used - 1, 2):
+        a += values[i]
+        b += values[i + 1]
+    return a + b + (values[used - 1] if used % 2 else 0.0)
 
 
 @kernel

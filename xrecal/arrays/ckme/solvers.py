@@ -164,7 +164,7 @@ class LowRank:
         # Columns of the factor come in the order of what they explain, so a larger ridge, which
         # needs fewer landmarks, uses a corner of what is kept for a smaller one.
         among = self._product(f, train, out, rank)[:rank, :rank].copy()
-        among[np.diag_indices_from(among)] += ridge * train.size * heaviest(self._root, train)
+        among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._root, train)
         return solve_positive(among, rows.T[out[:n_held]]) @ rows
 
     def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:

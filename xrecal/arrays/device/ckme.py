@@ -125,7 +125,7 @@ def search_locations(
                 for i, number in enumerate(part.places.tolist())
             ]
             bandwidth = np.array([bandwidth_of(settings, each) for each in median])
-            sets = sets_of_folds(folds, (), low_rank)
+            sets = sets_of_folds(folds, (), candidates, low_rank=low_rank)
             answer_together(searches, Answers(where, bandwidth, sets, candidates, judge))
     return results
 

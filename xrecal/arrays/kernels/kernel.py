@@ -115,7 +115,7 @@ def positive_median(distance: FloatArray) -> float:
     for size in (MEDIAN_CASES, n):
         chosen = subset(n, size)
         among = distance[np.ix_(chosen, chosen)]
-        positive = among[among > nothing]
+        positive = among[(among > nothing) & ~np.tri(*among.shape, dtype=np.bool_)]
         if positive.size:
             return float(np.median(positive))
         if size >= n:
