@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays.ckme import lapack as _lapack
-from xrecal.arrays.ckme.lapack import solve_positive
+from xrecal.arrays.ckme.lapack import Positive, solve_lower
+
+
+def solve_positive(matrix, rows):
+    return Positive(matrix).solve(rows)
 
 
 @given(st.integers(1, 40), st.integers(0, 12), st.floats(-6, 2), st.integers(0, 2**32 - 1))
@@ -44,18 +48,31 @@ def test_a_matrix_that_is_not_positive_definite_is_solved_all_the_same():
     np.testing.assert_allclose(found @ matrix, rows, atol=1e-12)
 
 
-def test_other_integers_are_left_to_numpy(monkeypatch):
+@pytest.mark.parametrize("name", ["dpotrf", "dpotrs", "dtrsm"])
+def test_other_integers_are_left_to_numpy(name, monkeypatch):
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(6, 9))
     matrix, rows = factor @ factor.T, rng.normal(size=(2, 6))
-    expected = solve_positive(matrix.copy(), rows.copy())
-    monkeypatch.setattr(_lapack, "N_INTEGERS", 0)
-    _lapack._dposv.cache_clear()
+    root, columns = np.linalg.cholesky(matrix), np.ascontiguousarray(rows.T)
+    expected = solve_positive(matrix.copy(), rows.copy()), solve_lower(root, columns.copy())
+    monkeypatch.setitem(_lapack.N_INTEGERS, name, 0)
+    _lapack._routine.cache_clear()
     try:
-        assert _lapack._dposv() is None
-        np.testing.assert_allclose(solve_positive(matrix, rows), expected, rtol=1e-12)
+        assert _lapack._routine("blas" if name == "dtrsm" else "lapack", name) is None
+        np.testing.assert_allclose(solve_positive(matrix, rows), expected[0], rtol=1e-11)
+        np.testing.assert_allclose(solve_lower(root, columns), expected[1], rtol=1e-11)
     finally:
-        _lapack._dposv.cache_clear()
+        _lapack._routine.cache_clear()
+
+
+@given(st.integers(1, 40), st.integers(0, 12), st.integers(0, 2**32 - 1))
+def test_triangles_are_solved_as_by_numpy(size, count, seed):
+    rng = np.random.default_rng(seed)
+    root = np.tril(rng.normal(size=(size, size))) + 3 * np.sqrt(size) * np.eye(size)
+    columns = rng.normal(size=(size, count))
+    filled = root + np.triu(np.full((size, size), np.nan), 1)
+    found = solve_lower(filled, columns.copy())
+    np.testing.assert_allclose(found, np.linalg.solve(root, columns), rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize("change", [np.float32, np.asfortranarray])

@@ -5,65 +5,106 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from xrecal.typing import FloatArray
 
-N_INTEGERS = 5
-"""Parameters of dposv that are integers."""
+N_INTEGERS = {"dpotrf": 3, "dpotrs": 5, "dtrsm": 4}
+"""Parameters of each routine that are integers."""
 
 
-def solve_positive(matrix: FloatArray, rows: FloatArray) -> FloatArray:
-    """``B A⁻¹`` of a positive definite A (r, r) and rows B (h, r), by a Cholesky factor of A.
+class Positive:
+    """A positive definite matrix A (r, r), by its Cholesky factor: half the work of an LU one.
 
-    Half the work of an LU decomposition. Both are overwritten and must be contiguous. Where
-    rounding leaves A indefinite, or SciPy's LAPACK takes other integers than C's, the solution is
-    that of :func:`numpy.linalg.solve`.
+    The matrix is overwritten. Where rounding leaves it indefinite, or SciPy's LAPACK takes other
+    integers than C's, solutions are those of :func:`numpy.linalg.solve`.
 
     References
     ----------
-    .. [1] LAPACK, dposv: https://www.netlib.org/lapack/explore-html/d9/d2a/group__posv.html
+    .. [1] LAPACK, dpotrf and dpotrs: https://www.netlib.org/lapack/explore-html/
     .. [2] SciPy, ``scipy.linalg.cython_lapack``: its functions may be called from other languages.
     """
-    for array in (matrix, rows):
-        if array.dtype != np.float64 or not array.flags.c_contiguous:
-            raise ValueError("LAPACK needs contiguous arrays of float64")
-    dposv = _dposv()
-    if dposv is None:
-        return np.asarray(np.linalg.solve(matrix, rows.T).T)
-    size, count, info = ctypes.c_int(matrix.shape[0]), ctypes.c_int(rows.shape[0]), ctypes.c_int(0)
-    # Rows are the columns of LAPACK, and of the symmetric matrix its upper half is this lower one.
-    diagonal = matrix.diagonal().copy()
-    dposv(
-        ctypes.byref(ctypes.c_char(b"U")), ctypes.byref(size), ctypes.byref(count),
-        matrix.ctypes.data, ctypes.byref(size), rows.ctypes.data, ctypes.byref(size),
-        ctypes.byref(info),
-    )  # fmt: skip
-    if info.value == 0:
+
+    def __init__(self, matrix: FloatArray) -> None:
+        _check(matrix)
+        self._matrix, self._is_factor = matrix, False
+        factor, self._solver = _routine("lapack", "dpotrf"), _routine("lapack", "dpotrs")
+        if factor is None or self._solver is None:
+            return
+        diagonal = matrix.diagonal().copy()
+        size, info = ctypes.c_int(matrix.shape[0]), ctypes.c_int(0)
+        # Rows are the columns of LAPACK; of the symmetric matrix its upper half is this lower one.
+        factor(_letter(b"U"), _by(size), matrix.ctypes.data, _by(size), _by(info))
+        self._is_factor = info.value == 0
+        if not self._is_factor:  # the other half of the matrix still is what it was
+            other = np.triu(matrix, 1)
+            self._matrix = other + other.T
+            self._matrix[np.diag_indices_from(other)] = diagonal
+
+    def solve(self, rows: FloatArray) -> FloatArray:
+        """``B A⁻¹`` of rows B (h, r), which must be contiguous and are overwritten."""
+        _check(rows)
+        if self._solver is None or not self._is_factor:
+            return np.asarray(np.linalg.solve(self._matrix, rows.T).T)
+        size, count, info = map(ctypes.c_int, (self._matrix.shape[0], rows.shape[0], 0))
+        self._solver(
+            _letter(b"U"), _by(size), _by(count), self._matrix.ctypes.data, _by(size),
+            rows.ctypes.data, _by(size), _by(info),
+        )  # fmt: skip
         return rows
-    # The other half of the matrix still is what it was.
-    other = np.triu(matrix, 1)
-    other += other.T
-    other[np.diag_indices_from(other)] = diagonal
-    return np.asarray(np.linalg.solve(other, rows.T).T)
+
+
+def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
+    """``C⁻¹ B`` of a lower triangular C (r, r) and B (r, k), which is overwritten.
+
+    Both must be contiguous. O(r² k), half of the product with an inverse, which is not needed.
+    """
+    _check(root)
+    _check(columns)
+    solver = _routine("blas", "dtrsm")
+    if solver is None:
+        return np.asarray(np.linalg.solve(root, columns))
+    size, count, one = (
+        ctypes.c_int(columns.shape[0]),
+        ctypes.c_int(columns.shape[1]),
+        ctypes.c_double(1),
+    )
+    # To BLAS these are the transposes: Bᵀ C⁻ᵀ, with an upper triangle on the right.
+    solver(
+        _letter(b"R"), _letter(b"U"), _letter(b"N"), _letter(b"N"), _by(count), _by(size),
+        _by(one), root.ctypes.data, _by(size), columns.ctypes.data, _by(count),
+    )  # fmt: skip
+    return columns
+
+
+def _check(array: FloatArray) -> None:
+    if array.dtype != np.float64 or not array.flags.c_contiguous:
+        raise ValueError("LAPACK needs contiguous arrays of float64")
+
+
+def _by(value: Any) -> Any:
+    return ctypes.byref(value)
+
+
+def _letter(letter: bytes) -> Any:
+    return _by(ctypes.c_char(letter))
 
 
 @cache
-def _dposv() -> Callable[..., None] | None:
-    """LAPACK's solver of positive definite systems; ctypes releases the GIL while it runs.
+def _routine(library: str, name: str) -> Callable[..., None] | None:
+    """A routine of SciPy's BLAS or LAPACK; ctypes releases the GIL while it runs.
 
     The name of the capsule tells its parameters; None if integers are not C's.
     """
-    import scipy.linalg.cython_lapack as lapack
-
-    capsule = lapack.__pyx_capi__["dposv"]
+    capsule = import_module(f"scipy.linalg.cython_{library}").__pyx_capi__[name]
     name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     address_of.restype, address_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    name = name_of(capsule)
-    if name.count(b" int *") != N_INTEGERS:
+    signature: bytes = name_of(capsule)
+    if signature.count(b" int *") != N_INTEGERS[name]:
         return None
-    found: Any = address_of(capsule, name)
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 8)(found)
+    found: Any = address_of(capsule, signature)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * signature.count(b"*"))(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from operator import neg
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from xrecal.arrays.compiled import Indices, Matrix, OutVector, Vector, copy, kernel
 from xrecal.typing import FloatArray, IntArray
 
+from .lapack import Positive, solve_lower
 from .location import Location
 
 SMALLEST = 1e-14
@@ -65,7 +67,7 @@ class Factor:
         columns = self._location.columns_of(landmarks, *self._kernel)
         root = np.linalg.cholesky(columns[:, landmarks])
         self.landmarks = landmarks.tolist()
-        np.matmul(np.linalg.inv(root), columns, out=self.rows)
+        self.rows[:] = solve_lower(root, columns)
         self._left = np.maximum(self._left - np.einsum("rn,rn->n", self.rows, self.rows), 0.0)
         self._left[landmarks] = 0.0
         explained = np.cumsum(np.einsum("rn,rn->r", self.rows, self.rows)) / self._left.size
@@ -114,18 +116,22 @@ class Factor:
         product = part @ part.T
         return np.subtract(self._square[:rank, :rank], product, out=product)
 
-    def operators(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray]:
-        """Matrices (r, r) and (r, n) from similarities to the first landmarks to signed weights.
+    def solver(self, ridge: float, rank: int) -> Callable[[FloatArray], FloatArray]:
+        """Solver (q, r) -> (q, n) from similarities to the first landmarks to signed weights.
 
         With ``z = C⁻¹ k_p`` and ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ z``.
-        They are the same whatever the forecasts, and so is then each forecast's rounding.
         """
         rows = self.rows[:rank]
         # By the Woodbury identity n × n becomes r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
         among = rows @ rows.T
         among[np.diag_indices_from(among)] += ridge * rows.shape[1]
-        root = rows[:, self.landmarks[:rank]]
-        return np.linalg.solve(root, np.linalg.inv(among)), rows
+        root, positive = np.ascontiguousarray(rows[:, self.landmarks[:rank]].T), Positive(among)
+
+        def solve(similarities: FloatArray) -> FloatArray:
+            z = solve_lower(root, np.ascontiguousarray(similarities.T))
+            return np.asarray(positive.solve(np.ascontiguousarray(z.T)) @ rows)
+
+        return solve
 
 
 class Pivots(NamedTuple):

@@ -17,7 +17,7 @@ from xrecal.arrays.compiled import Indices, Matrix, Vector, copy, kernel
 from xrecal.typing import FloatArray, IntArray
 
 from .folds import Folds
-from .lapack import solve_positive
+from .lapack import Positive
 from .location import Location
 from .lowrank import Factor
 
@@ -165,7 +165,7 @@ class LowRank:
         # needs fewer landmarks, uses a corner of what is kept for a smaller one.
         among = self._product(f, train, out, rank)[:rank, :rank].copy()
         among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._root, train)
-        return solve_positive(among, rows.T[out[:n_held]]) @ rows
+        return Positive(among).solve(rows.T[out[:n_held]]) @ rows
 
     def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, fill_centres, fill_members, inside
 from .embedding import FittedCKME, case_weights, check_choice, check_observations, lives_of
+from .lapack import Positive
 from .location import (
     Cases,
     Location,
@@ -173,7 +174,7 @@ class _Ensembles:
         low_rank = landmarks.size > 0
         one = locate(cases, cell, laplace=self.laplace, low_rank=low_rank, squared=squared)
         one = replace(one, precision=np.asarray(fitted.precision, np.float64))
-        chosen, operators = self._solve(one, landmarks)
+        chosen, solve = self._solve(one, landmarks)
         centre, spread = self._centres(cases)
         bounds = float(fitted.lower), float(fitted.upper)
         error = (one.target - centre[:n]) / spread[:n]
@@ -185,9 +186,7 @@ class _Ensembles:
         ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
         for first in range(0, weights.shape[0], ROWS):
             rows = slice(first, first + ROWS)
-            signed = self._similarities(rows, chosen, across, one)
-            for operator in operators:
-                signed = signed @ operator
+            signed = solve(self._similarities(rows, chosen, across, one))
             # The solution is that of R K R, with the roots R of the case weights: β = R α.
             signed *= one.root
             theirs = np.ascontiguousarray(centred[:, rows])
@@ -209,20 +208,19 @@ class _Ensembles:
 
     def _solve(
         self, one: Location, fitted_landmarks: IntArray
-    ) -> tuple[slice | IntArray, tuple[FloatArray, ...]]:
-        """Cases to compare with, and matrices from similarities to signed weights."""
+    ) -> tuple[slice | IntArray, Callable[[FloatArray], FloatArray]]:
+        """Cases to compare with, and what makes signed weights of similarities to these."""
         kernel = float(self.fitted.bandwidth), float(self.fitted.strength)
         ridge = float(self.fitted.ridge)
         if one.columns is not None:
             solver = LowRank(one, *kernel, fitted_landmarks)
             # Cases that came by an update may need some of their own.
             landmarks = solver.landmarks_for(ridge)
-            return np.array(landmarks), solver.factor.operators(ridge, len(landmarks))
+            return np.array(landmarks), solver.factor.solver(ridge, len(landmarks))
         one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
         gram = one.gram(*kernel)
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
-        # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
-        return slice(gram.shape[0]), (np.linalg.inv(gram),)
+        return slice(gram.shape[0]), Positive(gram).solve
 
     def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
         """Centre and spread (2, T) of each forecast."""
