@@ -10,12 +10,12 @@ ROOT = Path(__file__).parents[2]
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 
 
-def fresh_process(*arguments: object) -> list[float]:
+def fresh_process(*arguments: object, **environment: str) -> list[float]:
     """Numbers that a new Python prints, which is given these arguments."""
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=ROOT,
-        env=os.environ | ONE_THREAD,
+        env=os.environ | ONE_THREAD | environment,
         capture_output=True,
         text=True,
         check=False,
