@@ -8,7 +8,6 @@ from xrecal.arrays.ckme.centre import (
     SUPPORTS,
     Sample,
     fit_centre,
-    past_observations,
 )
 
 from . import reference as ckme_reference
@@ -23,9 +22,9 @@ def make_cases(rng, n=40, k=2):
     return mean, variance, r, y
 
 
-def fit(support, mean, variance, r, y, low=-np.inf, high=np.inf, fitted_by=fit_centre, room=None):
+def fit(support, mean, variance, r, y, low=-np.inf, high=np.inf, room=None):
     found = np.full(4 + 2 * (r.shape[1] if room is None else room), np.nan)
-    fitted_by(CODES[support], Sample(mean, variance, r, y, low, high), found)
+    fit_centre(CODES[support], Sample(mean, variance, r, y, low, high), found)
     return found
 
 
@@ -71,13 +70,6 @@ def test_what_each_support_means(rng):
     np.testing.assert_allclose(found, [loc[0], scale[0]], rtol=1e-9)
     for support in ("observations", "mean", "ratio"):  # covariates play no part
         np.testing.assert_array_equal(fit(support, *cases)[4:], 0)
-
-
-def test_without_a_centre_members_are_past_observations(rng):
-    cases = make_cases(rng)
-    for support in SUPPORTS:
-        found = fit(support, *cases, fitted_by=past_observations)
-        np.testing.assert_array_equal(found, fit("observations", *cases))
 
 
 @pytest.mark.parametrize("support", SUPPORTS)

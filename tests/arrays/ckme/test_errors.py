@@ -10,7 +10,6 @@ from xrecal.arrays.ckme.centre import (
     error_of,
     fill_members,
     inside,
-    past_observations,
     rank_errors,
 )
 from xrecal.arrays.ckme.folds import arrange_folds
@@ -86,7 +85,7 @@ def test_training_cases_are_ranked_by_their_errors(cases, gap, forward, data):
     target = np.array(data.draw(st.lists(value, min_size=n, max_size=n)))
     none = np.zeros(n)
     sample = Sample(none, none, np.zeros((n, 0)), target, 0.0, np.inf)
-    found = rank_errors(folds, np.array([0]), sample, past_observations)
+    found = rank_errors(folds, np.array([0]), sample)
     for f, n_out in enumerate(folds.n_out):
         train = folds.cases[f, n_out:]
         error = np.where(target[train] <= 0, -np.inf, target[train])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xrecal.arrays.ckme.centre import SUPPORTS, Sample, fit_centre, rank_errors
+from xrecal.arrays.ckme.centre import SUPPORTS, Sample, rank_errors
 from xrecal.arrays.ckme.held_out_losses import LOSSES, RECORDERS, Verified, mean_losses
 from xrecal.arrays.ckme.simplex import PROJECTIONS
 from xrecal.arrays.ckme.solvers import FINE, Exact
@@ -20,7 +20,7 @@ def recorded_by(record, projection):
     some = folds(forward=True)
     features, bounds = np.ascontiguousarray(ours.features), (-np.inf, np.inf)
     sample = Sample(ours.mean, ours.variance, features, ours.target, *bounds)
-    targets = rank_errors(some, CODES, sample, fit_centre)
+    targets = rank_errors(some, CODES, sample)
     out = np.full((CODES.size, ours.target.size, 1), np.nan)
     verified = Verified(ours.target, ours.root, *bounds, ours.theta, CODES)
     code = RECORDERS[projection, LOSSES["crps"]]

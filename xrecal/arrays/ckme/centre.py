@@ -29,7 +29,7 @@ from xrecal.arrays.compiled import (
     inner,
     kernel,
 )
-from xrecal.typing import IntArray
+from xrecal.typing import FloatArray, IntArray
 
 from .folds import Folds
 
@@ -63,6 +63,11 @@ class Sample(NamedTuple):
     high: float
     """Upper bound"""
 
+    def take(self, cases: IntArray) -> Sample:
+        """Some of the cases."""
+        mean, variance, features, target = (part[cases] for part in self[:4])
+        return Sample(mean, variance, features, target, self.low, self.high)
+
 
 class Limits(NamedTuple):
     """Bounds of the variable, and what was observed between them."""
@@ -92,52 +97,30 @@ class Targets(NamedTuple):
     """(F, n) training cases by ascending target, then the others"""
 
 
-@kernel
-def past_observations(code: int, sample: Sample, coefficients: OutVector) -> None:
-    """Fill coefficients without a centre, in place of :func:`fit_centre` where no other is wanted.
-
-    What is not passed need not be compiled, and EMOS takes long to compile.
-    """
-    for k in range(coefficients.size):
-        coefficients[k] = 0.0
-    coefficients[2] = 1.0
-
-
-@kernel
-def fit_centre(code: int, sample: Sample, coefficients: OutVector) -> None:
+def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
     """Fill coefficients (a, b, c0, d, g, h) of a support from a :class:`Sample`.
 
-    ``coefficients`` may have room for more covariates, whose coefficients are 0.
+    ``coefficients`` may have room for more covariates, whose coefficients are 0. What a support
+    does not need is not compiled.
     """
     mean, of, target = sample.mean, sample.features, sample.target
     n, k = of.shape
-    for i in range(coefficients.size):
-        coefficients[i] = 0.0
+    coefficients[:] = 0.0
     coefficients[2] = 1.0
     if code == MEAN:
         coefficients[1] = 1.0
     elif code == REGRESSION:
-        line, columns, y = np.empty((1, 2 + k)), np.empty((1, 1 + k, n)), np.empty((1, n))
-        for i in range(n):
-            columns[0, 0, i], y[0, i] = mean[i], target[i]
-            for j in range(k):
-                columns[0, 1 + j, i] = of[i, j]
-        fill_coefficients(columns, y, line)
-        coefficients[0], coefficients[1] = line[0, 0], line[0, 1]
-        for j in range(k):
-            coefficients[4 + j] = line[0, 2 + j]
+        line = np.empty((1, 2 + k))
+        columns = np.ascontiguousarray(np.vstack([mean, of.T]))
+        fill_coefficients(columns[np.newaxis], target[np.newaxis].copy(), line)
+        coefficients[:2], coefficients[4 : 4 + k] = line[0, :2], line[0, 2:]
     elif code == STANDARDISED:
         low, high, first = sample.low, sample.high, coefficients[: 4 + 2 * k]
         fit_location(mean, sample.variance, target, of, low, high, True, first)
-        typical = 0.0
-        for v in sample.variance:
-            typical += coefficients[2] ** 2 + coefficients[3] ** 2 * v
-        typical = np.sqrt(typical / n)
-        coefficients[2] = max(coefficients[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
+        typical = np.sqrt((first[2] ** 2 + first[3] ** 2 * sample.variance).sum() / n)
+        coefficients[2] = max(first[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
     elif code == RATIO:
-        total = 0.0
-        for x in mean:
-            total += abs(x)
+        total = np.abs(mean).sum()
         coefficients[2] = SMALLEST_MEAN * total / n if total > 0 else 1.0
         coefficients[3] = 1.0
 
@@ -193,11 +176,8 @@ def fill_members(
         points[i] = min(max(centre + spread * error[i], limits.first), limits.last)
 
 
-def rank_errors(folds: Folds, supports: IntArray, sample: Sample, fit: Any) -> Targets:
-    """Targets of folds, with centres of each support fitted to the training cases alone.
-
-    ``fit`` is :func:`fit_centre`, or :func:`past_observations` where no centre is wanted.
-    """
+def rank_errors(folds: Folds, supports: IntArray, sample: Sample) -> Targets:
+    """Targets of folds, with centres of each support fitted to the training cases alone."""
     cases, n = folds.cases, folds.cases.shape[1]
     shape = (cases.shape[0], supports.size, n)
     targets = Targets(
@@ -208,7 +188,12 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample, fit: Any) -> T
         np.empty((shape[0], 2)),
         np.empty((0, 0), np.int64),
     )
-    FILL_ERRORS[fit](folds, supports, sample, targets)
+    coefficients = np.empty((*shape[:2], 4 + 2 * sample.features.shape[1]))
+    for f, n_out in enumerate(folds.n_out.tolist()):
+        some = sample.take(cases[f, n_out:])
+        for s, code in enumerate(supports.tolist()):
+            fit_centre(code, some, coefficients[f, s])
+    fill_errors(folds, supports, coefficients, sample, targets)
     order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
     first = folds.n_out[:, np.newaxis] + np.arange(n)  # those to train on before the others
     cases = np.take_along_axis(cases, first % max(n, 1), axis=-1)
@@ -220,38 +205,28 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample, fit: Any) -> T
     return targets._replace(ranked=ranked, error=error, ascending=ascending)
 
 
-def _errors_by(fit: Any) -> Any:
-    """Code that fills targets, with centres that a compiled function fits."""
+@kernel
+def fill_errors(
+    folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
+) -> None:
+    """Fill the errors of the training cases, in their order, and all targets but the ranks.
 
-    @kernel
-    def fill_errors(folds: Folds, supports: Indices, sample: Sample, targets: Targets) -> None:
-        """Fill the errors of the training cases, in their order, and all targets but the ranks."""
-        n_folds, n = folds.cases.shape
-        of, low, high = sample.features, sample.low, sample.high
-        coefficients = np.empty(4 + 2 * of.shape[1])
-        for f in range(n_folds):
-            train = folds.cases[f, folds.n_out[f] :]
-            x, v, y = np.empty(train.size), np.empty(train.size), np.empty(train.size)
-            r = np.empty((train.size, of.shape[1]))
+    Centres have coefficients (F, S, c).
+    """
+    n_folds, n = folds.cases.shape
+    of, low, high = sample.features, sample.low, sample.high
+    for f in range(n_folds):
+        train = folds.cases[f, folds.n_out[f] :]
+        y = np.empty(train.size)
+        for i in range(train.size):
+            y[i] = sample.target[train[i]]
+        for s in range(supports.size):
+            centre, spread = targets.centre[f, s], targets.spread[f, s]
+            for i in range(n):
+                centre[i], spread[i] = centre_of(
+                    supports[s], coefficients[f, s], sample.mean[i], sample.variance[i], of[i]
+                )
             for i in range(train.size):
                 case = train[i]
-                x[i], v[i], y[i] = sample.mean[case], sample.variance[case], sample.target[case]
-                for k in range(of.shape[1]):
-                    r[i, k] = of[case, k]
-            for s in range(supports.size):
-                fit(supports[s], Sample(x, v, r, y, low, high), coefficients)
-                centre, spread = targets.centre[f, s], targets.spread[f, s]
-                for i in range(n):
-                    centre[i], spread[i] = centre_of(
-                        supports[s], coefficients, sample.mean[i], sample.variance[i], of[i]
-                    )
-                for i in range(train.size):
-                    case = train[i]
-                    targets.error[f, s, i] = error_of(y[i], centre[case], spread[case], low, high)
-            targets.inner[f, 0], targets.inner[f, 1] = inside(y, low, high)
-
-    return fill_errors
-
-
-FILL_ERRORS = {fit: _errors_by(fit) for fit in (fit_centre, past_observations)}
-"""Code that fills targets, by what fits centres."""
+                targets.error[f, s, i] = error_of(y[i], centre[case], spread[case], low, high)
+        targets.inner[f, 0], targets.inner[f, 1] = inside(y, low, high)

@@ -13,7 +13,7 @@ from xrecal.arrays.kernels.kernel import Features
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import Sample, Targets, fit_centre, past_observations, rank_errors
+from .centre import Sample, Targets, fit_centre, rank_errors
 from .embedding import Calibration, FittedCKME, Settings, calibration_of, case_weights
 from .fitting import (
     LATER_PARTS,
@@ -254,8 +254,6 @@ def answered(steps: Steps[T], answer: Callable[[Request], Any]) -> T:
 class Code(NamedTuple):
     """Compiled code that a fit needs; what it does not is not compiled."""
 
-    fit: Any
-    """Fits a centre"""
     rough: Recorder
     """Records a loss"""
     recorder: Recorder
@@ -269,7 +267,6 @@ def _compiled_code(settings: Settings, task: Task) -> Code:
     loss = LOSSES["crps" if task.n_quantiles else settings.loss]
     rough = RECORDERS[settings.projection, loss]
     return Code(
-        past_observations if settings.supports == ("observations",) else fit_centre,
         rough,
         RECORDERS[settings.projection, crps_and_quantiles] if task.n_quantiles else rough,
         1 + task.n_quantiles,
@@ -341,7 +338,7 @@ class Answers:
         first = TO_TRY if folds is self._folds[TO_TRY] else number
         if (first, conditioned) not in self._targets:
             self._targets[first, conditioned] = rank_errors(
-                folds, self._candidates.supports, self._sample(conditioned), self._code.fit
+                folds, self._candidates.supports, self._sample(conditioned)
             )
         return self._targets[first, conditioned]
 
@@ -355,7 +352,7 @@ class Answers:
         """Coefficients of the centre of a support; 0 of covariates that do not count."""
         coefficients = np.empty(4 + 2 * self._location.features.shape[1])
         code = self._candidates.supports[request.support]
-        self._code.fit(code, self._sample(request.conditioned), coefficients)
+        fit_centre(int(code), self._sample(request.conditioned), coefficients)
         return coefficients
 
 

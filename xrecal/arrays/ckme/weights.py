@@ -16,7 +16,6 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, fill_centres, fill_members, inside
 from .embedding import FittedCKME, case_weights, check_choice, check_observations, lives_of
-from .lapack import Positive
 from .location import (
     Cases,
     Location,
@@ -220,7 +219,9 @@ class _Ensembles:
         one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
         gram = one.gram(*kernel)
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
-        return slice(gram.shape[0]), Positive(gram).solve
+        # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
+        inverse = np.linalg.inv(gram)
+        return slice(gram.shape[0]), lambda similarities: similarities @ inverse
 
     def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
         """Centre and spread (2, T) of each forecast."""
