@@ -396,8 +396,11 @@ def test_errors(rng):
         fit_ckme(cases, y, Settings(ridge=1e-13))
     with pytest.raises(ValueError, match=r"blocks must be 2 or more .* and gap 0 or more"):
         fit_ckme(cases, y, blocks=1)
-    with pytest.raises(ValueError, match="gap=-1"):
-        fit_ckme(cases, y, Settings(gap=-1))
+    for gap in (-1, 1.5):
+        with pytest.raises(ValueError, match=f"whole numbers, got blocks=5, gap={gap}"):
+            fit_ckme(cases, y, Settings(gap=gap))
+    with pytest.raises(ValueError, match="step must hold whole numbers, got float64"):
+        fit_ckme(cases, y, step=np.arange(40) / 2)
     with pytest.raises(ValueError, match=r"observations have shape \(40,\).*need \(2, 40\)"):
         fit_ckme(cases, y[0])
     for name in ("groups", "step"):

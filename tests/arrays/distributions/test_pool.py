@@ -86,6 +86,16 @@ def test_weights_are_shares_of_as_many_steps_as_wanted(rng, steps):
     assert weights.sum() == pytest.approx(1)
 
 
+def test_numbers_of_steps_and_blocks_are_whole(rng):
+    quantiles, y = normals(rng, 20, [0.5, 0], [1, 1])
+    expected = pool_weights(quantiles, y, steps=7, blocks=2)
+    found = pool_weights(quantiles, y, steps=np.int32(7), blocks=np.int32(2))
+    np.testing.assert_array_equal(found, expected)
+    for name in ("steps", "blocks"):
+        with pytest.raises(ValueError, match=f"{name} is 2.5; give a whole number from 1"):
+            pool_weights(quantiles, y, **{name: 2.5})
+
+
 def test_one_block_leaves_the_bootstrap_nothing_to_vary(rng):
     quantiles, y = normals(rng, 100, [0.5, 0, -1], [1, 1, 1])
     (weights,) = pool_weights(quantiles, y, blocks=1)

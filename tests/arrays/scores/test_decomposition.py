@@ -82,7 +82,9 @@ def test_is_the_diagonal_of_all_distances(rng):
     np.testing.assert_allclose(half_squared_distance(Empirical(q), Empirical(r)), expected)
 
 
-def test_shared_members_over_locations(rng):
+@pytest.mark.parametrize("workspace", [64_000_000, 1])
+def test_shared_members_over_locations(rng, monkeypatch, workspace):
+    monkeypatch.setattr("xrecal.arrays.rows.WORKSPACE", workspace)
     q = Empirical(rng.normal(size=(2, 3, 4)))
     r = Empirical(rng.normal(size=(2, 9)), rng.gamma(1, size=(2, 3, 9)))
     own = Empirical(np.repeat(r.members[:, np.newaxis], 3, axis=1), r.weights)

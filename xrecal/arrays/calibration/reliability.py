@@ -164,8 +164,10 @@ def quantile_reliability(
     recalibrated, parts = np.empty(q.shape), np.empty((4, len(q)))
     for block in location_blocks(len(q), 96 * q.shape[1]):
         known = np.isfinite(q[block]) & np.isfinite(y[block])
-        forecast = np.where(known, q[block], np.nan).astype(np.float64)
-        target = np.where(known, y[block], np.nan).astype(np.float64)
+        forecast, target = (
+            np.ascontiguousarray(np.where(known, part[block], np.nan), np.float64)
+            for part in (q, y)
+        )
         order = np.lexsort((target, forecast), axis=-1)
         fitted, constant = np.empty(forecast.shape), np.empty(forecast.shape)
         ascending, verified = (np.take_along_axis(part, order, -1) for part in (forecast, target))

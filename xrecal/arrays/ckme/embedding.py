@@ -108,6 +108,8 @@ def calibration_of(
     for name, array in {"step": step, "groups": groups}.items():
         if array.shape != (n,):
             raise ValueError(f"{name} has shape {array.shape}, but there are {n} cases")
+    if not np.issubdtype(step.dtype, np.integer):
+        raise ValueError(f"step must hold whole numbers, got {step.dtype}; days are no steps")
     features = no_features(n_locations, n) if features is None else features
     used = namespace(observations).isfinite(observations)
     return Calibration(cases, observations, features, groups, blocks, step, used)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from xrecal.arrays import SMALLEST_RIDGE
 from xrecal.arrays.kernels.kernel import check_kernel
+from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
@@ -280,9 +281,10 @@ def check_settings(settings: Settings, blocks: int) -> None:
         check_choice("supports", support, SUPPORTS)
     if settings.shapes and "observations" in settings.supports:
         raise ValueError("shapes of forecasts say nothing of past observations; leave them out")
-    if blocks < 0 or blocks == 1 or settings.gap < 0:
+    whole = is_whole(blocks) and is_whole(settings.gap)
+    if not whole or blocks < 0 or blocks == 1 or settings.gap < 0:
         raise ValueError(
-            "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, "
+            "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, whole numbers, "
             f"got {blocks=}, gap={settings.gap}"
         )
     for name in ("bandwidth", "ridge"):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutMatrix, Vector, inner, kernel
+from xrecal.arrays.rows import whole_number
 from xrecal.typing import FloatArray
 
 STEPS = 20
@@ -84,6 +85,11 @@ def pool_weights(
     array of float64, shape (L, C)
         Weights that sum to one, each 0 or at least 0.005 times the largest; NaN without a case.
 
+    Raises
+    ------
+    ValueError
+        If ``steps`` or ``blocks`` is no whole number from 1.
+
     Notes
     -----
     The CRPS of a mixture is a quadratic form of its weights, :math:`v^T S v` with
@@ -116,8 +122,8 @@ def pool_weights(
         _Rules(
             0.0 if raw is None else float(belief),
             float(doubt),
-            steps,
-            blocks,
+            whole_number("steps", steps, 1),
+            whole_number("blocks", blocks, 1),
             np.array(passes[: quantiles.shape[1]], np.float64),
         ),
         weights,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,8 +136,7 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
         _check_pairs(own_shape, shape)
         if (weights < 0).any():
             raise ValueError("weights must not be negative, found one in q")
-        for block, pairs in double_blocks(members, weights, support, mass):
-            _fill_ensembles(*pairs, out[block])
+        _fill_pairs((members, weights, support, mass), out)
         return out.reshape(shape)
     if isinstance(q, Normal):
         mixture = as_forecasts(*q, True)
@@ -153,6 +153,19 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     for block, own in double_blocks(support, mass):
         _fill_half_differences(*own, spread[block])
     return np.maximum(out - spread, 0.0).reshape(shape)
+
+
+def _fill_pairs(parts: tuple[FloatArray, ...], out: FloatArray) -> None:
+    """Distances of ensembles, as :func:`_fill_ensembles`, in blocks."""
+    if out.size == 0:
+        return
+    # One row may be a case, the other a location with its cases: a block holds whole locations.
+    n = min(map(len, parts))
+    grouped = [part.reshape(n, len(part) // n, *part.shape[1:]) for part in parts]
+    filled = out.reshape(n, -1)
+    for block, some in double_blocks(*grouped):
+        rows = (part.reshape(math.prod(part.shape[:2]), *part.shape[2:]) for part in some)
+        _fill_ensembles(*rows, filled[block])
 
 
 def _check_pairs(q: tuple[int, ...], r: tuple[int, ...]) -> None:
@@ -226,8 +239,6 @@ def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) 
 @kernel
 def _fill_ensembles(x: Matrix, x_mass: Cube, y: Matrix, y_mass: Cube, out: OutMatrix) -> None:
     """Distances in the order of cases, from ensembles (L, n), (L, T, n) to (M, p), (M, S, p)."""
-    if out.size == 0:
-        return
     x_order, y_order = np.argsort(x[0]), np.argsort(y[0])
     flat = out.ravel()
     for pair in range(flat.size):
