@@ -151,7 +151,7 @@ def _fill_weights(
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
         scores = np.zeros((n_passes * blocks, n_components, n_components))
-        beliefs = np.zeros_like(scores)
+        beliefs = np.zeros((n_passes * blocks, n_components, n_components))
         of_raw, used, first = np.zeros(n_passes * blocks), 0, (0, 0)
         for p in range(n_passes):
             counted = 0
@@ -175,7 +175,11 @@ def _fill_weights(
         if used == 0:
             continue
         if belief > 0:
-            scores += belief * _trust(scores, of_raw, usable, first, doubt) * beliefs
+            share = belief * _trust(scores, of_raw, usable, first, doubt)
+            for block in range(used):
+                for c in range(n_components):
+                    for d in range(n_components):
+                        scores[block, c, d] += share * beliefs[block, c, d]
         for c in range(n_components):
             out[cell, c] = 0.0
         # A linear congruential generator, as NumPy's takes long to compile; high bits, as low ones
@@ -202,7 +206,9 @@ def _trust(scores: Any, of_raw: Any, usable: Any, first: tuple[int, int], doubt:
 
     The standard error comes from the blocks ``first``, from one to before another.
     """
-    raw, best, smallest = np.sum(of_raw), 0, np.inf
+    raw, best, smallest = 0.0, 0, np.inf
+    for each in of_raw:
+        raw += each
     for c in range(usable.size):
         total = 0.0
         for block in range(of_raw.size):
@@ -235,7 +241,12 @@ def _usable(quantiles: Any, observations: Any) -> Any:
             for i in range(n):
                 if not (np.isnan(observations[i]) or np.isnan(quantiles[p, c, i, 0])):
                     counts[c] += 1
-    return 2 * counts > np.max(counts)
+    usable, most = np.empty(n_components, np.bool_), 0.0
+    for c in range(n_components):
+        most = max(most, counts[c])
+    for c in range(n_components):
+        usable[c] = 2 * counts[c] > most
+    return usable
 
 
 @inner
@@ -270,7 +281,9 @@ def _greedy(scores: Any, usable: Any, steps: int, weights: Any) -> None:
 @inner
 def _drop_smallest(weights: Any) -> None:
     """Set weights that are too small to matter to zero, and divide the others by their sum."""
-    kept, largest = 0.0, np.max(weights)
+    kept, largest = 0.0, 0.0
+    for c in range(weights.size):
+        largest = max(largest, weights[c])
     for c in range(weights.size):
         if weights[c] < SMALLEST * largest:
             weights[c] = 0.0
