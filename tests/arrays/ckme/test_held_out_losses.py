@@ -22,7 +22,7 @@ def recorded_by(record, projection):
     sample = Sample(ours.mean, ours.variance, features, ours.target, *bounds)
     targets = rank_errors(some, CODES, sample)
     out = np.full((CODES.size, ours.target.size, 1), np.nan)
-    verified = Verified(ours.target, ours.root, *bounds, ours.theta, CODES)
+    verified = Verified(ours.target, ours.root, *bounds, np.zeros((1, 1)), CODES)
     code = RECORDERS[projection, LOSSES["crps"]]
     record(code, Exact(ours, ours.median, 1.0), some, (targets, verified, out))
     return out[..., 0]

@@ -31,7 +31,15 @@ from .fitting import (
     of_support,
 )
 from .folds import Folds, arrange_folds, assign_folds
-from .held_out_losses import LOSSES, RECORDERS, Recorder, Verified, crps_and_quantiles, mean_losses
+from .held_out_losses import (
+    LOSSES,
+    RECORDERS,
+    Recorder,
+    Verified,
+    crps_and_quantiles,
+    crps_loss,
+    mean_losses,
+)
 from .location import Cases, Location, OrderedCases, locate, ordered_cases
 from .search import (
     COMPARING,
@@ -51,6 +59,9 @@ from .search import (
 from .solvers import ROUGH, Exact, LowRank, Solver, Solvers, is_low_rank
 
 DEFAULT = Settings()
+
+UNSCALED = np.zeros((1, 1))
+"""Scale of a loss that has none."""
 
 
 def fit_ckme(
@@ -260,6 +271,8 @@ class Code(NamedTuple):
     """Records a loss and perhaps quantiles"""
     width: int
     """Number of values recorded"""
+    scaled: bool
+    """True if the loss has a scale, or is that of vectors"""
 
 
 def _compiled_code(settings: Settings, task: Task) -> Code:
@@ -270,6 +283,7 @@ def _compiled_code(settings: Settings, task: Task) -> Code:
         rough,
         RECORDERS[settings.projection, crps_and_quantiles] if task.n_quantiles else rough,
         1 + task.n_quantiles,
+        loss is not crps_loss,
     )
 
 
@@ -315,7 +329,8 @@ class Answers:
         where, code, folds = self._location, self._code, self._folds[request.folds]
         solver, ridge = self._solver_for(request), 10.0**request.exponent
         targets = self._targets_of(request.kernel, request.folds)
-        verified = Verified(where.target, where.root, *self._bounds, where.theta, request.supports)
+        theta = where.theta if code.scaled else UNSCALED
+        verified = Verified(where.target, where.root, *self._bounds, theta, request.supports)
         shape = self._candidates.supports.size, where.target.size, code.width
         recorded = np.full(shape, np.nan)
         # Of low rank what is best is recorded again, more closely.

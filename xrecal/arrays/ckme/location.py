@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -195,10 +196,17 @@ class Location:
     """(n, k) of the covariates"""
     target: FloatArray
     """(n,) observations"""
-    theta: FloatArray
-    """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d)"""
     columns: Columns | None = None
     """Distances from single cases, where not all pairs are compared"""
+    vectors: FloatArray | None = None
+    """(n_slots, d) observed, which targets number, where these are vectors"""
+
+    @cached_property
+    def theta(self) -> FloatArray:
+        """Scale of the Laplace loss (1, 1); or all observed vectors."""
+        if self.vectors is None:
+            return np.array([[median_gap(self.target)]])
+        return np.array(self.vectors, np.float64, order="C")
 
     def gram(self, bandwidth: float, strength: float) -> FloatArray:
         """Kernel matrix (n, n), scaled by the roots of the case weights."""
@@ -264,10 +272,8 @@ def locate(
         cases.variance[cell, :n],
         features,
         target,
-        np.array([[median_gap(target)]])
-        if vectors is None
-        else np.array(vectors, np.float64, order="C"),
         columns,
+        vectors,
     )
 
 

@@ -155,7 +155,7 @@ class LowRank:
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
         """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the factor's rows l of the cases held out.
 
-        Columns of the cases left out are filled too, and not to be used.
+        Columns of the cases left out may be filled too, and are not to be used.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -165,7 +165,14 @@ class LowRank:
         # needs fewer landmarks, uses a corner of what is kept for a smaller one.
         among = self._product(f, train, out, rank)[:rank, :rank].copy()
         among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._root, train)
-        return Positive(among).solve(rows.T[out[:n_held]]) @ rows
+        held = Positive(among).solve(rows.T[out[:n_held]])
+        first, end = int(out.min()), int(out.max()) + 1
+        if end - first > n_out:
+            return held @ rows
+        weights = np.zeros((n_held, rows.shape[1]))  # those of a block in time are not needed
+        for part in (slice(first), slice(end, None)):
+            np.matmul(held, rows[:, part], out=weights[:, part])
+        return weights
 
     def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
