@@ -180,8 +180,6 @@ class Location:
 
     distance: FloatArray
     """(n, n) D² of the forecasts (D for the Laplace kernel); empty with columns"""
-    median: float
-    """Of the distances of forecasts that differ; infinite where none do"""
     apart: FloatArray
     """(n, n) squared distance of the covariates; empty without"""
     precision: FloatArray
@@ -200,6 +198,18 @@ class Location:
     """Distances from single cases, where not all pairs are compared"""
     vectors: FloatArray | None = None
     """(n_slots, d) observed, which targets number, where these are vectors"""
+
+    laplace: bool = False
+    """True if distances are D, not D²"""
+
+    @cached_property
+    def median(self) -> float:
+        """Of the distances of forecasts that differ; infinite where none do."""
+        if self.columns is not None:
+            return self.columns.median()
+        if not self.laplace:
+            return positive_median(self.distance)
+        return float(np.sqrt(positive_median(self.distance**2)))
 
     @cached_property
     def theta(self) -> FloatArray:
@@ -253,18 +263,14 @@ def locate(
     if low_rank:
         slot = cases.slot[cell, :n]
         columns = Columns(cases.forecasts(cell), slot, laplace=laplace, squared=squared)
-        median = columns.median()
     else:
         distance = _among_cases(cases, cell, squared)
-        median = positive_median(distance)
-        if laplace:
-            distance, median = np.sqrt(distance), float(np.sqrt(median))
+        distance = np.sqrt(distance) if laplace else distance
     features = np.ascontiguousarray(cases.features[cell, :n])
     precision = feature_weights(features, cases.circular)
     target = cases.target[cell, :n]
     return Location(
         distance,
-        median,
         np.empty((0, 0)) if low_rank else feature_distances(features, features, precision),
         precision,
         roots_of(cases.weight[cell, :n]),
@@ -274,6 +280,7 @@ def locate(
         target,
         columns,
         vectors,
+        laplace,
     )
 
 
