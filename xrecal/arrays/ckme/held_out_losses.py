@@ -155,7 +155,9 @@ def _in_order(ranked: Any, train: Any) -> Any:
     """Which supports (S,) rank the cases to train on as they come."""
     found = np.empty(ranked.shape[0], np.bool_)
     for s in range(found.size):
-        found[s] = np.array_equal(ranked[s], train)
+        found[s] = True
+        for i in range(train.size):
+            found[s] = found[s] and ranked[s, i] == train[i]
     return found
 
 
