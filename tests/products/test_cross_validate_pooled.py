@@ -129,7 +129,7 @@ def test_every_form(form):
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("output", ["quantile", "crps", "pit"])
 def test_lazy_and_equal_to_numpy_whatever_the_chunks_and_dimensions(output, pool):
-    pool, method = POOLS[pool], METHODS["errors"]
+    pool, method = POOLS[pool], xrecal.CKME(support="errors", half_life=900.0, gap=1, ridge=0.1)
     expected = validate(HINDCAST, TRUTH, method, pool, output=output)
     cut = {d: 1 for d in ("lead", "lat", "lon") if d not in ([pool] if pool == "lead" else pool)}
     turned = HINDCAST.transpose("lon", "member", "time", "lat", "lead")
