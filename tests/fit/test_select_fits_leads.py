@@ -1,5 +1,7 @@
 """Forecasts of one lead, or of a part of the leads, get the fits of these."""
 
+from functools import cache
+
 import dask
 import numpy as np
 import pytest
@@ -53,14 +55,20 @@ def model(request):
     return fit(METHODS[request.param])
 
 
+@pytest.fixture(scope="module")
+def of_all(model):
+    """What each call makes of forecasts of all leads."""
+    return cache(lambda call: ALONE[call](model, NEW, slice(None)))
+
+
 @pytest.mark.filterwarnings("ignore:only .* of .* have an observation")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("call", ALONE)
-def test_results_are_those_of_the_whole_forecast(model, call, part):
+def test_results_are_those_of_the_whole_forecast(model, of_all, call, part):
     at = PARTS[part]
     new = freeze(NEW.isel(lead=at).copy())
     found = ALONE[call](model, new, at)
-    same(found, ALONE[call](model, NEW, slice(None)).isel(lead=at))
+    same(found, of_all(call).isel(lead=at))
     assert ("lead" in found.dims) == (part != "one")
 
 
