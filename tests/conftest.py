@@ -1,6 +1,11 @@
 import numpy as np
 import pytest
+import scipy.linalg.cython_lapack  # noqa: F401  loads the library whose threads are limited
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
+
+# Small matrices gain nothing by threads of BLAS, which take the cores from each other.
+threadpool_limits(1, user_api="blas")
 
 # Compilation falls into the first example, so no deadline; derandomised, so a failure repeats.
 settings.register_profile("xrecal", deadline=None, derandomize=True, max_examples=50)

@@ -80,6 +80,20 @@ def test_readme_figure(example, tmp_path, capsys):
 
 @requires_data("innsbruck_gefs.nc")
 @pytest.mark.parametrize("example", ["joint_variables"], indirect=True)
+def test_joint_variables_on_few_dates(example, monkeypatch, capsys):
+    whole = example.open_data
+    few = {"time": slice(None, None, 2)}
+    monkeypatch.setattr(example, "open_data", lambda name: whole(name).isel(few))
+    table = example.main()
+    energy = table["energy score"]
+    assert energy["joint"] < energy["marginal, ecc"] < energy["marginal"] < energy["raw"]
+    assert table["CRPS temperature (K)"]["joint"] < table["CRPS temperature (K)"]["raw"]
+    assert "jointly with rain" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@requires_data("innsbruck_gefs.nc")
+@pytest.mark.parametrize("example", ["joint_variables"], indirect=True)
 def test_joint_variables(example, capsys):
     table = example.main()
     energy = table["energy score"]
@@ -90,6 +104,24 @@ def test_joint_variables(example, capsys):
     assert "jointly with rain" in capsys.readouterr().out
 
 
+@requires_data("gmao_mjo_rmm1.nc", "glofas_discharge.nc")
+@pytest.mark.parametrize("example", ["multi_lead"], indirect=True)
+def test_multi_lead_at_one_lead(example, monkeypatch, capsys):
+    whole = example.open_data
+
+    def few(name):
+        data = whole(name)
+        return data.isel(station=[0]) if "station" in data.dims else data
+
+    monkeypatch.setattr(example, "open_data", few)
+    tables = example.main({"MJO RMM1": [44], "GloFAS discharge": [720]})
+    assert capsys.readouterr().out.count("CKME is worse than raw at no lead") == 2
+    for table in tables.values():
+        table = table.transpose("method", "lead", ...)
+        assert (table[1:] < table[0]).all()
+
+
+@pytest.mark.slow
 @requires_data("gmao_mjo_rmm1.nc", "glofas_discharge.nc")
 @pytest.mark.parametrize("example", ["multi_lead"], indirect=True)
 def test_multi_lead(example, capsys):

@@ -14,17 +14,20 @@ from benchmarks.speed.tables import Line, Missing, Report, Row
 from benchmarks.speed.timing import in_turn
 from xrecal.arrays import Forecasts, Settings, ckme_weights, crps, fit_ckme, squared_energy_distance
 
-LINES = (
-    "naive merge / ours",
-    "SciPy loop / ours",
-    'solver="auto": dense / ours',
-    'solver="auto": CRPS off by',
+IN_PROCESS = {
+    "distance": ("naive merge / ours", "SciPy loop / ours"),
+    "fit": ('solver="auto": dense / ours', 'solver="auto": CRPS off by'),
+    "storage": ("stored model / hindcast",),
+    "forecasts": ("forecasts with rebuild / fit", "each further one / fit"),
+    "pool": ("LinearPool fit / season fit",),
+    "crps": ("weighted CRPS",),
+    "members": (),
+}
+"""Lines of the parts that start no processes and are done in a second."""
+
+OTHERS = (
     "numpy cholesky of n²",
     "peak memory",
-    "stored model / hindcast",
-    "forecasts with rebuild / fit",
-    "each further one / fit",
-    "LinearPool fit / season fit",
     "import xrecal, over import xarray",
     "first CKME fit, code on disk, over the second",
     "first LinearPool fit, code on disk, over the second",
@@ -38,7 +41,6 @@ LINES = (
     "Dask overhead on one chunk, fit",
     "Dask overhead on one chunk, quantiles",
     "peak of chunked quantiles",
-    "weighted CRPS",
     "one location",
     "locations a minute",
 )
@@ -46,16 +48,23 @@ LINES = (
 
 @pytest.mark.filterwarnings("ignore:Port .* is already in use:UserWarning")
 @pytest.mark.filterwarnings("ignore:keys will default to True:DeprecationWarning")  # of xsdba
-def test_every_line(capsys, tmp_path):
-    report = main(quick=True, results=tmp_path / "results" / "bench.csv")
+@pytest.mark.parametrize(
+    ("parts", "others"),
+    [
+        pytest.param(tuple(IN_PROCESS), (), id="in this process"),
+        pytest.param(tuple(PARTS), OTHERS, id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_every_line(capsys, tmp_path, parts, others):
+    report = main(quick=True, parts=parts, results=tmp_path / "results" / "bench.csv")
     printed = capsys.readouterr().out
     budgeted = [line.work for line in report.lines if line.budget is not None]
-    for text in LINES:
+    for text in (*sum(IN_PROCESS.values(), ()), *others):
         assert any(text in work for work in budgeted), text
     assert all(line.work in printed for line in report.lines)
     with (tmp_path / "results" / "bench.csv").open() as file:
         rows = list(csv.DictReader(file))
-    titles = {"Budgets", *(title for title, _ in TABLES.values())}
+    titles = {"Budgets", *(title for name, (title, _) in TABLES.items() if name in parts)}
     assert {row["table"] for row in rows} == {"", *titles}
     assert {row["row"] for row in rows if not row["table"]} >= {"machine", "BLAS", "versions"}
     assert {line.work for line in report.lines} <= {row["row"] for row in rows}

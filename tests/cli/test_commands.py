@@ -234,9 +234,13 @@ def test_schedulers_need_distributed(files, monkeypatch):
     assert "--scheduler needs distributed; use pip install distributed" in refused(*args)
 
 
-@pytest.fixture(scope="module")
-def cluster():
+@pytest.fixture(
+    scope="module", params=["threads", pytest.param("processes", marks=pytest.mark.slow)]
+)
+def cluster(request):
+    """Two workers, reached as on any machine."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    options |= {"processes": request.param == "processes", "protocol": "tcp"}
     with distributed.LocalCluster(**options) as running:
         yield running.scheduler_address
 

@@ -1,6 +1,7 @@
 """Runs that are killed at any moment, and taken up again."""
 
 import os
+import shutil
 
 import pytest
 import xarray as xr
@@ -45,8 +46,14 @@ def contents(path):
     return dataset.assign_attrs({REQUEST: None})
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+@pytest.mark.parametrize(
+    ("moment", "suffix"),
+    [
+        pytest.param(moment, suffix, marks=[] if i % 2 == j else [pytest.mark.slow])
+        for i, moment in enumerate(MOMENTS)
+        for j, suffix in enumerate(["nc", "zarr"])
+    ],
+)
 def test_a_killed_fit_goes_on(files, suffix, moment):
     target, whole = files.folder / f"m.{suffix}", files.folder / f"whole.{suffix}"
     args = ["fit", files.hindcast, files.truth, target, "--method", "climatology", *CHUNKS]
@@ -90,21 +97,25 @@ def test_a_killed_apply_goes_on(files):
     xr.testing.assert_identical(contents(out), contents(whole))
 
 
-@pytest.fixture
-def killed(tmp_path):
-    """Arguments of a fit that was killed after two of four blocks."""
-    files = write(tmp_path)
-    args = ["fit", files.hindcast, files.truth, tmp_path / "m.zarr", "--method", "climatology"]
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Arguments of a fit that was killed after two of four blocks, which no test goes on with."""
+    files = write(tmp_path_factory.mktemp("killed"))
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.zarr", "--method", "climatology"]
     assert run_apart(*args, *CHUNKS, before=KILL + MOMENTS["between blocks"]).code == -9
     return args
 
 
-def test_an_interrupted_run_is_not_begun_anew_by_accident(killed):
+def test_an_interrupted_run_is_not_begun_anew_by_accident(killed, tmp_path):
     done = run(*killed, *CHUNKS)
     assert done.code == 3
     assert "an interrupted run left" in done.err
     assert "repeat the same command with --resume, or start again with --overwrite" in done.err
-    done = succeed(*killed, *CHUNKS, "--overwrite", "--json")
+    partial = "m.zarr.partial"
+    shutil.copytree(killed[3].with_name(partial), tmp_path / partial)
+    copied = [*killed[:3], tmp_path / "m.zarr", *killed[4:]]
+    assert run(*copied, *CHUNKS).code == 3
+    done = succeed(*copied, *CHUNKS, "--overwrite", "--json")
     assert done.data["blocks_skipped"] == 0
 
 
@@ -125,8 +136,10 @@ def test_another_request_does_not_go_on(killed, more, told):
 
 
 def test_changed_inputs_do_not_go_on(killed):
+    before = os.stat(killed[1])
     os.utime(killed[1])
     done = run(*killed, *CHUNKS, "--resume")
+    os.utime(killed[1], ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (done.code, "request: hindcast was {'changed': " in done.err) == (3, True)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.arrays.device.cases import forecasts_and_observations, season
+from tests.pairs import pairwise
 from xrecal import arrays
 from xrecal.arrays import Features, Forecasts, Settings
 
@@ -36,9 +37,15 @@ def test_distances(cupy, rng, dtype, n, m, q, p):
     same(cupy, found, distance(x, x_weights=weights), dtype)
 
 
-@pytest.mark.parametrize("projection", ["euclidean", "energy"])
-@pytest.mark.parametrize("supports", [("observations",), ("observations", "mean")])
-@pytest.mark.parametrize("solver", ["exact", "lowrank"])
+@pytest.mark.parametrize(
+    ("dtype", "projection", "supports", "solver"),
+    pairwise(
+        TOLERANCE,
+        ["energy", "euclidean"],
+        [("observations",), ("observations", "mean")],
+        ["exact", "lowrank"],
+    ),
+)
 def test_fit_and_weights(cupy, rng, dtype, projection, supports, solver):
     cases, observed = forecasts_and_observations(rng, 3, 70)
     cases, observed = Forecasts(cases.loc.astype(dtype)), observed.astype(dtype)

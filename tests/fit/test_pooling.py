@@ -102,8 +102,10 @@ def test_windows_of_one_position_change_nothing():
 @pytest.mark.parametrize(
     "pool", ["lead", ("lat", "lon"), {"lat": 3}, {"lon": 3, "lat": 1}], ids=str
 )
-@pytest.mark.parametrize("order", [("member", "lon", "time", "lead", "lat"), None])
-def test_any_order_and_chunks_give_the_same_bits_and_stay_lazy(pool, order):
+@pytest.mark.parametrize(
+    ("order", "scheduler"), [(("member", "lon", "time", "lead", "lat"), "threads"), (None, "sync")]
+)
+def test_any_order_and_chunks_give_the_same_bits_and_stay_lazy(pool, order, scheduler):
     method = xrecal.CKME(support="errors")
     dims = order or FORECASTS.dims
     forecasts = FORECASTS.transpose(*dims)
@@ -112,19 +114,17 @@ def test_any_order_and_chunks_give_the_same_bits_and_stay_lazy(pool, order):
     lazy = forecasts.chunk(cut).recal.fit(OBSERVED.chunk(cut), method, pool=pool)
     assert not lazy.is_computed
     model = FORECASTS.recal.fit(OBSERVED, method, pool=pool)
-    for scheduler in ("threads", "sync"):
-        with dask.config.set(scheduler=scheduler):
-            computed = lazy.compute().state
-        assert set(computed.variables) == set(model.state.variables)
-        for name in model.state.variables:
-            a = computed[name].transpose(*model.state[name].dims)
-            np.testing.assert_array_equal(a, model.state[name])
-    expected = model.crps(FORECASTS, OBSERVED)
     scores = lazy.crps(forecasts.chunk(cut), OBSERVED)
     assert scores.chunks is not None
+    of_rows = lazy.crps(forecasts.chunk({"time": 5, "lat": 1}), OBSERVED)
+    computed, scores, of_rows = dask.compute(lazy.state, scores, of_rows, scheduler=scheduler)
+    assert set(computed.variables) == set(model.state.variables)
+    for name in model.state.variables:
+        a = computed[name].transpose(*model.state[name].dims)
+        np.testing.assert_array_equal(a, model.state[name])
+    expected = model.crps(FORECASTS, OBSERVED)
     np.testing.assert_array_equal(scores.transpose(*expected.dims), expected)
-    scores = lazy.crps(forecasts.chunk({"time": 5, "lat": 1}), OBSERVED)  # rows of a product
-    np.testing.assert_allclose(scores.transpose(*expected.dims), expected, rtol=1e-9)
+    np.testing.assert_allclose(of_rows.transpose(*expected.dims), expected, rtol=1e-9)
 
 
 def test_float32_inputs_stay_as_they_are():

@@ -1,5 +1,7 @@
 """Forecasts of one place, or of a part of the places, get the fits of these."""
 
+from functools import cache
+
 import pytest
 import xarray as xr
 
@@ -51,10 +53,16 @@ def model(request):
     return HINDCAST.recal.fit(OBSERVED, METHODS[request.param])
 
 
+@pytest.fixture(scope="module")
+def of_all(model):
+    """What each call makes of the whole forecast."""
+    return cache(lambda call: call(model, NEW))
+
+
 @pytest.mark.parametrize("selected", SELECTED.values(), ids=SELECTED)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_results_are_those_of_the_whole_forecast(model, call, selected):
-    expected, part = call(model, NEW).sel(selected), call(model, NEW.sel(selected))
+def test_results_are_those_of_the_whole_forecast(model, of_all, call, selected):
+    expected, part = of_all(call).sel(selected), call(model, NEW.sel(selected))
     xr.testing.assert_allclose(part, expected, rtol=1e-12)
 
 

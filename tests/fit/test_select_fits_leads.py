@@ -1,5 +1,8 @@
 """Forecasts of one lead, or of a part of the leads, get the fits of these."""
 
+from functools import cache
+
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,6 +12,7 @@ from tests.inputs.test_valid_time_leads import FIXED, NEW, SEASON, Q, fit, same
 from tests.inputs.test_valid_time_lookup import AT_LEADS, HINDCAST, LEADS, OBSERVED
 from tests.labelled import freeze
 from tests.marks import forbid_compute
+from tests.pairs import pairwise
 from tests.strategies import FORMS
 from xrecal.fit.select_fits import match_variables
 
@@ -51,14 +55,20 @@ def model(request):
     return fit(METHODS[request.param])
 
 
+@pytest.fixture(scope="module")
+def of_all(model):
+    """What each call makes of forecasts of all leads."""
+    return cache(lambda call: ALONE[call](model, NEW, slice(None)))
+
+
 @pytest.mark.filterwarnings("ignore:only .* of .* have an observation")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("call", ALONE)
-def test_results_are_those_of_the_whole_forecast(model, call, part):
+def test_results_are_those_of_the_whole_forecast(model, of_all, call, part):
     at = PARTS[part]
     new = freeze(NEW.isel(lead=at).copy())
     found = ALONE[call](model, new, at)
-    same(found, ALONE[call](model, NEW, slice(None)).isel(lead=at))
+    same(found, of_all(call).isel(lead=at))
     assert ("lead" in found.dims) == (part != "one")
 
 
@@ -188,23 +198,30 @@ def test_a_dataset_whose_variables_do_not_all_have_leads():
 # lazy ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at", PARTS.values(), ids=PARTS)
-@pytest.mark.parametrize("chunks", [{}, {"lead": 1}, {"lead": 2, "lat": 1}])
-def test_lazy_models_and_forecasts(at, chunks, tmp_path):
-    whole = fit(SEASON)
-    whole.save(tmp_path / "model.zarr")
-    cuts = (None, {}, {"lat": 1}, {"lead": 2, "init": 5})
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A model in a file, and what it makes of all leads in memory."""
+    path, model = tmp_path_factory.mktemp("stored") / "model.zarr", fit(SEASON)
+    model.save(path)
+    return path, (model.quantile(NEW, Q), model.apply(NEW), model.crps(NEW, OBSERVED))
+
+
+@pytest.mark.parametrize(
+    ("part", "chunks", "cut"),
+    pairwise(
+        PARTS,
+        [{}, {"lead": 1}, {"lead": 2, "lat": 1}],
+        [None, {}, {"lat": 1}, {"lead": 2, "init": 5}],
+    ),
+)
+def test_lazy_models_and_forecasts(part, chunks, cut, stored):
+    (path, whole), at = stored, PARTS[part]
     with forbid_compute():
-        model = xrecal.open_recalibrator(tmp_path / "model.zarr", chunks=chunks)
-        forecasts = [(NEW if cut is None else NEW.chunk(cut)).isel(lead=at) for cut in cuts]
-        found = [(model.quantile(f, Q), model.apply(f), model.crps(f, OBSERVED)) for f in forecasts]
-    for quantiles, issued, scores in found:
-        xr.testing.assert_allclose(
-            quantiles.compute(), whole.quantile(NEW, Q).isel(lead=at), rtol=1e-12
-        )
-        xr.testing.assert_allclose(issued.compute(), whole.apply(NEW).isel(lead=at), rtol=1e-12)
-        expected = whole.crps(NEW, OBSERVED).isel(lead=at)
-        xr.testing.assert_allclose(scores.compute(), expected, rtol=1e-12)
+        model = xrecal.open_recalibrator(path, chunks=chunks)
+        new = (NEW if cut is None else NEW.chunk(cut)).isel(lead=at)
+        found = model.quantile(new, Q), model.apply(new), model.crps(new, OBSERVED)
+    for one, expected in zip(dask.compute(*found), whole, strict=True):
+        xr.testing.assert_allclose(one, expected.isel(lead=at), rtol=1e-12)
 
 
 def test_results_are_cut_as_the_forecast_is():

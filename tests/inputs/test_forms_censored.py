@@ -1,5 +1,6 @@
 """Normal distributions with bounds, such as rain: read back, scored, and refused where unknown."""
 
+import dask
 import numpy as np
 import pytest
 import scipy.stats
@@ -8,6 +9,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze, random
 from tests.marks import forbid_compute
+from tests.pairs import pairwise
 from xrecal import arrays
 from xrecal.inputs.forms import read_forms
 
@@ -53,10 +55,15 @@ def only(obj):
 
 
 @SOON
-@pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"lat": 1, "time": 7}])
-@pytest.mark.parametrize("condition_on", [None, "season"])
-@pytest.mark.parametrize("bounds", ["auto", (0, None), (None, 60.0), (0, 60.0)])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("bounds", "chunks", "condition_on", "dtype"),
+    pairwise(
+        ["auto", (0, None), (None, 60.0), (0, 60.0)],
+        [None, {"lat": 1}, {"lat": 1, "time": 7}],
+        [None, "season"],
+        [np.float64, np.float32],
+    ),
+)
 def test_issued_forecasts_are_those_of_the_model(bounds, chunks, condition_on, dtype):
     hindcast, truth = (array.astype(dtype) for array in (HINDCAST, TRUTH))
     new, verified = (array.astype(dtype) for array in (NEW, VERIFIED))
@@ -68,18 +75,17 @@ def test_issued_forecasts_are_those_of_the_model(bounds, chunks, condition_on, d
     assert set(issued.dtypes.values()) == {np.dtype(dtype)}
     scores, quantiles = issued.recal.crps(verified), issued.recal.quantile(LEVELS)["rain"]
     assert (scores.chunks is not None) == (chunks is not None)
+    expected = model.quantile(given, LEVELS), model.crps(given, verified)
+    mean = issued.recal.mean()["rain"]
+    quantiles, scores, mean, *expected = dask.compute(quantiles, scores, mean, *expected)
     assert scores.notnull().all()
-    expected = model.quantile(given, LEVELS)
-    xr.testing.assert_equal(quantiles.compute().transpose(*expected.dims), expected.compute())
-    xr.testing.assert_equal(
-        scores.compute().drop_vars("quantile", errors="ignore"),
-        model.crps(given, verified).compute(),
-    )
+    xr.testing.assert_equal(quantiles.transpose(*expected[0].dims), expected[0])
+    xr.testing.assert_equal(scores.drop_vars("quantile", errors="ignore"), expected[1])
     if bounds != (None, 60.0):
         dry = (quantiles == 0).isel(quantile=0)
         assert dry.isel(lat=1).any()
         assert (quantiles >= 0).all()
-        assert (issued.recal.mean()["rain"] >= 0).all()
+        assert (mean >= 0).all()
 
 
 @pytest.mark.parametrize("name", ["mean", "std", "quantile", "crps"])

@@ -2,7 +2,6 @@
 
 import functools
 
-import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,6 +9,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze, random
 from tests.marks import forbid_compute
+from tests.pairs import pairwise
 from tests.strategies import FORMS
 from xrecal.arrays import rows as cases
 from xrecal.arrays.splitting import splits as split_cases
@@ -85,9 +85,7 @@ def validate(hindcast, truth, method, pool, options=None, output="crps", **setti
 
 
 @SOON
-@pytest.mark.parametrize("by", SPLITS)
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "pool", "by"), pairwise(METHODS, POOLS, SPLITS))
 def test_every_split_is_the_pooled_fit_of_its_dates(method, pool, by):
     found = validate(HINDCAST, TRUTH, METHODS[method], POOLS[pool], SPLITS[by])
     expected = by_hand(HINDCAST, TRUTH, METHODS[method], POOLS[pool], SPLITS[by], min_samples=5)
@@ -95,9 +93,10 @@ def test_every_split_is_the_pooled_fit_of_its_dates(method, pool, by):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("product", ["crps", "quantile"])
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("method", ["CKME", "lowrank", "climatology", "mixture", "PIT"])
+@pytest.mark.parametrize(
+    ("method", "pool", "product"),
+    pairwise(["CKME", "lowrank", "climatology", "mixture", "PIT"], POOLS, ["crps", "quantile"]),
+)
 def test_missing_values_at_some_places(method, pool, product):
     found = validate(BROKEN, HOLES, METHODS[method], POOLS[pool], SPLITS["block"], product)
     expected = by_hand(
@@ -130,21 +129,19 @@ def test_every_form(form):
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("output", ["quantile", "crps", "pit"])
 def test_lazy_and_equal_to_numpy_whatever_the_chunks_and_dimensions(output, pool):
-    pool, method = POOLS[pool], METHODS["errors"]
+    pool, method = POOLS[pool], xrecal.CKME(support="errors", half_life=900.0, gap=1, ridge=0.1)
     expected = validate(HINDCAST, TRUTH, method, pool, output=output)
     cut = {d: 1 for d in ("lead", "lat", "lon") if d not in ([pool] if pool == "lead" else pool)}
     turned = HINDCAST.transpose("lon", "member", "time", "lat", "lead")
-    for hindcast in (HINDCAST, turned):
+    for hindcast, scheduler in ((HINDCAST, "threads"), (turned, "sync")):
         with forbid_compute():
             lazy = validate(
                 hindcast.chunk(cut), TRUTH.chunk(cut).transpose("lon", ...), method, pool,
                 output=output,
             )  # fmt: skip
         assert lazy.chunks is not None
-        for scheduler in ("threads", "sync"):
-            with dask.config.set(scheduler=scheduler):
-                found = lazy.compute().transpose(*expected.dims)
-                xr.testing.assert_identical(found, expected)
+        found = lazy.compute(scheduler=scheduler).transpose(*expected.dims)
+        xr.testing.assert_identical(found, expected)
     new = ["quantile"] if output == "quantile" else []
     assert list(lazy.dims) == ["lon", *new, "time", "lat", "lead"]
 

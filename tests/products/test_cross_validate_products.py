@@ -1,5 +1,7 @@
 """Products of held-out distributions: those of a model that was fitted on the training cases."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -35,11 +37,21 @@ def held_out(output, options, method, pool, hindcast=HINDCAST, truth=TRUTH):
     )
 
 
+@cache
+def models(method, pool):
+    """For each split the cases left out, and the model of the others, which no test changes."""
+    return [
+        (
+            np.flatnonzero(split.test),
+            HINDCAST.isel(time=split.train).recal.fit(TRUTH, METHODS[method], pool=POOLS[pool]),
+        )
+        for split in splits(HINDCAST.sizes["time"], "block", blocks=3, gap=1)
+    ]
+
+
 def by_hand(output, options, method, pool):
     """For each split the cases left out, of what its model makes of the hindcast."""
-    for split in splits(HINDCAST.sizes["time"], "block", blocks=3, gap=1):
-        test = np.flatnonzero(split.test)
-        model = HINDCAST.isel(time=split.train).recal.fit(TRUTH, METHODS[method], pool=pool)
+    for test, model in models(method, pool):
         yield test, getattr(model, output)(HINDCAST, **options).isel(time=test)
 
 
@@ -49,7 +61,7 @@ def by_hand(output, options, method, pool):
 def test_equal_to_the_loop_of_fit_and_product(method, product, pool):
     found = held_out(*PRODUCTS[product], method, POOLS[pool])
     n_tested = 0
-    for test, expected in by_hand(*PRODUCTS[product], method, POOLS[pool]):
+    for test, expected in by_hand(*PRODUCTS[product], method, pool):
         part = found.isel(time=test)
         assert part.dims == expected.dims
         np.testing.assert_allclose(part, expected, rtol=1e-6, atol=1e-9)

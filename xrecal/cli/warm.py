@@ -8,8 +8,6 @@ from time import perf_counter
 from typing import Any
 
 import xrecal.arrays
-from xrecal.arrays.compiled import all_kernels
-from xrecal.arrays.compiled_files import FOLDER, CompiledFiles, folder
 
 from .session import Result, Session
 
@@ -34,6 +32,9 @@ def compile_all() -> dict[str, Any]:
     OSError
         If the folder cannot be written to.
     """
+    from xrecal.arrays.compiled import all_kernels
+    from xrecal.arrays.compiled_files import FOLDER, CompiledFiles, folder
+
     start = perf_counter()
     for module in walk_packages(xrecal.arrays.__path__, "xrecal.arrays."):
         if not module.name.startswith("xrecal.arrays.device"):  # CUDA's compiler keeps its own

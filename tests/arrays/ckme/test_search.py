@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
+from xrecal.arrays.ckme import search
 from xrecal.arrays.ckme.ckme import Answers
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.fitting import HALF_LIVES
@@ -153,7 +154,7 @@ def test_folds_are_forward_ones_whatever_is_asked_for_the_ridge(rng):
     np.testing.assert_array_equal(blocks.half_life, random.half_life)
 
 
-@pytest.mark.parametrize(("n", "width", "noise"), [(300, 0.5, 0.05), (300, 0.25, 0.02)])
+@pytest.mark.parametrize(("n", "width", "noise"), [(200, 0.5, 0.05), (200, 0.25, 0.02)])
 def test_a_support_that_needs_a_small_ridge_is_followed_down(rng, n, width, noise):
     """Steps, of which past observations are right once ridges are small, and errors are not."""
     x = rng.uniform(-4.0, 4.0, (1, n))
@@ -172,8 +173,8 @@ def test_a_support_that_needs_a_small_ridge_is_followed_down(rng, n, width, nois
 
 def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(rng, monkeypatch):
     """Ratios to means near zero are wide of what is observed."""
-    n = TRIED + 100
-    x, y = make_cases(rng, 1, n, missing=False)
+    monkeypatch.setattr(search, "TRIED", 200)
+    x, y = make_cases(rng, 1, 300, missing=False)
     cases = Forecasts(x - x.mean())
     compared: set[int] = set()
     losses = Answers.losses

@@ -12,7 +12,7 @@ from .cases import forecasts_and_observations, season
 
 ERRORS = ("mean", "regression", "standardised", "ratio")
 EVERY = ("observations", *ERRORS)
-SEASONAL = tuple((1.0, strength) for strength in (0.0, 0.25, 1.0, 4.0))
+SEASONAL = tuple((1.0, strength) for strength in (0.0, 1.0))
 
 SETTINGS = [
     Settings(),
@@ -41,7 +41,9 @@ def require_equal(library, found, expected, *, alike=False):
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("rain", [False, True])
+@pytest.mark.parametrize(
+    ("library", "rain"), [("numpy", True), ("array_api_strict", False)], indirect=["library"]
+)
 def test_choices_are_those_of_the_host(library, rng, settings, rain):
     cases, observed = forecasts_and_observations(rng, rain=rain)
     found = fit_ckme(library.tuple(cases), library(observed), settings)

@@ -3,12 +3,12 @@ from itertools import pairwise
 import numpy as np
 import properscoring
 import pytest
-import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from tests.rules import scoringrules
 from xrecal.arrays.distributions.censored import (
     censored_normal_crps,
     censored_normal_mean_std,

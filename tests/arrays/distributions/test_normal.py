@@ -4,7 +4,6 @@ from itertools import pairwise
 import numpy as np
 import properscoring
 import pytest
-import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -12,6 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from tests.rules import scoringrules
 from xrecal.arrays.distributions.normal import (
     fill_normal_distances,
     mean_absolute_normal,

@@ -2,12 +2,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from tests.rules import scoringrules
 from xrecal.arrays import (
     censored_normal_crps,
     censored_threshold_crps,

@@ -3,12 +3,12 @@ from itertools import pairwise
 import numpy as np
 import properscoring
 import pytest
-import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 
+from tests.rules import scoringrules
 from xrecal.arrays import crps, squared_energy_distance, weighted_cdf
 
 

@@ -3,12 +3,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scores.probability
-import scoringrules
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from tests.rules import scoringrules
 from xrecal.arrays import brier_score, crps, fair_crps, weighted_exceedance
 
 

@@ -3,13 +3,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scores.probability
-import scoringrules
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 
+from tests.rules import scoringrules
 from xrecal.arrays import crps, threshold_weighted_crps, weighted_cdf
 
 INF = np.inf

@@ -5,13 +5,13 @@ import numpy as np
 import properscoring
 import pytest
 import scores.probability
-import scoringrules
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import brier_score_loss
 
+from tests.rules import scoringrules
 from xrecal.arrays import brier_score, ranked_probability_score, weighted_exceedance
 
 EDGES = np.array([-0.5, 0.0, 0.8])

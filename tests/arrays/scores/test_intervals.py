@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.arrays.locations import check_locations
+from tests.rules import scoringrules
 from xrecal.arrays import interval_coverage, interval_score
 
 value = st.integers(-20, 20).map(lambda v: v / 4)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-import scoringrules
 from scipy.spatial.distance import cdist
 
+from tests.rules import scoringrules
 from xrecal.arrays import crps, energy_score, variogram_score
 
 SCORES = {"energy": energy_score, "variogram": variogram_score}

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import scores.continuous
-import scoringrules
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 from sklearn.metrics import mean_pinball_loss
 
+from tests.rules import scoringrules
 from xrecal.arrays import crps, normal_crps, normal_quantile, quantile_score, quantile_weighted_crps
 
 WEIGHTS = {
