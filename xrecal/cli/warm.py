@@ -20,7 +20,7 @@ def warm_up(session: Session) -> Result:
 
 
 def compile_all() -> dict[str, Any]:
-    """Compile what is not kept on disk, in this process: 40 s for everything, on one core.
+    """Compile what is not kept on disk, in this process.
 
     Returns
     -------
