@@ -4,6 +4,9 @@ Each compiled function has a file of its own, named by all that decides what is 
 the function and of those that it calls, its types, the processor, the versions of Python, Numba,
 llvmlite and NumPy. So processes that start together write the same file with the same content, and
 there is no index for them to spoil. A file appears at once, under its name, when it is complete.
+
+Machine code is run, and it comes in a pickle: the digest of a file finds accidents, not forgery.
+Like Python's own compiled files it belongs in a folder that only its users can write to.
 """
 
 from __future__ import annotations
