@@ -30,6 +30,8 @@ from numba.core import config
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.environment import Environment, lookup_environment
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 FOLDER = "XRECAL_CACHE_DIR"
@@ -64,7 +66,7 @@ class CompiledFiles(NullCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None without a sound file."""
-        target_context.refresh()
+        rtsys.initialize(target_context)  # compiled code needs no more of Numba than its memory
         name = self._name(target_context.codegen())
         try:
             content = (folder() / name).read_bytes()
@@ -77,7 +79,7 @@ class CompiledFiles(NullCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled; where that is impossible, it lives as long as the process."""
-        name, payload = self._name(data.codegen), dumps(data._reduce())
+        name, payload = self._name(data.codegen), dumps(_reduced(data))
         try:
             _write(folder() / name, _digest(name.encode(), payload) + payload)
         except OSError as error:
@@ -93,6 +95,42 @@ class CompiledFiles(NullCache):
         )
         digest = _digest(*(repr(part).encode() for part in decisive)).hex()
         return f"{self._function.__module__}.{self._function.__name__}-{digest[:40]}"
+
+
+def _reduced(compiled: Any) -> tuple[Any, ...]:
+    """What is kept of a compiled function.
+
+    Each function within it has an environment, which names its module. Those of Numba itself hold
+    nothing that compiled code asks for, but importing their modules takes longer than a day's work
+    at a station.
+    """
+    *parts, environments = compiled._reduce()
+    return *parts, [
+        _Bare(one.env_name)
+        if not one.consts and one.globals["__name__"].startswith("numba.")
+        else one
+        for one in environments
+    ]
+
+
+class _Bare:
+    """An environment without a module, as it is pickled."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _environment, (self._name,)
+
+
+def _environment(name: str) -> Any:
+    """The environment of this name; a bare one where the process has none."""
+    found = lookup_environment(name)
+    if found is None:
+        found = Environment({})
+        found.env_name = name
+        Environment._memo[name] = found
+    return found
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -330,7 +330,10 @@ def feature_distances(new: FloatArray, of: FloatArray, precision: FloatArray) ->
         return np.empty((0, 0))
     apart = np.zeros((new.shape[0], of.shape[0]))
     for column, weight in enumerate(precision):
-        apart += weight * (new[:, column, np.newaxis] - of[:, column]) ** 2
+        square = np.subtract.outer(new[:, column], of[:, column])
+        square *= square
+        square *= weight
+        apart += square
     return apart
 
 
