@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import IndexMatrix, Indices, kernel
+from xrecal.arrays.compiled import IndexMatrix, Indices
 from xrecal.arrays.kernels.kernel import subset
 from xrecal.typing import IntArray
 
@@ -30,52 +30,32 @@ class Folds(NamedTuple):
     """(F,) cases held or left out"""
 
 
-@kernel
-def arrange_folds(fold: Indices, step: Indices, gap: int, forward: bool) -> Any:
+def arrange_folds(fold: IntArray, step: IntArray, gap: int, forward: bool) -> Folds:
     """Folds that can be used: with two cases to train on, and one held out.
 
     ``step`` (n,), the step in time of each case, never descends and is what ``gap`` counts in.
     Cases of one step are in the same fold. ``forward`` trains on earlier cases only, as an
     operational forecast does.
     """
-    n, n_folds = fold.size, 0
-    for f in fold:
-        n_folds = max(n_folds, f + 1)
-    cases = np.empty((n_folds, n), dtype=np.int64)
-    n_held, n_out = np.zeros(n_folds, dtype=np.int64), np.zeros(n_folds, dtype=np.int64)
-    used = 0
-    for f in range(n_folds):
-        held, last = 0, -gap - 1
-        first = -1
-        for i in range(n):
-            if fold[i] == f:
-                cases[used, held] = i
-                held += 1
-                first = i if first < 0 else first
-        size, train = held, n
-        next_held = 0
-        for i in range(n):  # the nearest held-out case before or behind decides
-            while next_held < held and cases[used, next_held] < i:
-                last = step[cases[used, next_held]]
-                next_held += 1
-            if fold[i] == f:
-                continue
-            behind = step[cases[used, next_held]] - step[i] if next_held < held else gap + 1
-            late = forward and i > first
-            if (next_held > 0 and step[i] - last <= gap) or behind <= gap or late:
-                cases[used, size] = i
-                size += 1
-        is_out = np.zeros(n, dtype=np.bool_)
-        for i in range(size):
-            is_out[cases[used, i]] = True
-        for i in range(n - 1, -1, -1):
-            if not is_out[i]:
-                train -= 1
-                cases[used, train] = i
-        if held > 0 and n - size >= 2:
-            n_held[used], n_out[used] = held, size
-            used += 1
-    return Folds(cases[:used], n_held[:used], n_out[:used])
+    case, rows, sizes = np.arange(fold.size), [], []
+    for f in range(fold.max(initial=-1) + 1):
+        held = np.flatnonzero(fold == f)
+        if held.size == 0:
+            continue
+        # Between the held-out cases before and behind: the nearer one decides.
+        behind = np.searchsorted(held, case)
+        before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
+        apart = np.minimum(abs(step - step[held[before]]), abs(step[held[behind]] - step))
+        kept = apart > gap
+        if forward:
+            kept &= case < held[0]
+        kept[held] = False
+        train, left = np.flatnonzero(kept), np.flatnonzero(~kept & (fold != f))
+        if train.size >= 2:
+            rows.append(np.concatenate([held, left, train]))
+            sizes.append((held.size, held.size + left.size))
+    n_held, n_out = np.array(sizes, np.int64).reshape(-1, 2).T.copy()
+    return Folds(np.array(rows, np.int64).reshape(-1, fold.size), n_held, n_out)
 
 
 def thin_out(folds: Folds, size: int) -> Folds:
