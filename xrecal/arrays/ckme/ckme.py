@@ -246,7 +246,8 @@ def search_locations(
                 (float(results.low[number]), float(results.high[number])),
             )
             place = Place(number, ordered.slot[cell, :n], one.median, one.precision)
-            search = Search(candidates, low_rank=low_rank, n=n)
+            low = float(results.low[number])
+            search = Search(candidates, low=low, low_rank=low_rank, n=n)
             answered(fit_location(results, place, search, settings, task), answers)
     return results
 

@@ -173,7 +173,7 @@ def fit_location(
         search.take(ridge)
     else:
         yield from search.run(ridge)
-        results.loss[at] = best.loss
+        results.loss[at] = np.where(np.isinf(best.loss), np.nan, best.loss)
     if task.forward:
         return
     if task.n_quantiles:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
+from .centre import RATIO
 from .folds import Folds, merge, thin_out
 from .ridge_rules import (
     FAR,
@@ -159,14 +160,14 @@ class Best:
         """The best support."""
         return int(np.argmin(self.loss))
 
-    def note_try(self, g: int, exponent: float, answer: HeldOut) -> None:
-        """Keep losses with one kernel and ridge, and what was recorded, where they are best.
+    def note_try(self, g: int, exponent: float, answer: HeldOut, supports: IntArray) -> None:
+        """Keep losses of supports with one kernel and ridge, and what was recorded, if best.
 
         Of equal losses the larger ridge counts, which is the smoother forecast.
         """
         self.tried_down_to[g] = min(self.tried_down_to[g], exponent)
         tried, at = self.tried_loss[g], self.tried_exponent[g]
-        for s, loss in enumerate(answer.losses.tolist()):
+        for s, loss in zip(supports.tolist(), answer.losses[supports].tolist(), strict=True):
             if loss > tried[s]:
                 continue
             if loss < tried[s] or exponent >= at[s]:
@@ -175,6 +176,16 @@ class Best:
                     self.kernel[s], self.exponent[s], self.loss[s] = g, exponent, loss
                     if answer.recorded is not None:
                         self.recorded[s] = answer.recorded[s]
+
+
+def usable_supports(supports: IntArray, low: float) -> IntArray:
+    """Places of the supports that a variable with this lower bound can have.
+
+    Ratios to the mean need a zero that is no matter of the unit: the bound of what there is no less
+    of. Where nothing else is asked for, they are taken as asked.
+    """
+    usable = np.flatnonzero((supports != RATIO) | (low == 0))
+    return usable if usable.size else np.arange(supports.size)
 
 
 def is_thinned(candidates: Candidates, low_rank: bool, n: int) -> bool:
@@ -201,9 +212,10 @@ def sets_of_folds(
 class Search:
     """Cross-validation at one location, in steps that a back end answers."""
 
-    def __init__(self, candidates: Candidates, *, low_rank: bool, n: int) -> None:
+    def __init__(self, candidates: Candidates, *, low: float, low_rank: bool, n: int) -> None:
         self.candidates, self.low_rank = candidates, low_rank
         self.best = Best.nothing_yet(candidates)
+        self.every = usable_supports(candidates.supports, low)
         self._thinned = is_thinned(candidates, low_rank, n)
         # Of each kernel, losses (S,) of all cases to compare by with the ridges that were tried.
         self._of_all: list[dict[float, FloatArray]] = [{} for _ in candidates.kernels]
@@ -260,12 +272,11 @@ class Search:
 
     def _attempt(self, stage: Stage, g: int, exponent: float) -> Steps[FloatArray]:
         """Losses (S,) of all supports with one kernel and ridge; what is best is kept."""
-        every = np.arange(self.candidates.supports.size)
-        answer: HeldOut = yield Losses(stage, g, exponent, every, TO_TRY, ROUGH)
-        self.best.note_try(g, exponent, answer)
+        answer: HeldOut = yield Losses(stage, g, exponent, self.every, TO_TRY, ROUGH)
+        self.best.note_try(g, exponent, answer, self.every)
         if not self._thinned:
             self._of_all[g][exponent] = answer.losses
-        return answer.losses
+        return answer.losses[self.every]
 
     def _reaches(self, stage: Stage, g: int, exponent: float) -> Steps[bool]:
         """True if the solver is good enough for a ridge; an exact one always is."""
@@ -297,8 +308,8 @@ class Search:
         return self.low_rank and len(path) > 2 and settles(path, self._smallest())
 
     def _smallest(self) -> FloatArray:
-        """Loss, (S,) or (1,), that each support must come below."""
-        loss = self.best.loss
+        """Loss that each support must come below: of all that are usable, or (1,)."""
+        loss = self.best.loss[self.every]
         return reference_loss(loss) if self.candidates.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
@@ -334,7 +345,8 @@ class Search:
             if not (yield from self._reaches(stage, g, exponent)):
                 break
             path.append((yield from self._compare(stage, g, exponent, supports)))
-            smallest = np.broadcast_to(self._smallest(), best.loss.shape)[supports]
+            smallest = np.broadcast_to(self._smallest(), self.every.shape)
+            smallest = smallest[np.isin(self.every, supports)]
             if len(path) > 1 and gains_hardly(path[-2], path[-1], smallest).all():
                 best.tried_down_to[g] = min(best.tried_down_to[g], exponent - GRID_STEP)
                 break
@@ -369,9 +381,7 @@ class Search:
     @property
     def wanted(self) -> IntArray:
         """Supports of interest: all, or the best one."""
-        return (
-            np.arange(self.best.loss.size) if self.candidates.each else np.array([self.best.winner])
-        )
+        return self.every if self.candidates.each else np.array([self.best.winner])
 
     def _with_best(
         self, phase: int, supports: IntArray, folds: int
@@ -419,8 +429,7 @@ class Search:
 
     def recorded_later(self) -> Steps[dict[int, FloatArray]]:
         """Record each support with its best setting in the folds of later cases, (n, width)."""
-        every = np.arange(self.best.loss.size)
-        answers = yield from self._with_best(RECORDING, every, LATER)
+        answers = yield from self._with_best(RECORDING, self.every, LATER)
         return {
             s: answer.recorded[s]
             for answer, at in answers

@@ -118,7 +118,7 @@ def search_locations(
                 fit_location(
                     results,
                     Place(number, group.slots, median[i], precision[i]),
-                    Search(candidates, low_rank=low_rank, n=n),
+                    Search(candidates, low=float(low[number]), low_rank=low_rank, n=n),
                     settings,
                     task,
                 )

@@ -68,7 +68,9 @@ def pool_weights(
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
         CRPS of the n cases is added that of ``belief`` cases in which the raw forecast is right,
         times the smallest mean CRPS of a component over that of the raw forecast (1 at most), and
-        times :math:`1 / (1 + (z / doubt)^2)` if that component is better by z standard errors.
+        times :math:`1 / (1 + (z / doubt)^2)` if that component is better by z standard errors;
+        and times the skill of the raw forecast against climatology: one that climatology refutes
+        is not believed.
     steps : int
         Components added to the mixture of each bootstrap sample.
     blocks : int
@@ -115,12 +117,16 @@ def pool_weights(
     """
     n_locations, n_components = quantiles.shape[0], quantiles.shape[2]
     weights = np.full((n_locations, n_components), np.nan)
+    observations = np.ascontiguousarray(observations, np.float64)
+    beliefs: FloatArray = np.zeros(n_locations)
+    if raw is not None:
+        beliefs = float(belief) * _skill(np.asarray(raw, np.float64), observations)
     _fill_weights(
         np.ascontiguousarray(quantiles, np.float64),
-        np.ascontiguousarray(observations, np.float64),
+        observations,
         np.ascontiguousarray(quantiles[:, 0, 0] if raw is None else raw, np.float64),
+        beliefs,
         _Rules(
-            0.0 if raw is None else float(belief),
             float(doubt),
             whole_number("steps", steps, 1),
             whole_number("blocks", blocks, 1),
@@ -131,10 +137,24 @@ def pool_weights(
     return weights
 
 
+def _skill(raw: FloatArray, observations: FloatArray) -> FloatArray:
+    """CRPS skill (L,) of forecasts (L, n, Q) against climatology without the case; 0 at least."""
+    n_quantiles = raw.shape[-1]
+    known = np.isfinite(observations) & np.isfinite(raw[..., 0])
+    n, y = known.sum(-1), np.where(known, observations, np.nan)
+    spread = (raw * (2 * np.arange(n_quantiles) - n_quantiles + 1)).sum(-1) / n_quantiles**2
+    miss = np.abs(raw - y[..., np.newaxis]).mean(-1) - spread
+    # Distances of all pairs of observations, which are in order; missing ones come last.
+    place = 2 * np.arange(y.shape[-1]) - n[:, np.newaxis] + 1
+    apart = 2 * np.nansum(np.sort(y, axis=-1) * place, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # without a second case, or all the same
+        skill = 1 - (np.nansum(miss, -1) / n) / (apart / (2 * (n - 1.0) ** 2))
+    return np.asarray(np.fmax(skill, 0.0))
+
+
 class _Rules(NamedTuple):
     """How weights are chosen, see :func:`pool_weights`."""
 
-    belief: float
     doubt: float
     steps: int
     blocks: int
@@ -143,15 +163,21 @@ class _Rules(NamedTuple):
 
 @kernel
 def _fill_weights(
-    quantiles: Floats5, observations: Matrix, raw: Cube, rules: _Rules, out: OutMatrix
+    quantiles: Floats5,
+    observations: Matrix,
+    raw: Cube,
+    beliefs: Vector,
+    rules: _Rules,
+    out: OutMatrix,
 ) -> None:
     """Weights (L, C) of quantiles (L, P, C, n, Q), averaged over bootstrap samples of the cases."""
-    belief, doubt, steps, blocks, passes = rules
+    doubt, steps, blocks, passes = rules
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
+        belief = beliefs[cell]
         scores = np.zeros((n_passes * blocks, n_components, n_components))
-        beliefs = np.zeros((n_passes * blocks, n_components, n_components))
+        believed = np.zeros((n_passes * blocks, n_components, n_components))
         of_raw, used, first = np.zeros(n_passes * blocks), 0, (0, 0)
         for p in range(n_passes):
             counted = 0
@@ -164,7 +190,11 @@ def _fill_weights(
                     add_scores(quantiles[cell, p], y, i, passes[p], scores[block])
                     if belief > 0 and not np.isnan(raw[cell, i, 0]):
                         add_beliefs(
-                            quantiles[cell, p], raw[cell, i], i, passes[p] / counted, beliefs[block]
+                            quantiles[cell, p],
+                            raw[cell, i],
+                            i,
+                            passes[p] / counted,
+                            believed[block],
                         )
                         of_raw[block] += passes[p] * quantile_crps(raw[cell, i], y)
                     rank += 1
@@ -179,7 +209,7 @@ def _fill_weights(
             for block in range(used):
                 for c in range(n_components):
                     for d in range(n_components):
-                        scores[block, c, d] += share * beliefs[block, c, d]
+                        scores[block, c, d] += share * believed[block, c, d]
         for c in range(n_components):
             out[cell, c] = 0.0
         # A linear congruential generator, as NumPy's takes long to compile; high bits, as low ones
