@@ -46,8 +46,10 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
+# Pages take what the tests have compiled.
+docs: export XRECAL_CACHE_DIR ?= $(CURDIR)/.pytest_cache/xrecal
 docs: .venv/.dev ## HTML in docs/_build/html: pages are run, warnings and dead links are errors
-	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -E -W --keep-going -j auto -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 
 bench: .venv/.bench ## the performance budgets, costs and peers, into benchmarks/results/bench.csv
