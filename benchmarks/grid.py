@@ -80,12 +80,14 @@ def write_data(folder, cells, cases, members, dtype, rows):
 
 
 class Finished(SchedulerPlugin):
-    """Tasks that workers have finished."""
+    """How many tasks workers have finished, and when the first one was."""
 
-    n = 0
+    n, first = 0, None
 
     def transition(self, key, start, finish, *args, **kwargs):
-        self.n += start == "processing" and finish == "memory"
+        if start == "processing" and finish == "memory":
+            self.n += 1
+            self.first = self.first or perf_counter()
 
 
 @dataclass
@@ -140,7 +142,7 @@ class Watch:
     def during(self, phase):
         """Note what all workers take, and the largest memory of each, while something runs."""
         spent = self.phases[phase] = Spent(dict.fromkeys(self._processes, 0))
-        done, before = threading.Event(), self._counters()
+        done, before, self.finished.first = threading.Event(), self._counters(), None
 
         def look():
             while not done.wait(POLL_SECONDS):
@@ -159,6 +161,9 @@ class Watch:
             thread.join()
             after = self._counters()
             spent.numbers = {name: after[name] - before[name] for name in after}
+            if self.finished.first:
+                waited = self.finished.first - before["s wall"]
+                spent.numbers["s to the first task"] = waited
 
     def highest(self):
         """Largest memory of each worker since it began, as the system has counted it."""

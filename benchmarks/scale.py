@@ -215,13 +215,21 @@ def main(quick=False, arguments=()):
         report.start("Grids")
         found = grids(report, quick, folder, options.share)
     report.tell("minutes", f"{(perf_counter() - start) / 60:.0f}")
+    report.tell("verdict", verdict(found))
     if options.results or not quick:
         report.store(options.results or RESULTS)
-    highest = max(max(outcome.highest) for outcome in found) / grid.GIB
+
+
+def verdict(found):
+    """Whether the budget of all grids holds."""
     n = sum(outcome.holds for outcome in found)
-    print(
-        f"budget {'holds' if n == len(found) else 'MISSED'}: {n} of {len(found)} grids in workers "
-        f"of {grid.LIMIT // grid.GIB} GiB, which took {highest:.2f} at most"
+    highest = max(max(outcome.highest) for outcome in found) / grid.GIB
+    text = f"{n} of {len(found)} grids, in workers of {grid.LIMIT // grid.GIB} GiB, which took"
+    if n < len(found):
+        return f"budget MISSED: holds for {text} {highest:.2f} at most"
+    return (
+        f"budget holds: {text} {highest:.2f} at most; none was started anew, killed and resumed "
+        "results are bit-equal"
     )
 
 

@@ -39,7 +39,9 @@ def test_grids_are_as_large_as_asked(monkeypatch, capsys, share):
     monkeypatch.setattr(scale.grid, "run", run)
     found = scale.grids(Report(), True, "folder", share)
     assert asked == [(64 * share, "ckme", False), (64 * share, "emos", True)]
-    assert all(outcome.holds for outcome in found)
+    assert "holds: 2 of 2 grids" in scale.verdict(found)
+    worse = found[0]._replace(differences=["values"])
+    assert "MISSED: holds for 1 of 2 grids" in scale.verdict([worse, found[1]])
     assert "EMOS: fit" in capsys.readouterr().out
 
 
@@ -48,4 +50,6 @@ def test_stored_results_have_all_tables():
         rows = list(csv.DictReader(file))
     titles = {"Core seconds a location", "Tasks that do nothing", "From Python", "By the command"}
     assert {row["table"] for row in rows} == {"", "Grids", *titles}
-    assert {row["row"] for row in rows if not row["table"]} == {"machine", "versions", "minutes"}
+    assert {row["row"] for row in rows if not row["table"]} == {
+        *("machine", "versions", "minutes", "verdict")
+    }
