@@ -59,8 +59,8 @@ bench-gpu: .venv/.dev ## on a machine with a CUDA device, into benchmarks/result
 	$(BIN)/pip install --quiet --editable '.[gpu]'
 	$(BIN)/python -m benchmarks.gpu
 
-bench-grid: .venv/.dev ## a large grid on two small workers, undisturbed and killed: an hour and 3 GB of disk
-	$(BIN)/python -m benchmarks.grid
+bench-grid: .venv/.dev ## large grids and small tasks on two small workers, into benchmarks/results/scale.csv: half an hour and 4 GB of disk
+	$(BIN)/python -m benchmarks.scale
 
 bench-threads: .venv/.dev ## two threads that fit pools at many cells
 	$(BIN)/python -m benchmarks.pool_threads

@@ -71,9 +71,11 @@ def settings_of_kernels(build: Path) -> Path:
 
 
 def hash_of_sources(docs: Path) -> str:
-    """What results depend on beside the page: the package, and what examples share."""
+    """What results depend on beside the page: the package, what examples share, benchmarks."""
     found = hashlib.sha256()
     package, examples = Path(xrecal.__path__[0]), docs.parent / "examples"
-    for path in sorted([*package.rglob("*.py"), *examples.glob("*.py"), docs / "matplotlibrc"]):
+    measured = docs.parent / "benchmarks" / "results"
+    sources = [*package.rglob("*.py"), *examples.glob("*.py"), *measured.glob("*.csv")]
+    for path in sorted([*sources, docs / "matplotlibrc"]):
         found.update(path.read_bytes())
     return found.hexdigest()[:12]
