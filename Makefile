@@ -46,8 +46,10 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
+# Pages take what the tests have compiled.
+docs: export XRECAL_CACHE_DIR ?= $(CURDIR)/.pytest_cache/xrecal
 docs: .venv/.dev ## HTML in docs/_build/html: pages are run, warnings and dead links are errors
-	$(BIN)/sphinx-build -E -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -E -W --keep-going -j auto -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 
 bench: .venv/.bench ## the performance budgets, costs and peers, into benchmarks/results/bench.csv
@@ -57,8 +59,8 @@ bench-gpu: .venv/.dev ## on a machine with a CUDA device, into benchmarks/result
 	$(BIN)/pip install --quiet --editable '.[gpu]'
 	$(BIN)/python -m benchmarks.gpu
 
-bench-grid: .venv/.dev ## a large grid on two small workers, undisturbed and killed: an hour and 3 GB of disk
-	$(BIN)/python -m benchmarks.grid
+bench-grid: .venv/.dev ## large grids and small tasks on two small workers, into benchmarks/results/scale.csv: half an hour and 4 GB of disk
+	$(BIN)/python -m benchmarks.scale
 
 bench-threads: .venv/.dev ## two threads that fit pools at many cells
 	$(BIN)/python -m benchmarks.pool_threads

@@ -9,16 +9,21 @@ workers, that none was started anew, and that both results agree bit for bit.
 import argparse
 import json
 import math
+import os
+import resource
 import subprocess
 import sys
 import tempfile
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from distributed import Client, LocalCluster, SchedulerPlugin
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-c", "from xrecal.cli import main; main()"]
@@ -29,6 +34,15 @@ QUANTILES = "0.1,0.5,0.9"
 
 
 # data ---------------------------------------------------------------------------------------------
+
+
+def draw(rng, cases, members, shape):
+    """Members (cases, members, *shape) and observations (cases, *shape) of some cells, weekly."""
+    season = np.sin(2 * np.pi * 7 * np.arange(cases) / 365.25)[:, np.newaxis, np.newaxis]
+    signal = 280 + 8 * season + 3 * rng.normal(size=(cases, *shape))
+    spread = rng.gamma(2.0, 0.5, (cases, *shape))[:, np.newaxis]
+    drawn = signal[:, np.newaxis] + 1 + spread * rng.normal(size=(cases, members, *shape))
+    return drawn, signal + rng.normal(size=(cases, *shape))
 
 
 def write_data(folder, cells, cases, members, dtype, rows):
@@ -50,15 +64,10 @@ def write_data(folder, cells, cases, members, dtype, rows):
         lazy = empty.assign_coords(coords).chunk({d: rows if d == "lat" else -1 for d in dims})
         lazy.to_zarr(paths[name], mode="w", compute=False, consolidated=False)
         n_bytes += lazy.nbytes
-    season = np.sin(2 * np.pi * 7 * np.arange(cases) / 365.25)[:, np.newaxis, np.newaxis]
     for start in range(0, side, rows):
         block = slice(start, min(start + rows, side))
         rng = np.random.default_rng([7, start])
-        shape = cases, block.stop - block.start, n_lon
-        signal = 280 + 8 * season + 3 * rng.normal(size=shape)
-        spread = rng.gamma(2.0, 0.5, shape)[:, np.newaxis]
-        drawn = signal[:, np.newaxis] + 1 + spread * rng.normal(size=(cases, members, *shape[1:]))
-        truth = signal + rng.normal(size=shape)
+        drawn, truth = draw(rng, cases, members, (block.stop - block.start, n_lon))
         for name, values in {"hindcast": drawn, "truth": truth}.items():
             dims = list(sizes) if values.ndim == 4 else ["time", "lat", "lon"]
             part = xr.Dataset({"t2m": (dims, values.astype(dtype))})
@@ -70,50 +79,91 @@ def write_data(folder, cells, cases, members, dtype, rows):
 # workers ------------------------------------------------------------------------------------------
 
 
-class Watch:
-    """Memory of the workers of a cluster, looked at all the time."""
+class Finished(SchedulerPlugin):
+    """How many tasks workers have finished, and when the first one was."""
 
-    def __init__(self, client):
+    n, first = 0, None
+
+    def transition(self, key, start, finish, *args, **kwargs):
+        if start == "processing" and finish == "memory":
+            self.n += 1
+            self.first = self.first or perf_counter()
+
+
+@dataclass
+class Spent:
+    """What a phase has taken."""
+
+    peaks: dict[int, int]
+    """Largest memory of each worker, by its process."""
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+class Watch:
+    """What the workers of a cluster of this process take, looked at all the time."""
+
+    def __init__(self, client, cluster):
         import psutil
 
         self.client = client
         self.first = self.pids()
-        self.peaks, self.cpu = {}, {}
+        self.phases = {}
+        self.finished = Finished()
+        cluster.scheduler.add_plugin(self.finished)
         self._processes = {pid: psutil.Process(pid) for pid in self.first}
         self._gone = psutil.NoSuchProcess
 
     def pids(self):
         """Process of each worker, by name."""
-        import os
-
         return sorted(self.client.run(os.getpid).values())
 
-    def _cpu_seconds(self):
-        times = [p.cpu_times() for p in self._processes.values() if p.is_running()]
-        return sum(t.user + t.system for t in times)
+    def _counters(self):
+        """Counters that only grow.
+
+        Wall clock; CPU seconds of the workers, of commands that have ended, and of this process,
+        where the scheduler is; tasks; bytes that workers read, write and send to each other.
+        """
+        alive = [p for p in self._processes.values() if p.is_running()]
+        files = [p.io_counters() for p in alive if hasattr(p, "io_counters")]
+        commands = resource.getrusage(resource.RUSAGE_CHILDREN)
+        moved = self.client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
+        return {
+            "s wall": perf_counter(),
+            "s CPU": sum(sum(p.cpu_times()[:2]) for p in alive),
+            "s command": commands.ru_utime + commands.ru_stime,
+            "s scheduler": process_time(),
+            "tasks": self.finished.n,
+            "MB read": sum(of.read_chars for of in files) / 1e6,
+            "MB written": sum(of.write_chars for of in files) / 1e6,
+            "MB moved": sum(moved.values()) / 1e6,
+        }
 
     @contextmanager
     def during(self, phase):
-        """Note CPU time of all workers and the largest memory of each while something runs."""
-        peaks = self.peaks.setdefault(phase, dict.fromkeys(self._processes, 0))
-        done, before = threading.Event(), self._cpu_seconds()
+        """Note what all workers take, and the largest memory of each, while something runs."""
+        spent = self.phases[phase] = Spent(dict.fromkeys(self._processes, 0))
+        done, before, self.finished.first = threading.Event(), self._counters(), None
 
         def look():
             while not done.wait(POLL_SECONDS):
                 for pid, process in self._processes.items():
                     try:
-                        peaks[pid] = max(peaks[pid], process.memory_info().rss)
+                        spent.peaks[pid] = max(spent.peaks[pid], process.memory_info().rss)
                     except self._gone:
                         return
 
         thread = threading.Thread(target=look)
         thread.start()
         try:
-            yield
+            yield spent
         finally:
             done.set()
             thread.join()
-            self.cpu[phase] = self._cpu_seconds() - before
+            after = self._counters()
+            spent.numbers = {name: after[name] - before[name] for name in after}
+            if self.finished.first:
+                waited = self.finished.first - before["s wall"]
+                spent.numbers["s to the first task"] = waited
 
     def highest(self):
         """Largest memory of each worker since it began, as the system has counted it."""
@@ -121,12 +171,27 @@ class Watch:
             status = Path(f"/proc/{pid}/status")
             lines = status.read_text().splitlines() if status.exists() else []
             known = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")]
-            yield max([*known, *(peaks[pid] for peaks in self.peaks.values())])
+            yield max([*known, *(spent.peaks[pid] for spent in self.phases.values())])
 
     @property
     def restarted(self):
         """Whether a worker is not the one it was."""
         return self.pids() != self.first
+
+
+@contextmanager
+def two_workers(folder):
+    """Client and cluster of two processes of one thread."""
+    cluster = LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        memory_limit=LIMIT,
+        dashboard_address=":0",
+        local_directory=str(folder / "workers"),
+    )
+    with cluster, Client(cluster) as client:
+        yield client, cluster
 
 
 # commands -----------------------------------------------------------------------------------------
@@ -143,15 +208,13 @@ class Runner:
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
     def run(self, phase, *args):
-        """Run to the end; seconds of wall clock, and what the command tells."""
-        with self.watch.during(phase):
-            start = perf_counter()
+        """Run to the end; what it takes, and what the command tells."""
+        with self.watch.during(phase) as spent:
             process = self._start(*args)
             out, _ = process.communicate()
-            seconds = perf_counter() - start
         if process.returncode != 0:
             raise RuntimeError(f"{phase} exits with {process.returncode}: {out}")
-        return seconds, json.loads(out)
+        return spent, json.loads(out)
 
     def kill_at_half(self, phase, target, n_blocks, *args):
         """Kill once half of the blocks are finished; returns how many are."""
@@ -205,23 +268,40 @@ def _attributes(a, b, *without):
 # the benchmark ------------------------------------------------------------------------------------
 
 
-def row(phase, seconds, watch):
+class Outcome(NamedTuple):
+    """What a grid has taken, and whether all is as it should be."""
+
+    work: str
+    phases: dict[str, dict[str, float]]
+    """Numbers of each phase, by name."""
+    highest: list[int]
+    """Largest memory of each worker."""
+    restarted: bool
+    differences: list[str]
+
+    @property
+    def holds(self):
+        """Whether the budget does."""
+        return max(self.highest) <= LIMIT and not self.restarted and not self.differences
+
+
+def told(phase, spent):
     """A line of the table: wall clock, CPU of all workers, memory of each."""
-    wall = f"{'':9}" if seconds is None else f"{seconds:9.1f}"
-    peaks = "  ".join(f"{peak / GIB:5.2f}" for peak in watch.peaks[phase].values())
-    return f"{phase:18}{wall}{watch.cpu[phase]:9.1f}     {peaks}"
+    killed = phase.endswith("killed")
+    wall = f"{'':9}" if killed else f"{spent.numbers['s wall']:9.1f}"
+    peaks = "  ".join(f"{peak / GIB:5.2f}" for peak in spent.peaks.values())
+    return f"{phase:18}{wall}{spent.numbers['s CPU']:9.1f}     {peaks}"
 
 
 def measure(folder, options):
-    """Largest memory of each worker, whether one was started anew, and all differences."""
-    from distributed import Client, LocalCluster
-
+    """Write the data, run the commands in one way or in two, and compare."""
     paths, n_bytes, cells = write_data(
         folder, options.cells, options.cases, options.members, options.dtype, options.rows
     )
+    work = " ".join([options.method, *options.option])
     print(
         f"{cells} cells, n = {options.cases}, m = {options.members}, {options.dtype}: "
-        f"{n_bytes / 1e9:.2f} GB; {' '.join([options.method, *options.option])}; blocks of "
+        f"{n_bytes / 1e9:.2f} GB; {work}; blocks of "
         f"{options.rows} rows of latitude\n{'':21}s wall    s CPU     GiB of each worker",
         flush=True,
     )
@@ -236,40 +316,64 @@ def measure(folder, options):
     def forecast(fitted, target):
         return ["apply", fitted, paths["hindcast"], target, "--quantiles", QUANTILES]
 
-    cluster = LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=LIMIT,
-        dashboard_address=":0",
-        local_directory=str(folder / "workers"),
-    )
-    with cluster, Client(cluster) as client:
-        watch = Watch(client)
+    with two_workers(folder) as (client, cluster):
+        watch = Watch(client, cluster)
         runner = Runner(cluster.scheduler_address, watch)
-        in_two_ways(runner, "fit", fit(model), fit(again), again)
-        in_two_ways(runner, "apply", forecast(model, out), forecast(again, out_again), out_again)
+        undisturbed(runner, "fit", fit(model))
+        if not options.once:
+            killed(runner, "fit", fit(again), again)
+        undisturbed(runner, "apply", forecast(model, out))
+        if not options.once:
+            killed(runner, "apply", forecast(again, out_again), out_again)
         highest, restarted = list(watch.highest()), watch.restarted
-    pairs = {"model": (model, again), "quantiles": (out, out_again)}
+    pairs = {} if options.once else {"model": (model, again), "quantiles": (out, out_again)}
     found = {name: difference(*pair) for name, pair in pairs.items()}
-    return highest, restarted, [f"{name}: {text}" for name, text in found.items() if text]
+    phases = {
+        phase: {"cells": cells, "GiB": max(spent.peaks.values()) / GIB} | spent.numbers
+        for phase, spent in watch.phases.items()
+        if not phase.endswith("planned")
+    }
+    differences = [f"{name}: {text}" for name, text in found.items() if text]
+    return Outcome(work, phases, highest, restarted, differences)
 
 
-def in_two_ways(runner, phase, undisturbed, killed, target):
-    """A command from beginning to end; another one killed at half and taken up."""
-    _, told = runner.run(f"{phase}, planned", *undisturbed, "--dry-run")
-    needs = told["task_bytes"] / GIB
-    seconds, told = runner.run(phase, *undisturbed)
-    told_blocks = f"  {told['blocks']} blocks; a task was planned to need {needs:.2f} GiB"
-    print(row(phase, seconds, runner.watch), told_blocks, flush=True)
-    n = runner.kill_at_half(f"{phase}, killed", target, told["blocks"], *killed)
-    print(row(f"{phase}, killed", None, runner.watch), f"  {n} finished", flush=True)
-    seconds, told = runner.run(f"{phase}, resumed", *killed, "--resume")
-    kept = f"  {told['blocks_skipped']} kept"
-    print(row(f"{phase}, resumed", seconds, runner.watch), kept, flush=True)
+def undisturbed(runner, phase, command):
+    """Plan a command, and run it from beginning to end."""
+    _, plan = runner.run(f"{phase}, planned", *command, "--dry-run")
+    spent, done = runner.run(phase, *command)
+    needs = plan["task_bytes"] / GIB
+    spent.numbers |= {"blocks": done["blocks"], "GiB planned": needs}
+    print(
+        told(phase, spent), f"  {done['blocks']} blocks; a task was planned to need {needs:.2f} GiB"
+    )
+    sys.stdout.flush()
 
 
-def main(quick=False, arguments=()):
+def killed(runner, phase, command, target):
+    """Kill a command at half of the blocks, and take it up."""
+    blocks = runner.watch.phases[phase].numbers["blocks"]
+    n = runner.kill_at_half(f"{phase}, killed", target, blocks, *command)
+    print(told(f"{phase}, killed", runner.watch.phases[f"{phase}, killed"]), f"  {n} finished")
+    spent, done = runner.run(f"{phase}, resumed", *command, "--resume")
+    print(told(f"{phase}, resumed", spent), f"  {done['blocks_skipped']} kept", flush=True)
+
+
+def run(options):
+    """Measure in a folder that is removed in the end, and tell whether the budget holds."""
+    with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
+        found = measure(Path(folder), options)
+    memory = " and ".join(f"{n / GIB:.2f}" for n in found.highest)
+    agree = f"differ in {'; '.join(found.differences)}" if found.differences else "are bit-equal"
+    compared = "" if options.once else f", killed and resumed results {agree}"
+    print(
+        f"budget {'holds' if found.holds else 'MISSED'}: workers took {memory} GiB "
+        f"(<= {LIMIT // GIB}), {'one' if found.restarted else 'none'} was started anew{compared}",
+        flush=True,
+    )
+    return found
+
+
+def read_options(quick=False, arguments=()):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="where data go, removed in the end")
     parser.add_argument("--cells", type=int, default=64 if quick else 10_000)
@@ -279,16 +383,12 @@ def main(quick=False, arguments=()):
     parser.add_argument("--rows", type=int, default=1 if quick else 2, help="of a block")
     parser.add_argument("--method", default="ckme", help="as the command line has them")
     parser.add_argument("--option", action="append", default=[], help="of the method: KEY=VALUE")
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
-        highest, restarted, differences = measure(Path(folder), options)
-    holds = max(highest) <= LIMIT and not restarted and not differences
-    memory = " and ".join(f"{n / GIB:.2f}" for n in highest)
-    print(
-        f"budget {'holds' if holds else 'MISSED'}: workers took {memory} GiB (<= {LIMIT // GIB}), "
-        f"{'one was started anew' if restarted else 'none was started anew'}, killed and resumed "
-        f"results {'differ in ' + '; '.join(differences) if differences else 'are bit-equal'}"
-    )
+    parser.add_argument("--once", action="store_true", help="undisturbed alone")
+    return parser.parse_args(arguments)
+
+
+def main(quick=False, arguments=()):
+    run(read_options(quick, arguments))
 
 
 if __name__ == "__main__":

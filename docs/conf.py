@@ -3,8 +3,10 @@
 import sys
 from importlib.metadata import version as installed
 from pathlib import Path
+from typing import Any
 
 import sphinx_autosummary_accessors
+from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "extensions"), str(DOCS.parent / "examples")]
@@ -50,3 +52,16 @@ html_title = "xrecal"
 html_static_path = ["static"]
 html_css_files = ["xrecal.css"]
 html_show_sourcelink = False
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("html-page-context", fold_navigation, priority=400)  # before the theme's
+
+
+def fold_navigation(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Open the reader's branch alone: all names beside all pages took most of the writing."""
+    if "toctree" in context:
+        whole = context["toctree"]
+        context["toctree"] = lambda **options: whole(**options | {"collapse": True})

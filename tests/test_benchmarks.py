@@ -8,7 +8,7 @@ import pytest
 import benchmarks
 
 OTHERS = ("gpu", "paper", "speed")  # tested in tests/benchmarks
-SLOW = ("grid", "pool_threads")  # they start processes, or compile a pool
+SLOW = ("grid", "pool_threads", "scale")  # they start processes, or compile a pool
 
 
 @pytest.mark.parametrize(

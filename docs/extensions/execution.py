@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from logging import WARNING, getLogger
 from pathlib import Path
 from typing import Any
 
+from jupyter_cache import get_cache
+from jupyter_cache.executors import load_executor
 from real_data import FOLDER
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -17,7 +20,8 @@ import xrecal
 
 LOG = logging.getLogger(__name__)
 
-READS_DATA = "from real_data import"
+HAS_CODE, READS_DATA = "{code-cell}", "from real_data import"
+READER = {"type": "plugin", "name": "myst_nb_md"}
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -32,11 +36,29 @@ def prepare(app: Sphinx, config: Config) -> None:
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     os.environ["MATPLOTLIBRC"] = str(docs / "matplotlibrc")
     os.environ["IPYTHONDIR"] = str(settings_of_kernels(build))
+    texts = {path: path.read_text() for path in docs.rglob("*.md")}
+    pages = [path for path, text in texts.items() if HAS_CODE in text]
     if not FOLDER.is_dir():
-        pages = [path for path in docs.rglob("*.md") if READS_DATA in path.read_text()]
-        config.nb_execution_excludepatterns = [str(path.relative_to(docs)) for path in pages]
+        without = [path for path in pages if READS_DATA in texts[path]]
+        config.nb_execution_excludepatterns = [str(path.relative_to(docs)) for path in without]
         app.tags.add("without_data")
         LOG.info(f"no {FOLDER}: pages without results are {config.nb_execution_excludepatterns}")
+        pages = [path for path in pages if path not in without]
+    run(pages, config)
+
+
+def run(pages: list[Path], config: Config) -> None:
+    """Run pages on all cores, the tutorials first as they take longest, into what Sphinx reads.
+
+    It runs those that fail here once more, and tells the error.
+    """
+    cache = get_cache(config.nb_execution_cache_path)
+    for page in sorted(pages, reverse=True):
+        cache.add_nb_to_project(str(page), read_data=READER)
+    logger = getLogger("jupyter_cache")
+    logger.setLevel(WARNING)
+    executor = load_executor("local-parallel", cache, logger)
+    executor.run_and_cache(timeout=config.nb_execution_timeout)
 
 
 def settings_of_kernels(build: Path) -> Path:
@@ -49,9 +71,11 @@ def settings_of_kernels(build: Path) -> Path:
 
 
 def hash_of_sources(docs: Path) -> str:
-    """What results depend on beside the page: the package, and what examples share."""
+    """What results depend on beside the page: the package, what examples share, benchmarks."""
     found = hashlib.sha256()
     package, examples = Path(xrecal.__path__[0]), docs.parent / "examples"
-    for path in sorted([*package.rglob("*.py"), *examples.glob("*.py"), docs / "matplotlibrc"]):
+    measured = docs.parent / "benchmarks" / "results"
+    sources = [*package.rglob("*.py"), *examples.glob("*.py"), *measured.glob("*.csv")]
+    for path in sorted([*sources, docs / "matplotlibrc"]):
         found.update(path.read_bytes())
     return found.hexdigest()[:12]

@@ -258,7 +258,7 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
         for i in range(used if used > 1 else 0):
             j = number[cell, i]
             hits[j] += 1.0
-            blocks = _raise(j, hits, counts, arrays, spare, blocks, cdf)
+            blocks = _raise(j, (hits, counts), arrays, spare, blocks, cdf)
             if i < used - 1 and target[cell, i + 1] == target[cell, i]:
                 continue
             for t in range(n_new):
@@ -293,7 +293,7 @@ def _place(value, knots, last):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _raise(j, hits, counts, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
+def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
     """Isotonic regression (n + 1,) of hits/counts after one at knot j has risen; blocks of it.
 
     Levels before the block of the knot stay as they are. The block falls apart, and what becomes
@@ -306,6 +306,7 @@ def _raise(j, hits, counts, arrays, spare, blocks, cdf):  # type: ignore[no-unty
     .. [2] Henzi, Mösching & Dümbgen (2022), Accelerating the pool-adjacent-violators algorithm for
        isotonic distributional regression. https://doi.org/10.1007/s11009-022-09937-2
     """
+    hits, counts = of
     level, total, width, length = arrays
     block, start = 0, 0
     while start + length[block] <= j:
