@@ -58,7 +58,8 @@ class LinearPool(Shown):
     The pool mixes the distributions: weights come from the CRPS of mixtures of held-out
     forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
     over bootstrap samples. A belief in the raw forecast, worth 160 cases or less the worse it does
-    and the surer that is, keeps them safe where cases are few. The result is a weighted ensemble
+    and the surer that is, keeps them safe where cases are few; it fades as the raw forecast comes
+    down to climatology, and one that is worse is not believed. The result is a weighted ensemble
     like any other: one block of past observations for all methods that weigh them, one of past
     errors for each kind of error, 200 equal-mass quantiles for each other method, told by
     ``component``.
@@ -232,6 +233,7 @@ class LinearPool(Shown):
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
+        from xrecal.arrays.distributions.pool import BELIEF, skill_of_raw
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -256,8 +258,10 @@ class LinearPool(Shown):
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
+        raw = raw_quantiles(cases)
+        belief = BELIEF * skill_of_raw(raw, cases.observations)
         state["pool_weight"] = arrays.pool_weights(
-            quantiles, cases.observations, raw_quantiles(cases)
+            quantiles, cases.observations, raw, belief=belief
         )
         return state
 

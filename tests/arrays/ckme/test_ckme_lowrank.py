@@ -83,10 +83,10 @@ def test_landmarks_are_slots_of_cases_that_were_used(rng):
 
 
 def test_a_family_serves_each_support_and_records_what_it_holds_out(rng):
-    x, y = make_cases(rng, 1, 150)
+    x, y = (np.maximum(part, 0.0) for part in make_cases(rng, 1, 150))  # ratios need a zero
     fits, quantiles = {}, {}
     for solver in ("exact", "lowrank"):
-        settings = Settings(solver=solver, supports=SUPPORTS)
+        settings = Settings(solver=solver, supports=SUPPORTS, bounds=(0, None))
         fits[solver], quantiles[solver] = fit_ckme_family(Forecasts(x), y, settings, n_quantiles=20)
     np.testing.assert_array_equal(np.isnan(quantiles["lowrank"]), np.isnan(quantiles["exact"]))
     for exact, low in zip(fits["exact"], fits["lowrank"], strict=True):

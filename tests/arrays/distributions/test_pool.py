@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import crps, pool_weights
-from xrecal.arrays.distributions.pool import BELIEF, RESAMPLES, SMALLEST, STEPS
+from xrecal.arrays.distributions.pool import BELIEF, RESAMPLES, SMALLEST, STEPS, skill_of_raw
 
 LEVELS = (np.arange(40) + 0.5) / 40
 
@@ -248,3 +248,34 @@ def test_the_belief_counts_by_the_number_of_cases_that_are_complete(rng):
         pool_weights(quantiles, half, raw),
         pool_weights(quantiles[:, :, :, :30], y[:, :30], raw[:, :30]),
     )
+
+
+def test_the_skill_of_the_raw_forecast_is_against_climatology_without_the_case(rng):
+    y = rng.normal(size=(3, 30))
+    raw = np.sort(y[..., np.newaxis] + 0.5 * rng.normal(size=(3, 30, 20)), -1)
+    raw[1] += 3.0  # refuted
+    y[0, 3], raw[2, 5] = np.nan, np.nan
+    expected = []
+    for cell in range(3):
+        known = np.isfinite(y[cell]) & np.isfinite(raw[cell, :, 0])
+        verified = y[cell, known]
+        others = np.array([np.delete(verified, i) for i in range(verified.size)])
+        skill = 1 - crps(verified, raw[cell, known]).mean() / crps(verified, others).mean()
+        expected.append(max(skill, 0.0))
+    np.testing.assert_allclose(skill_of_raw(raw, y), expected, rtol=1e-12)
+    assert expected[0] > 0.5
+    assert expected[1] == 0
+
+
+def test_each_location_has_its_own_belief(rng):
+    quantiles, y = normals(rng, 15, [0.5, 0.0], [1, 1])
+    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 15, 40))
+    two, verified, raw_of_two = (np.concatenate([part] * 2) for part in (quantiles, y, raw))
+    both = pool_weights(two, verified, raw_of_two, belief=np.array([0.0, 40.0]))
+    np.testing.assert_array_equal(both[0], pool_weights(quantiles, y)[0])
+    np.testing.assert_array_equal(both[1], pool_weights(quantiles, y, raw, belief=40.0)[0])
+
+
+def test_a_constant_is_no_climatology_to_be_beaten():
+    y, raw = np.ones((1, 8)), np.ones((1, 8, 5))
+    assert skill_of_raw(raw, y).tolist() == [0.0]

@@ -48,7 +48,7 @@ def pool_weights(
     *,
     steps: int = STEPS,
     blocks: int = BLOCKS,
-    belief: float = BELIEF,
+    belief: float | FloatArray = BELIEF,
     doubt: float = DOUBT,
     passes: tuple[float, ...] = PASSES,
 ) -> FloatArray:
@@ -68,14 +68,12 @@ def pool_weights(
         Quantiles of the forecasts as issued. They make the weights safe with few cases: to the
         CRPS of the n cases is added that of ``belief`` cases in which the raw forecast is right,
         times the smallest mean CRPS of a component over that of the raw forecast (1 at most), and
-        times :math:`1 / (1 + (z / doubt)^2)` if that component is better by z standard errors;
-        and times the skill of the raw forecast against climatology: one that climatology refutes
-        is not believed.
+        times :math:`1 / (1 + (z / doubt)^2)` if that component is better by z standard errors.
     steps : int
         Components added to the mixture of each bootstrap sample.
     blocks : int
         Parts that the cases are cut into for the bootstrap.
-    belief : float
+    belief : float or array of float, shape (L,)
         Cases that the belief in the raw forecast is worth where no component is better.
     doubt : float
         Standard errors by which a component is better at which half of the belief is left.
@@ -117,15 +115,11 @@ def pool_weights(
     """
     n_locations, n_components = quantiles.shape[0], quantiles.shape[2]
     weights = np.full((n_locations, n_components), np.nan)
-    observations = np.ascontiguousarray(observations, np.float64)
-    beliefs: FloatArray = np.zeros(n_locations)
-    if raw is not None:
-        beliefs = float(belief) * _skill(np.asarray(raw, np.float64), observations)
     _fill_weights(
         np.ascontiguousarray(quantiles, np.float64),
-        observations,
+        np.ascontiguousarray(observations, np.float64),
         np.ascontiguousarray(quantiles[:, 0, 0] if raw is None else raw, np.float64),
-        beliefs,
+        np.full(n_locations, 0.0 if raw is None else belief, np.float64),
         _Rules(
             float(doubt),
             whole_number("steps", steps, 1),
@@ -137,8 +131,13 @@ def pool_weights(
     return weights
 
 
-def _skill(raw: FloatArray, observations: FloatArray) -> FloatArray:
-    """CRPS skill (L,) of forecasts (L, n, Q) against climatology without the case; 0 at least."""
+def skill_of_raw(raw: FloatArray, observations: FloatArray) -> FloatArray:
+    """CRPS skill (L,) of forecasts (L, n, Q) against climatology without the case; 0 at least.
+
+    That much of the belief in the raw forecast is left: none where climatology refutes it, and no
+    switch, which the noise of few cases would throw.
+    """
+    raw, observations = np.asarray(raw, np.float64), np.asarray(observations, np.float64)
     n_quantiles = raw.shape[-1]
     known = np.isfinite(observations) & np.isfinite(raw[..., 0])
     n, y = known.sum(-1), np.where(known, observations, np.nan)
