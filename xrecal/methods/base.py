@@ -301,7 +301,7 @@ class Conditioned(Shown):
 class MemberPerCase:
     """Part of methods whose forecasts have one member for each calibration case."""
 
-    def slots(self, n: int) -> tuple[IntArray, None]:
+    def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Calibration case of each member, of which there are as many."""
         return np.arange(n), None
 

@@ -6,7 +6,7 @@ parameters of its state, and the arguments of the array layer that are made of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
 from xrecal.inputs.dates import CaseAxis
+from xrecal.typing import IntArray
 
 from .base import (
     Bounds,
@@ -33,11 +34,13 @@ from .base import (
     in_days,
     is_positive,
 )
+from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.forms import Distribution, Empirical
+    from xrecal.arrays.distributions.tails import Tails
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
@@ -47,6 +50,7 @@ CHOICES = {
     "solver": ("auto", "exact", "lowrank"),
     "support": ("observations", "errors", "auto"),
     "compare": ("forecasts", "shapes"),
+    "tails": ("auto", None),
 }
 """Values of settings that are names."""
 
@@ -121,6 +125,10 @@ class CKME(Conditioned, MemberPerCase):
         centre of the forecast (its mean, a regression on it, errors in units of the spread that
         EMOS gives, or ratios to the mean), whichever has the smallest held-out CRPS; or the best of
         all of these. Centres are fitted inside the folds.
+    tails : "auto" or None
+        What lies beyond the largest past error, where members are errors: a generalised Pareto tail
+        in place of the outer twentieth to tenth of the mass, on each side without a bound, or
+        nothing.
     half_life : timedelta, float or "cv", optional
         Age, in days if a number, at which a calibration case counts half: for forecast systems
         that change. "cv" chooses it by how well the past forecasts what follows.
@@ -153,6 +161,7 @@ class CKME(Conditioned, MemberPerCase):
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
     support: Literal["observations", "errors", "auto"] = "observations"
+    tails: Literal["auto"] | None = "auto"
     half_life: HalfLife = None
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
@@ -161,6 +170,7 @@ class CKME(Conditioned, MemberPerCase):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
+    before: ClassVar[Mapping[str, Any]] = {"tails": None}
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -211,6 +221,15 @@ class CKME(Conditioned, MemberPerCase):
     def shares_members(self) -> bool:
         """Whether the members are the past observations."""
         return self.support == "observations"
+
+    @property
+    def has_tails(self) -> bool:
+        """Whether forecasts have members in tails."""
+        return self.tails is not None and not self.shares_members
+
+    def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
+        """Calibration case of each member, -1 in tails, and what each is."""
+        return with_tail_slots(np.arange(n), ["case"] * n) if self.has_tails else super().slots(n)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Bandwidth and ridge, and whatever else the settings leave to choose."""
@@ -298,7 +317,24 @@ class CKME(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
-        return self.weighted_ensembles(new, cases, fitted, own_members=not self.shares_members)
+        own_members = not self.shares_members
+        issued = self.weighted_ensembles(new, cases, fitted, own_members=own_members)
+        return tailed(issued, *self._tails(cases, fitted)) if self.has_tails else issued
+
+    def _tails(self, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]) -> tuple[Tails, Any]:
+        """Tails of all past errors, and the bounds (L, 2); none where members are observations."""
+        from xrecal.arrays.ckme.centre import OBSERVATIONS
+        from xrecal.arrays.ckme.errors import errors_of
+        from xrecal.arrays.distributions.tails import fit_tails
+
+        assert cases.forecasts is not None
+        features = cases.covariates.features(self.covariates)
+        of = complete_fit(fitted, features.circular.size)
+        xp = namespace(of.lower)
+        bounds = xp.stack([of.lower, of.upper], axis=-1)
+        open_sides = xp.isinf(bounds) & (of.support != OBSERVATIONS)[:, None]
+        errors = errors_of(cases.forecasts, cases.observations, features, of)
+        return fit_tails(errors, open_sides), bounds
 
     def update_locations(
         self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int

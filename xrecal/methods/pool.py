@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dates import CaseAxis
-from xrecal.typing import IntArray
+from xrecal.typing import FloatArray, IntArray
 
 from .base import (
     N_QUANTILES,
@@ -45,6 +45,7 @@ from .components import (
 from .emos import EMOS
 from .idr import IDR
 from .raw import Raw
+from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
@@ -81,6 +82,10 @@ class LinearPool(Shown):
         given: CKME with ``support="auto"``, CKME with ``compare="shapes"`` (both with
         ``bandwidth="cv"`` beside covariates, where wider kernels help), EMOS and IDR with and
         without the covariates, climatology, and the raw forecast.
+    tails : "auto" or None
+        What lies beyond the record: a generalised Pareto tail in place of the outer twentieth to
+        tenth of the mass of the mixture, on each side without a bound, or nothing. Fitted to the
+        observations that exceeded held-out forecasts.
     bounds : "auto", (lower, upper) or None
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
@@ -96,14 +101,18 @@ class LinearPool(Shown):
     """
 
     methods: tuple[Method, ...] | None = None
+    tails: Literal["auto"] | None = "auto"
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
 
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     shares_members: ClassVar[bool] = False
+    before: ClassVar[Mapping[str, Any]] = {"tails": None}
 
     def __post_init__(self) -> None:
+        if self.tails not in ("auto", None):
+            raise ValueError(f"LinearPool: tails must be 'auto' or None, got {self.tails!r}")
         check_bounds("LinearPool", self.bounds)
         if self.condition_on != ():
             check_names("LinearPool", self.condition_on)
@@ -176,7 +185,8 @@ class LinearPool(Shown):
         on_cases = {c.label for c in self.components if c.on_cases} | {OBSERVATIONS}
         blocks = self.blocks(n)
         cases = [np.arange(k) if b in on_cases else np.full(k, -1) for b, k in blocks.items()]
-        return np.concatenate(cases), [block for block, k in blocks.items() for _ in range(k)]
+        slots = np.concatenate(cases), [block for block, k in blocks.items() for _ in range(k)]
+        return slots if self.tails is None else with_tail_slots(*slots)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Weights, and the parameters of each component under its label."""
@@ -186,6 +196,9 @@ class LinearPool(Shown):
                 "weight of each component", dims={COMPONENT: len(labels)}, labels=labels
             )
         }
+        if self.tails is not None:
+            for name, meaning in FITTED.items():
+                parameters[name] = Parameter(meaning, dims={SIDE: len(SIDES)}, labels=SIDES)
         for component in self.components:
             parameters |= {
                 f"{component.label}_{name}": component.own(parameter)
@@ -263,13 +276,25 @@ class LinearPool(Shown):
         state["pool_weight"] = arrays.pool_weights(
             quantiles, cases.observations, raw, belief=belief
         )
+        if self.tails is not None:
+            tails = tails_of_mixture(
+                quantiles[:, 0], state["pool_weight"], cases.observations, self._bounds(cases)
+            )
+            state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
         return state
+
+    def _bounds(self, cases: Cases) -> FloatArray:
+        """Bounds (L, 2) of the variable, as the methods that are mixed have them."""
+        given = [vars(m)["bounds"] for m in self.mixed if "bounds" in vars(m)]
+        found = arrays.find_bounds(cases.observations, given[0] if given else "auto")
+        return np.stack(found[:2], axis=-1)
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Mixture of the components that have weight."""
         from xrecal.arrays.distributions.forms import Empirical
+        from xrecal.arrays.distributions.tails import Tails, mass_of
 
         n_locations, n = cases.observations.shape
         shape, dtype = (n_locations, new.forecasts.loc.shape[1]), new.forecasts.loc.dtype
@@ -294,4 +319,9 @@ class LinearPool(Shown):
         if OBSERVATIONS in slots:
             members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
         weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
-        return Empirical(members, weights)
+        issued = Empirical(members, weights)
+        if self.tails is None:
+            return issued
+        mass = mass_of(np.isfinite(cases.observations).sum(-1))
+        tails = Tails(mass, fitted["tail_excess"], fitted["tail_shape"])
+        return tailed(issued, tails, self._bounds(cases))

@@ -89,14 +89,15 @@ def decode(value: Any) -> Any:
 
 
 def _made(name: str, given: dict[str, Any]) -> Any:
-    """Settings of a class; fields that it has gained since take their default."""
+    """Settings of a class; fields that it has gained since mean what was done before."""
     if name not in STORED:
         raise ValueError(f"the class {name!r} is not known; known are {', '.join(STORED)}")
     cls = STORED[name]
     unknown = set(given) - {f.name for f in fields(cls)}
     if unknown:
         raise ValueError(f"{name} has no setting {min(unknown)!r}")
-    return cls(**{key: decode(value) for key, value in given.items()})
+    before = getattr(cls, "before", {})
+    return cls(**before | {key: decode(value) for key, value in given.items()})
 
 
 def _short(value: object) -> str:

@@ -1,0 +1,46 @@
+"""Errors of the calibration cases around their centres, by array expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xrecal import arrays
+from xrecal.arrays.dispatch import is_on_device, namespace
+from xrecal.arrays.distributions.forms import Forecasts, moments
+from xrecal.arrays.kernels.kernel import Features
+from xrecal.typing import FloatArray
+
+from .centre import RATIO
+from .embedding import FittedCKME
+
+
+def errors_of(
+    cases: Forecasts, observations: FloatArray, features: Features | None, fitted: FittedCKME
+) -> FloatArray:
+    """Errors (L, n) in units of the spread of each centre, see :mod:`.centre`.
+
+    Infinite on a bound, NaN for a case that cannot be learned from.
+    """
+    xp = namespace(observations)
+    if is_on_device(cases.loc):
+        mean = arrays.weighted_mean(cases.loc, cases.weights)
+        variance = arrays.weighted_std(cases.loc, cases.weights) ** 2
+    else:
+        mean, variance = moments(cases)
+    centre = fitted.centre[:, None, :]
+    squared = xp.where((fitted.support == RATIO)[:, None], mean**2, variance)
+    location = centre[..., 0] + centre[..., 1] * mean
+    spread = xp.sqrt(centre[..., 2] ** 2 + centre[..., 3] ** 2 * squared)
+    if features is not None:
+        k = features.circular.size
+        location = location + _sum(xp, features.values, centre[..., 4 : 4 + k])
+        spread = spread * xp.exp(_sum(xp, features.values, centre[..., 4 + k :]))
+    error = (observations - location) / spread
+    error = xp.where(observations <= fitted.lower[:, None], -float("inf"), error)
+    errors: FloatArray = xp.where(observations >= fitted.upper[:, None], float("inf"), error)
+    return errors
+
+
+def _sum(xp: Any, values: Any, coefficients: Any) -> Any:
+    """Covariates (L, n, k) times coefficients (L, 1, k), where these are not zero."""
+    return xp.sum(xp.where(coefficients == 0, 0.0, values * coefficients), axis=-1)

@@ -1,0 +1,200 @@
+"""Tails beyond the record: generalised Pareto distributions in place of the outer members.
+
+A weighted ensemble of past errors ends at the largest of them. The mass of its outer members, a
+twentieth to a tenth on each side without a bound, goes to ten points of equal mass behind the
+threshold that it leaves: parts of a generalised Pareto distribution whose mean is a share of the
+forecast's own spread. Array expressions alone, so that all libraries are served.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from xrecal.arrays.dispatch import namespace
+from xrecal.typing import FloatArray
+
+POINTS = 10
+"""Members of equal mass on each side."""
+
+EXCEEDANCES = 50.0
+"""Cases that lie in a tail, where that is between a twentieth and a tenth of all."""
+
+LEAST, MOST = 0.05, 0.10
+"""Mass of a tail."""
+
+SHAPE, PSEUDO = 0.1, 20.0
+"""Shape that exponential-like errors of weather have, and how many exceedances that is worth."""
+
+THINNEST, HEAVIEST = -0.2, 0.5
+"""Shapes at most: with the latter the variance is infinite."""
+
+SMALLEST_SHAPE = 1e-4
+"""Closer to zero the formulas are those of an exponential tail, but for rounding."""
+
+
+class Tails(NamedTuple):
+    """Tails of the forecasts at L locations, on both sides."""
+
+    mass: FloatArray
+    """(L,) of what lies between the bounds"""
+    excess: FloatArray
+    """(L, 2) mean distance from the threshold, in standard deviations of each forecast; or NaN"""
+    shape: FloatArray
+    """(L, 2)"""
+
+
+def mass_of(n_cases: Any) -> Any:
+    """Mass of a tail (L,) by the number of cases (L,): smaller where there are many."""
+    xp = namespace(n_cases)
+    mass = EXCEEDANCES / xp.where(n_cases > 0, n_cases, 1)
+    return xp.where(mass < LEAST, LEAST, xp.where(mass > MOST, MOST, mass))
+
+
+def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
+    """Tails of errors (L, n) around the centres of forecasts, in units of the forecasts' spreads.
+
+    NaN errors are of no case, infinite ones lie on a bound. ``open_sides`` (L, 2) tells where there
+    is none.
+    """
+    xp = namespace(errors)
+    inside = xp.isfinite(errors)
+    count = xp.sum(inside, axis=-1)
+    mass = mass_of(count)
+    values = xp.where(inside, errors, 0.0)
+    number = xp.where(count > 0, count, 1)
+    mean = xp.sum(values, axis=-1) / number
+    variance = xp.sum(xp.where(inside, (errors - mean[:, None]) ** 2, 0.0), axis=-1) / number
+    beyond = [
+        _beyond(xp, xp.where(inside, sign * errors, -float("inf")), mass * count)
+        / xp.sqrt(xp.where(variance > 0, variance, float("nan")))[:, None]
+        for sign in (-1.0, 1.0)
+    ]
+    return with_exceedances(mass, xp.stack(beyond, axis=1), open_sides)
+
+
+def with_exceedances(mass: FloatArray, beyond: FloatArray, open_sides: FloatArray) -> Tails:
+    """Tails of distances (L, 2, n) beyond the thresholds of forecasts, NaN of cases within.
+
+    Notes
+    -----
+    Probability-weighted moments [1]_, with the shape drawn to 0.1 as by 20 exceedances more.
+
+    References
+    ----------
+    .. [1] Hosking & Wallis (1987), Parameter and quantile estimation for the generalized Pareto
+       distribution. https://doi.org/10.2307/1269343
+    """
+    xp = namespace(beyond)
+    ascending = xp.sort(beyond, axis=-1)  # NaN last
+    known = ~xp.isnan(ascending)
+    count = xp.sum(known, axis=-1)
+    number = xp.where(count > 0, count, 1)
+    values = xp.where(known, ascending, 0.0)
+    above = 1.0 - (xp.arange(values.shape[-1]) + 0.65) / number[..., None]
+    first = xp.sum(values, axis=-1) / number
+    second = xp.sum(xp.where(known, above, 0.0) * values, axis=-1) / number
+    apart = first - 2 * second
+    shape = 2.0 - first / xp.where(apart > 0, apart, float("inf"))
+    shape = xp.where(apart > 0, shape, HEAVIEST)
+    shape = (count * shape + PSEUDO * SHAPE) / (count + PSEUDO)
+    shape = xp.where(shape < THINNEST, THINNEST, xp.where(shape > HEAVIEST, HEAVIEST, shape))
+    there = open_sides & (count > 0) & (first > 0)
+    return Tails(mass, xp.where(there, first, float("nan")), xp.where(there, shape, float("nan")))
+
+
+def _beyond(xp: Any, errors: Any, n: Any) -> Any:
+    """Distances (L, n) of the n largest errors from the one before them; NaN for all others."""
+    descending = -xp.sort(-errors, axis=-1)
+    place = xp.arange(errors.shape[-1])[None, :]
+    n = xp.ceil(n - 1e-9)[:, None]
+    threshold = xp.max(xp.where(place >= n, descending, -float("inf")), axis=-1)[:, None]
+    found = (place < n) & xp.isfinite(descending) & xp.isfinite(threshold)
+    return xp.where(found, descending - xp.where(xp.isfinite(threshold), threshold, 0.0), xp.nan)
+
+
+class Outer(NamedTuple):
+    """Weighted ensembles (L, T, n) without their outer mass."""
+
+    weights: FloatArray
+    """(L, T, n)"""
+    threshold: FloatArray
+    """(L, T, 2) members on each side behind which mass was taken; infinite where none was"""
+    mass: FloatArray
+    """(L, T, 2) that was taken"""
+    spread: FloatArray
+    """(L, T) standard deviation of what lies between the bounds"""
+
+
+def without_outer(
+    members: FloatArray, weights: FloatArray, mass: FloatArray, bounds: FloatArray
+) -> Outer:
+    """Take shares ``mass`` (L, 2) of what lies between the bounds (L, 2) from its two ends."""
+    xp = namespace(members)
+    low, high = bounds[:, 0, None, None], bounds[:, 1, None, None]
+    order = xp.argsort(members, axis=-1)
+    points = xp.take_along_axis(members, order, axis=-1)
+    kept = xp.take_along_axis(weights, order, axis=-1)
+    inside = (points > low) & (points < high) & (kept > 0)
+    within = xp.where(inside, kept, 0.0)
+    total = xp.sum(within, axis=-1)
+    number = xp.where(total > 0, total, 1.0)
+    mean = xp.sum(within * xp.where(inside, points, 0.0), axis=-1) / number
+    deviation = xp.where(inside, points - mean[..., None], 0.0)
+    spread = xp.sqrt(xp.sum(within * deviation**2, axis=-1) / number)
+    below = xp.cumsum(within, axis=-1) - within
+    above = total[..., None] - below - within
+    thresholds, taken, taken_from = [], xp.zeros_like(within), []
+    for side, (outside, far) in enumerate(((below, -float("inf")), (above, float("inf")))):
+        # Each member gives what the tail still needs once those outside of it have given.
+        needs = mass[:, side, None, None] * total[..., None] - outside
+        gives = xp.where(needs < within, xp.where(needs > 0, needs, 0.0), within)
+        among = xp.where(gives > 0, points, far)
+        # The innermost of them.
+        thresholds.append(xp.min(among, axis=-1) if side else xp.max(among, axis=-1))
+        taken_from.append(xp.sum(gives, axis=-1))
+        taken = taken + gives
+    left = _put_back(xp, kept - taken, order)
+    return Outer(left, xp.stack(thresholds, axis=-1), xp.stack(taken_from, axis=-1), spread)
+
+
+def _put_back(xp: Any, values: Any, order: Any) -> Any:
+    """Values in the order that they had before they were taken in another one."""
+    if not hasattr(xp, "put_along_axis"):
+        return xp.take_along_axis(values, xp.argsort(order, axis=-1), axis=-1)
+    back = xp.empty_like(values)
+    xp.put_along_axis(back, order, values, axis=-1)
+    return back
+
+
+def with_tails(
+    members: FloatArray, weights: FloatArray, tails: Tails, bounds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Members and weights (L, T, n + 20) whose outer mass lies in tails beyond the bounds' inside.
+
+    The last places are those of the tails, the lower one first: NaN with weight 0 where there is
+    none.
+    """
+    xp = namespace(members)
+    there = xp.isfinite(tails.excess)
+    outer = without_outer(members, weights, xp.where(there, tails.mass[:, None], 0.0), bounds)
+    missing = xp.isnan(xp.sum(weights, axis=-1))
+    new_members, new_weights = [members], [outer.weights]
+    for side, sign in enumerate((-1.0, 1.0)):
+        reach = outer.spread * tails.excess[:, side, None]
+        points = _points(xp, tails.shape[:, side])[:, None, :] * reach[..., None]
+        mass = outer.mass[..., side, None] / POINTS * xp.ones(POINTS)
+        points = outer.threshold[..., side, None] + sign * points
+        new_members.append(xp.where(mass > 0, points, float("nan")))
+        new_weights.append(xp.where(missing[..., None], float("nan"), mass))
+    return (
+        xp.concatenate(new_members, axis=-1).astype(members.dtype),
+        xp.concatenate(new_weights, axis=-1).astype(weights.dtype),
+    )
+
+
+def _points(xp: Any, shape: Any) -> Any:
+    """Means (L, 10) of ten equal parts of a generalised Pareto distribution of mean one."""
+    shape = xp.where(xp.abs(shape) < SMALLEST_SHAPE, SMALLEST_SHAPE, shape)[:, None]
+    edge = 1.0 - xp.arange(POINTS + 1) / POINTS
+    powers = edge[None, :] ** (1.0 - shape)
+    return (POINTS * (powers[:, :-1] - powers[:, 1:]) - (1.0 - shape)) / shape

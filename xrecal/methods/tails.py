@@ -1,0 +1,97 @@
+"""Tails beyond the record, as methods issue them: slots of their own, behind those of the cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xrecal.arrays.dispatch import namespace
+from xrecal.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Empirical
+    from xrecal.arrays.distributions.tails import Tails
+
+TAIL = "tail"
+"""Component of members beyond the record."""
+
+SIDE, SIDES = "side", ("lower", "upper")
+"""Dimension of what is fitted for each tail, and its labels."""
+
+FITTED = {
+    "tail_excess": "mean distance from the threshold of a tail, in standard deviations",
+    "tail_shape": "shape of the generalised Pareto distribution of a tail",
+}
+"""Parameters of the state, and what they are."""
+
+COPIES = 12
+"""Copies of weighted ensembles that exist while tails are added."""
+
+
+def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
+    """Slots (n,) and their components, and behind them those of the tails, which are of no case."""
+    from xrecal.arrays.distributions.tails import POINTS
+
+    n_tail = 2 * POINTS
+    return np.concatenate([cases, np.full(n_tail, -1)]), [*components, *[TAIL] * n_tail]
+
+
+def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Empirical:
+    """Weighted ensembles (L, T, n) between bounds (L, 2) with tails."""
+    from xrecal.arrays.distributions.forms import Empirical
+    from xrecal.arrays.distributions.tails import POINTS, Tails, with_tails
+    from xrecal.arrays.rows import WORKSPACE, location_blocks
+
+    given_members, given_weights = issued
+    assert given_weights is not None
+    n_locations, n_new, n = given_members.shape
+    shape = n_locations, n_new, n + 2 * POINTS
+    xp = namespace(given_members)
+    members = xp.empty(shape, dtype=given_members.dtype)
+    weights = xp.empty(shape, dtype=given_weights.dtype)
+    step = max(1, WORKSPACE // (8 * COPIES * max(n, 1)))
+    for block in location_blocks(n_locations, 8 * COPIES * n * min(n_new, step)):
+        for start in range(0, n_new, step):
+            at = block, slice(start, start + step)
+            some = Tails(*(part[block] for part in tails))
+            members[at], weights[at] = with_tails(
+                given_members[at], given_weights[at], some, bounds[block]
+            )
+    return Empirical(members, weights)
+
+
+def tails_of_mixture(
+    quantiles: FloatArray, weight: FloatArray, observations: FloatArray, bounds: FloatArray
+) -> Tails:
+    """Tails of a mixture, from how far observations (L, n) lay beyond held-out forecasts.
+
+    These are quantiles (L, C, n, Q) of the components, mixed by their weights (L, C).
+    """
+    from xrecal.arrays.distributions.tails import mass_of, with_exceedances, without_outer
+    from xrecal.arrays.rows import WORKSPACE
+
+    n_locations, _, n, q = quantiles.shape
+    mass = mass_of(np.isfinite(observations).sum(-1))
+    beyond = np.full((n_locations, 2, n), np.nan)
+    for cell in range(n_locations):
+        counts = np.flatnonzero(weight[cell] > 0)
+        share = np.repeat(weight[cell, counts], q) / q
+        step = max(1, WORKSPACE // (8 * COPIES * max(share.size, 1)))
+        wanted, between = np.full((1, 2), mass[cell]), bounds[cell : cell + 1]
+        for start in range(0, n, step):
+            some = slice(start, start + step)
+            mixed = np.moveaxis(quantiles[cell, counts, some], 0, 1)
+            mixed = mixed.reshape(mixed.shape[0], -1)
+            known = np.isfinite(mixed).all(-1)
+            y, mixed = np.where(known, observations[cell, some], np.nan), mixed[known][np.newaxis]
+            outer = without_outer(mixed, np.broadcast_to(share, mixed.shape), wanted, between)
+            inside = (y > between[0, 0]) & (y < between[0, 1])
+            low, high = outer.threshold[0].T
+            far = np.stack([low - y[known], y[known] - high])
+            with np.errstate(divide="ignore", invalid="ignore"):  # forecasts without a spread
+                far = far / outer.spread[0]
+            far = np.where((far > 0) & np.isfinite(far) & inside[known], far, np.nan)
+            beyond[cell, :, np.flatnonzero(known) + start] = far.T
+    return with_exceedances(mass, beyond, np.isinf(bounds))
