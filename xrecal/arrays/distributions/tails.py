@@ -28,6 +28,9 @@ SHAPE, PSEUDO = 0.1, 20.0
 THINNEST, HEAVIEST = -0.2, 0.5
 """Shapes at most: with the latter the variance is infinite."""
 
+ROUNDING = 1e-9
+"""A smaller part of a member's mass is none."""
+
 SMALLEST_SHAPE = 1e-4
 """Closer to zero the formulas are those of an exponential tail, but for rounding."""
 
@@ -148,8 +151,8 @@ def without_outer(
         # Each member gives what the tail still needs once those outside of it have given.
         needs = mass[:, side, None, None] * total[..., None] - outside
         gives = xp.where(needs < within, xp.where(needs > 0, needs, 0.0), within)
-        among = xp.where(gives > 0, points, far)
-        # The innermost of them.
+        # The innermost of them, but for one that gives no more than rounding.
+        among = xp.where(gives > ROUNDING * within, points, far)
         thresholds.append(xp.min(among, axis=-1) if side else xp.max(among, axis=-1))
         taken_from.append(xp.sum(gives, axis=-1))
         taken = taken + gives
