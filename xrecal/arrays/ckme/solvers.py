@@ -31,7 +31,7 @@ From there to 500 cases low rank takes a third to a fifth of the time, with the 
 MAX_RANK = 1000
 """Landmarks of a location at most."""
 
-ROUGH, CLOSE, FINE = 10.0, 5.0, 2.0
+ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
 """Mean of the diagonal of K that landmarks may leave, in ridges: while ridges are tried, where the
 best one is located, and where forecasts are made."""
 
