@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.forms import Distribution, Empirical
-    from xrecal.arrays.distributions.tails import Tails
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
@@ -317,24 +316,16 @@ class CKME(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
+        from xrecal.arrays.ckme.errors import case_tails
+
         own_members = not self.shares_members
         issued = self.weighted_ensembles(new, cases, fitted, own_members=own_members)
-        return tailed(issued, *self._tails(cases, fitted)) if self.has_tails else issued
-
-    def _tails(self, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]) -> tuple[Tails, Any]:
-        """Tails of all past errors, and the bounds (L, 2); none where members are observations."""
-        from xrecal.arrays.ckme.centre import OBSERVATIONS
-        from xrecal.arrays.ckme.errors import errors_of
-        from xrecal.arrays.distributions.tails import fit_tails
-
+        if not self.has_tails:
+            return issued
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)
         of = complete_fit(fitted, features.circular.size)
-        xp = namespace(of.lower)
-        bounds = xp.stack([of.lower, of.upper], axis=-1)
-        open_sides = xp.isinf(bounds) & (of.support != OBSERVATIONS)[:, None]
-        errors = errors_of(cases.forecasts, cases.observations, features, of)
-        return fit_tails(errors, open_sides), bounds
+        return tailed(issued, *case_tails(cases.forecasts, cases.observations, features, of))
 
     def update_locations(
         self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int

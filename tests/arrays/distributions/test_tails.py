@@ -1,5 +1,7 @@
 """Generalised Pareto tails in place of the outer members."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,8 +48,7 @@ def slow(members, weights, mass, excess, shape, low, high):
     tail = stats.genpareto(shape, scale=spread * excess * (1 - shape))
     edges = tail.ppf(np.linspace(0, 1, POINTS + 1))
     points = [
-        POINTS * integrate.quad(lambda z: z * tail.pdf(z), a, b)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        POINTS * integrate.quad(lambda z: z * tail.pdf(z), a, b)[0] for a, b in pairwise(edges)
     ]
     return weights, threshold + np.array(points), np.full(POINTS, mass * total / POINTS)
 
@@ -137,7 +138,9 @@ def test_probability_weighted_moments_are_those_of_the_formula(rng):
     a0, a1 = x.mean(), (above * x).mean()
     expected = 2 - a0 / (a0 - 2 * a1)
     gaps = np.append(x, [np.nan] * 4)[rng.permutation(29)]
-    found = with_exceedances(np.array([0.1]), np.stack([gaps, gaps])[np.newaxis], OPEN < np.inf)
+    found = with_exceedances(
+        np.array([0.1]), np.stack([gaps, gaps])[np.newaxis], np.array([[True, False]])
+    )
     expected = np.clip((25 * expected + PSEUDO * SHAPE) / (25 + PSEUDO), THINNEST, HEAVIEST)
     np.testing.assert_allclose(found.shape[0, 0], expected)
     np.testing.assert_allclose(found.excess[0, 0], a0)
@@ -168,7 +171,7 @@ def test_errors_on_a_bound_and_missing_ones_do_not_count(rng):
 def test_without_errors_that_differ_there_is_no_tail(errors):
     found = fit_tails(errors[np.newaxis], np.array([[True, True]]))
     assert np.isnan(found.excess).all()
-    members, weights = with_tails(np.ones((1, 1, 4)), np.full((1, 1, 4), 0.25), found, OPEN)
+    _, weights = with_tails(np.ones((1, 1, 4)), np.full((1, 1, 4), 0.25), found, OPEN)
     assert (weights[..., -2 * POINTS :] == 0).all()
     assert weights.sum() == 1
 

@@ -47,6 +47,16 @@ SMALLEST_MEAN = 0.01
 SMALLEST_SPREAD = 0.05
 
 
+def usable_supports(supports: IntArray, low: float) -> IntArray:
+    """Places of the supports that a variable with this lower bound can have.
+
+    Ratios to the mean need a zero that is no matter of the unit: the bound of what there is no less
+    of. Where nothing else is asked for, they are taken as asked.
+    """
+    usable = np.flatnonzero((supports != RATIO) | (low == 0))
+    return usable if usable.size else np.arange(supports.size)
+
+
 class Sample(NamedTuple):
     """Moments of n ensembles, their covariates, and what verified."""
 

@@ -7,11 +7,22 @@ from typing import Any
 from xrecal import arrays
 from xrecal.arrays.dispatch import is_on_device, namespace
 from xrecal.arrays.distributions.forms import Forecasts, moments
+from xrecal.arrays.distributions.tails import Tails, fit_tails
 from xrecal.arrays.kernels.kernel import Features
 from xrecal.typing import FloatArray
 
-from .centre import RATIO
+from .centre import OBSERVATIONS, RATIO
 from .embedding import FittedCKME
+
+
+def case_tails(
+    cases: Forecasts, observations: FloatArray, features: Features | None, fitted: FittedCKME
+) -> tuple[Tails, FloatArray]:
+    """Tails of the errors at L locations, none where members are observations; bounds (L, 2)."""
+    xp = namespace(fitted.lower)
+    bounds = xp.stack([fitted.lower, fitted.upper], axis=-1)
+    open_sides = xp.isinf(bounds) & (fitted.support != OBSERVATIONS)[:, None]
+    return fit_tails(errors_of(cases, observations, features, fitted), open_sides), bounds
 
 
 def errors_of(

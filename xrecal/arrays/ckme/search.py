@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import RATIO
+from .centre import usable_supports
 from .folds import Folds, merge, thin_out
 from .ridge_rules import (
     FAR,
@@ -176,16 +176,6 @@ class Best:
                     self.kernel[s], self.exponent[s], self.loss[s] = g, exponent, loss
                     if answer.recorded is not None:
                         self.recorded[s] = answer.recorded[s]
-
-
-def usable_supports(supports: IntArray, low: float) -> IntArray:
-    """Places of the supports that a variable with this lower bound can have.
-
-    Ratios to the mean need a zero that is no matter of the unit: the bound of what there is no less
-    of. Where nothing else is asked for, they are taken as asked.
-    """
-    usable = np.flatnonzero((supports != RATIO) | (low == 0))
-    return usable if usable.size else np.arange(supports.size)
 
 
 def is_thinned(candidates: Candidates, low_rank: bool, n: int) -> bool:

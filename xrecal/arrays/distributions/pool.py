@@ -188,13 +188,8 @@ def _fill_weights(
                     block, y = used + rank * min(blocks, counted) // counted, observations[cell, i]
                     add_scores(quantiles[cell, p], y, i, passes[p], scores[block])
                     if belief > 0 and not np.isnan(raw[cell, i, 0]):
-                        add_beliefs(
-                            quantiles[cell, p],
-                            raw[cell, i],
-                            i,
-                            passes[p] / counted,
-                            believed[block],
-                        )
+                        part = passes[p] / counted
+                        add_beliefs(quantiles[cell, p], raw[cell, i], i, part, believed[block])
                         of_raw[block] += passes[p] * quantile_crps(raw[cell, i], y)
                     rank += 1
             used += min(blocks, counted)
@@ -204,11 +199,7 @@ def _fill_weights(
         if used == 0:
             continue
         if belief > 0:
-            share = belief * _trust(scores, of_raw, usable, first, doubt)
-            for block in range(used):
-                for c in range(n_components):
-                    for d in range(n_components):
-                        scores[block, c, d] += share * believed[block, c, d]
+            _add(scores, belief * _trust(scores, of_raw, usable, first, doubt), believed)
         for c in range(n_components):
             out[cell, c] = 0.0
         # A linear congruential generator, as NumPy's takes long to compile; high bits, as low ones
@@ -225,6 +216,15 @@ def _fill_weights(
                             total[c, d] += scores[block, c, d]
             _greedy(total, usable, steps, out[cell])
         _drop_smallest(out[cell])
+
+
+@inner
+def _add(scores: Any, share: float, others: Any) -> None:
+    """Add a share of other scores (B, C, C)."""
+    for block in range(scores.shape[0]):
+        for c in range(scores.shape[1]):
+            for d in range(scores.shape[2]):
+                scores[block, c, d] += share * others[block, c, d]
 
 
 @inner
