@@ -66,6 +66,7 @@ def test_defaults_are_those_of_the_design():
         "projection": "euclidean",
         "solver": "auto",
         "support": "observations",
+        "tails": "auto",
         "half_life": None,
         "bounds": "auto",
         "condition_on": None,
@@ -93,7 +94,7 @@ def test_only_supports_of_errors_have_members_of_their_own():
     assert xrecal.CKME().shares_members
     for support in ("errors", "auto"):
         assert not xrecal.CKME(support=support).shares_members
-    slots, components = xrecal.CKME(support="auto").slots(5)
+    slots, components = xrecal.CKME(support="auto", tails=None).slots(5)
     np.testing.assert_array_equal(slots, np.arange(5))
     assert components is None
     assert SUPPORTS["auto"] == CODES
@@ -168,7 +169,7 @@ def test_fits_and_predicts_as_the_array_layer(kind, settings, rng):
     observations[0, ::7] = np.nan
     covariates, new_covariates = covariates_of(rng, 2, 48), covariates_of(rng, 2, 3)
     cases = as_cases(forecasts, observations, covariates, axis_of(48))
-    method = xrecal.CKME(**settings)
+    method = xrecal.CKME(**settings, tails=None)
     fitted = method.fit_locations(cases, 20)
     groups, blocks = fold_groups(method.folds, cases.axis, 48)
     shared = {"kernel": method.kernel, "projection": method.projection}

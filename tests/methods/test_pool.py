@@ -71,9 +71,10 @@ def test_components_and_blocks_of_members():
         "observations": 30, "ckme_mean": 30, "ckme_regression": 30, "ckme_standardised": 30,
         "ckme_ratio": 30, "emos": 200,
     }  # fmt: skip
-    assert cases.size == len(names) == 350
+    assert cases.size == len(names) == 370
     np.testing.assert_array_equal(cases[:30], np.arange(30))
-    assert (cases[-200:] == -1).all()
+    assert (cases[-220:] == -1).all()
+    assert [*dict.fromkeys(names)][-2:] == ["emos", "tail"]
 
 
 def test_two_methods_of_one_class_have_labels_of_their_own():
@@ -102,7 +103,8 @@ def test_bad_methods(methods, message):
 def test_the_forecast_is_the_mixture_of_its_components():
     forecast, observed = data()
     train, test = forecast[:60], forecast[60:]
-    pool = xrecal.LinearPool((xrecal.CKME(ridge=0.01), xrecal.EMOS(), xrecal.Climatology()))
+    methods = xrecal.CKME(ridge=0.01), xrecal.EMOS(), xrecal.Climatology()
+    pool = xrecal.LinearPool(methods, tails=None)
     model = train.recal.fit(observed, pool)
     result = model.apply(test)
     assert result.x_weight.dims == ("time", "member")
@@ -130,7 +132,7 @@ def test_labels_of_members():
     result = forecast[:60].recal.fit(observed, SMALL).apply(forecast[60:])
     dates = result["calibration_time"]
     assert dates.dims == ("member",)
-    assert dates.isnull().sum() == 200
+    assert dates.isnull().sum() == 220
     np.testing.assert_array_equal(dates[:60], forecast.time[:60])
 
 

@@ -16,8 +16,8 @@ from xrecal.chunks.blockwise import one_blas_thread
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
 OWN = {
-    "errors": xrecal.CKME(support="errors"),
-    "auto": xrecal.CKME(support="auto"),
+    "errors": xrecal.CKME(support="errors", tails=None),
+    "auto": xrecal.CKME(support="auto", tails=None),
     "pit": xrecal.PITRecalibration(),
     "conformal": xrecal.ConformalPrediction(),
 }

@@ -64,9 +64,10 @@ def test_arrays_come_back():
         np.testing.assert_array_equal(found, array)
 
 
-def test_fields_that_are_newer_than_the_text_take_their_default():
+def test_fields_that_are_newer_than_the_text_mean_what_was_done_before():
     text = {"class": "CKME", "fields": {"ridge": 0.5}}
-    assert decode(text) == xrecal.CKME(ridge=0.5)
+    assert decode(text) == xrecal.CKME(ridge=0.5, tails=None)
+    assert decode({"class": "LinearPool", "fields": {}}) == xrecal.LinearPool(tails=None)
 
 
 class Own(xrecal.CKME):

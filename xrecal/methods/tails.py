@@ -77,6 +77,8 @@ def tails_of_mixture(
     beyond = np.full((n_locations, 2, n), np.nan)
     for cell in range(n_locations):
         counts = np.flatnonzero(weight[cell] > 0)
+        if counts.size == 0:
+            continue
         share = np.repeat(weight[cell, counts], q) / q
         step = max(1, WORKSPACE // (8 * COPIES * max(share.size, 1)))
         wanted, between = np.full((1, 2), mass[cell]), bounds[cell : cell + 1]

@@ -25,11 +25,11 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
 
 2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
-mix by default. Models of every version stay readable:
+mix by default. 4: tails. Models of every version stay readable:
 ``tests/stored`` has some of each, ``tests/stored/make.py`` says how those of a new one come there.
 """
 
