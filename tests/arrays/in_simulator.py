@@ -47,9 +47,7 @@ def main() -> dict[str, float]:
     x[1, 5] = np.nan
     gaps = arrange(x, None)
     missing = np.isnan(among(gaps)[1])
-    found["missing"] = float(
-        (missing != (np.arange(6) == 5)[:, None] | (np.arange(6) == 5)).sum()
-    )
+    found["missing"] = float((missing != (np.arange(6) == 5)[:, None] | (np.arange(6) == 5)).sum())
     found["empty"] = float(across(gaps, arrange(y[:, :0], None)).size)
     found["no members"] = float(across(gaps, arrange(y[..., :0], None)).size - 2 * 6 * 3)
     return found
