@@ -1,5 +1,7 @@
 """Small hindcasts in every form of a forecast, their chunks, and the recalibration of one point."""
 
+from functools import cache
+
 import numpy as np
 import xarray as xr
 
@@ -84,6 +86,13 @@ METHODS = {
     "conformal": xrecal.ConformalPrediction(),
     "pool": xrecal.LinearPool(methods=(xrecal.CKME(support="errors"), xrecal.EMOS())),
 }
+
+
+@cache
+def model_of(method, form="ensemble"):
+    """A method fitted to ``ensemble_and_truth`` in a form; a model that no test changes."""
+    hindcast, truth = ensemble_and_truth()
+    return FORMS[form](hindcast).recal.fit(truth, METHODS[method])
 
 
 def recalibrate_point(members, truth, new, verification, min_samples=20):

@@ -16,6 +16,7 @@ from tests.strategies import (
     METHODS,
     close,
     ensemble_and_truth,
+    model_of,
     new_cases,
     points,
     recalibrate_point,
@@ -170,7 +171,7 @@ def test_a_missing_location_disturbs_no_other(method, chunks):
     hindcast, truth, (new, verified) = HINDCAST.copy(), TRUTH.copy(), new_cases()
     hindcast[:, :, 0, 1] = np.nan
     truth[12:, 1, 0] = np.nan
-    whole = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    whole = model_of(method)
     given = hindcast if chunks is None else hindcast.chunk(chunks)
     model = given.recal.fit(truth, METHODS[method]).compute()
     few, alone = {"too_few_cases"}, decoded(whole.state)
