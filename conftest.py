@@ -22,6 +22,19 @@ os.environ["NUMBA_CACHE_DIR"] = str(CACHE / os.environ.get("PYTEST_XDIST_WORKER"
 collect_ignore_glob = ["xrecal/accessor/*.py"]
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile in all processes of a run at once, from both ends, until all is there.
+
+    No test starts before all processes have collected, so none compiles what another does.
+    """
+    process = getattr(session.config, "workerinput", None)
+    if process is not None:
+        from xrecal.cli.warm import every_kernel
+
+        for kernel in every_kernel()[:: -1 if process["workerid"] == "gw1" else 1]:
+            kernel.compile(None)
+
+
 class _Finder(doctest.DocTestFinder):
     """Finds the examples of functions that are decorated where they are defined, too."""
 

@@ -13,7 +13,7 @@ from xrecal.arrays.baselines import idr
 from xrecal.arrays.ckme import folds, simplex
 from xrecal.arrays.compiled import Kernel, Matrix, OutVector, Vector, declared_types
 from xrecal.arrays.compiled_files import FOLDER, CompiledFiles, folder
-from xrecal.cli.warm import compile_all
+from xrecal.cli.warm import compile_all, every_kernel
 
 
 def shifted(x: Vector, by: float, out: OutVector) -> None:
@@ -222,11 +222,8 @@ def test_threads_that_begin_together_compile_once(empty):
 
 def names_of_files():
     """Names of the files of all functions of the package, in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "all_kernels", list)  # so that modules are imported only
-        compile_all()
     codegen = Kernel.targetdescr.target_context.codegen()
-    return sorted(kernel._cache._name(codegen) for kernel in compiled.all_kernels())
+    return sorted(kernel._cache._name(codegen) for kernel in every_kernel())
 
 
 def python(code, **environment):
