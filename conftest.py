@@ -1,6 +1,7 @@
 """Names that the examples in docstrings share, besides those they make themselves."""
 
 import doctest
+import gc
 import inspect
 import os
 import sys
@@ -33,6 +34,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         for kernel in every_kernel()[:: -1 if process["workerid"] == "gw1" else 1]:
             kernel.compile(None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave ten thousand tests out of what the garbage collector looks through again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Finder(doctest.DocTestFinder):

@@ -1,6 +1,7 @@
 """Small hindcasts in every form of a forecast, their chunks, and the recalibration of one point."""
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -86,6 +87,11 @@ METHODS = {
     "conformal": xrecal.ConformalPrediction(),
     "pool": xrecal.LinearPool(methods=(xrecal.CKME(support="errors"), xrecal.EMOS())),
 }
+
+PAIRS = sorted(
+    {*product(FORMS, ["ckme", "season", "pit"]), *product(["ensemble", "mixture"], METHODS)}
+)
+"""Forms and methods: all of each, and what treats forms or methods in its own way with all."""
 
 
 @cache

@@ -1,5 +1,3 @@
-from itertools import product
-
 import cftime
 import dask
 import numpy as np
@@ -14,6 +12,7 @@ from tests.marks import forbid_compute
 from tests.strategies import (
     FORMS,
     METHODS,
+    PAIRS,
     close,
     ensemble_and_truth,
     model_of,
@@ -62,12 +61,7 @@ def test_each_location_is_fitted_on_its_own(dims, observed_dims, chunks):
         )
 
 
-@pytest.mark.parametrize(
-    ("form", "method"),
-    sorted(
-        {*product(["ensemble", "mixture"], METHODS), *product(FORMS, ["ckme", "season", "pit"])}
-    ),
-)
+@pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_dask_gives_the_same_state_and_announces_it(form, method):
     hindcast = FORMS[form](HINDCAST)
     eager = hindcast.recal.fit(TRUTH, METHODS[method]).state

@@ -157,7 +157,7 @@ def test_dates_at_a_single_place():
 )
 def test_every_form_lazily_and_bit_equal(form, coherence):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
-    model = hindcast.recal.fit(TRUTH)
+    model = model_of("ckme", form)
     expected = make(model, forecast, coherence, seed=3)
     assert array(expected).notnull().all()
     for chunks in CHUNKS:

@@ -81,7 +81,7 @@ def test_where_it_hardly_rains_the_middle_is_empty():
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_lazily_and_bit_equal(form, window):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
-    model = hindcast.recal.fit(TRUTH)
+    model = model_of("ckme", form)
     expected = array(model.categories(forecast, window=window))
     with forbid_compute():
         lazy = hindcast.chunk(lat=1).recal.fit(TRUTH)

@@ -10,7 +10,7 @@ from tests.marks import forbid_compute
 from tests.strategies import (
     FORMS,
     LEVELS,
-    METHODS,
+    PAIRS,
     close,
     ensemble_and_truth,
     model_of,
@@ -78,8 +78,7 @@ def test_each_location_on_its_own(dims, verified_dims, chunks):
         equal(scores.isel(point), expected["crps"], **tolerance)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_products_agree_with_the_distribution_that_is_issued(form, method):
     model = model_of(method, form)
     forecast = FORMS[form](NEW)
