@@ -1,6 +1,7 @@
 """Names that the examples in docstrings share, besides those they make themselves."""
 
 import doctest
+import gc
 import inspect
 import os
 import sys
@@ -20,6 +21,25 @@ os.environ["NUMBA_CACHE_DIR"] = str(CACHE / os.environ.get("PYTEST_XDIST_WORKER"
 
 # Docstrings of doors show the examples of the functions behind them, which run there.
 collect_ignore_glob = ["xrecal/accessor/*.py"]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile in all processes of a run at once, from both ends, until all is there.
+
+    No test starts before all processes have collected, so none compiles what another does.
+    """
+    process = getattr(session.config, "workerinput", None)
+    if process is not None:
+        from xrecal.cli.warm import every_kernel
+
+        for kernel in every_kernel()[:: -1 if process["workerid"] == "gw1" else 1]:
+            kernel.compile(None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave ten thousand tests out of what the garbage collector looks through again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Finder(doctest.DocTestFinder):

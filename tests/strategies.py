@@ -1,5 +1,8 @@
 """Small hindcasts in every form of a forecast, their chunks, and the recalibration of one point."""
 
+from functools import cache
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
@@ -84,6 +87,18 @@ METHODS = {
     "conformal": xrecal.ConformalPrediction(),
     "pool": xrecal.LinearPool(methods=(xrecal.CKME(support="errors"), xrecal.EMOS())),
 }
+
+PAIRS = sorted(
+    {*product(FORMS, ["ckme", "season", "pit"]), *product(["ensemble", "mixture"], METHODS)}
+)
+"""Forms and methods: all of each, and what treats forms or methods in its own way with all."""
+
+
+@cache
+def model_of(method, form="ensemble"):
+    """A method fitted to ``ensemble_and_truth`` in a form; a model that no test changes."""
+    hindcast, truth = ensemble_and_truth()
+    return FORMS[form](hindcast).recal.fit(truth, METHODS[method])
 
 
 def recalibrate_point(members, truth, new, verification, min_samples=20):

@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 
 from .marks import forbid_compute
-from .strategies import METHODS, ensemble_and_truth, new_cases
+from .strategies import METHODS, ensemble_and_truth, model_of, new_cases
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
@@ -54,7 +54,7 @@ def test_fits_at_no_location(method, lazy):
         model = (hindcast.chunk() if lazy else hindcast).recal.fit(
             TRUTH.isel(none), METHODS[method]
         )
-    whole = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    whole = model_of(method)
     same_but_empty(model.compute().state, whole.state, "lat")
     for product in ("apply", "quantile"):
         found = PRODUCTS[product](model, NEW.isel(none))
@@ -66,7 +66,7 @@ def test_fits_at_no_location(method, lazy):
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("method", ["ckme", "emos", "pool", "errors", "window"])
 def test_products_of_no_forecast(method, product, lazy):
-    model, new = HINDCAST.recal.fit(TRUTH, METHODS[method]), NEW.isel(time=slice(0))
+    model, new = model_of(method), NEW.isel(time=slice(0))
     found = PRODUCTS[product](model, new.chunk() if lazy else new)
     same_but_empty(found, PRODUCTS[product](model, NEW), "time")
 

@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 
 from .marks import forbid_compute
-from .strategies import METHODS, ensemble_and_truth, new_cases
+from .strategies import METHODS, ensemble_and_truth, model_of, new_cases
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
@@ -46,7 +46,7 @@ def test_computing_twice_is_free():
 @pytest.mark.parametrize("library", [pickle, cloudpickle])
 @pytest.mark.parametrize("method", METHODS)
 def test_models_travel(library, method):
-    for model in (lazy_model(METHODS[method]), HINDCAST.recal.fit(TRUTH, METHODS[method])):
+    for model in (lazy_model(METHODS[method]), model_of(method)):
         copy = library.loads(library.dumps(model))
         assert copy.crps(NEW, VERIFIED).compute().identical(model.crps(NEW, VERIFIED).compute())
 

@@ -1,6 +1,4 @@
 import inspect
-import subprocess
-import sys
 
 import pytest
 import xarray as xr
@@ -84,10 +82,3 @@ def test_a_door_returns_what_its_function_returns(name, kind):
 def test_apply_needs_a_model():
     with pytest.raises(TypeError, match=r"apply takes a fitted model, from .*, got EMOS"):
         NEW.recal.apply(xrecal.EMOS())
-
-
-@pytest.mark.parametrize("package", ["numba", "matplotlib", "distributed", "scipy.optimize"])
-def test_import_loads_only_what_it_needs(package):
-    code = f"import sys, xrecal; print({package!r} in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -252,6 +252,7 @@ def test_arguments(capsys):
     assert "no method magic; there are none, none_tc, ckme" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # make paper-smoke runs where they are not installed
 def test_smoke_needs_no_framework():
     code = "import sys, benchmarks.paper.smoke; print({'jax', 'optax', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 import xrecal
-from tests.strategies import ensemble_and_truth
+from tests.strategies import ensemble_and_truth, model_of
 from xrecal.chunks.warnings import warn_once
 from xrecal.methods.call_errors import explained
 
 HINDCAST, TRUTH = ensemble_and_truth()
-HINDCAST, TRUTH = HINDCAST.assign_attrs(units="K"), TRUTH.assign_attrs(units="K")
 EMOS = xrecal.EMOS()
-MODEL = HINDCAST.recal.fit(TRUTH, EMOS)
 CALLS = {
     "crps": lambda f, o: f.recal.crps(o),
     "summary": lambda f, o: f.recal.summary(o),
@@ -21,7 +19,7 @@ CALLS = {
     "fit": lambda f, o: f.recal.fit(o, EMOS),
     "cross_validate": lambda f, o: f.recal.cross_validate(o, EMOS, by="block"),
     "compare": lambda f, o: xrecal.compare(f, o, [EMOS]),
-    "model": lambda f, o: MODEL.crps(f, o),
+    "model": lambda f, o: model_of("emos").crps(f, o),
 }
 
 

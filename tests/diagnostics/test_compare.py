@@ -6,6 +6,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import DATA, requires_data
+from tests.pairs import pairwise
 from tests.strategies import FORMS, ensemble_and_truth, new_cases
 from xrecal import arrays
 from xrecal.diagnostics import compare_evidence
@@ -349,9 +350,10 @@ POOLED = {
 }
 
 
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("by", ["year", "block", "retrospective"])
-@pytest.mark.parametrize("chunks", [None, {"lat": -1}])
+@pytest.mark.parametrize(
+    ("pool", "by", "chunks"),
+    pairwise(POOLS, ["year", "block", "retrospective"], [None, {"lat": -1}]),
+)
 def test_pooled_methods_are_cross_validated(pool, by, chunks):
     few, truth = (array[::4] for array in ensemble_and_truth(n_lat=3))
     truth = truth.where(truth.lat + truth.lon > 45.5)  # nowhere at one place

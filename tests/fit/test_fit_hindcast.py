@@ -1,5 +1,3 @@
-from itertools import product
-
 import cftime
 import dask
 import numpy as np
@@ -14,8 +12,10 @@ from tests.marks import forbid_compute
 from tests.strategies import (
     FORMS,
     METHODS,
+    PAIRS,
     close,
     ensemble_and_truth,
+    model_of,
     new_cases,
     points,
     recalibrate_point,
@@ -61,12 +61,7 @@ def test_each_location_is_fitted_on_its_own(dims, observed_dims, chunks):
         )
 
 
-@pytest.mark.parametrize(
-    ("form", "method"),
-    sorted(
-        {*product(["ensemble", "mixture"], METHODS), *product(FORMS, ["ckme", "season", "pit"])}
-    ),
-)
+@pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_dask_gives_the_same_state_and_announces_it(form, method):
     hindcast = FORMS[form](HINDCAST)
     eager = hindcast.recal.fit(TRUTH, METHODS[method]).state
@@ -170,7 +165,7 @@ def test_a_missing_location_disturbs_no_other(method, chunks):
     hindcast, truth, (new, verified) = HINDCAST.copy(), TRUTH.copy(), new_cases()
     hindcast[:, :, 0, 1] = np.nan
     truth[12:, 1, 0] = np.nan
-    whole = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    whole = model_of(method)
     given = hindcast if chunks is None else hindcast.chunk(chunks)
     model = given.recal.fit(truth, METHODS[method]).compute()
     few, alone = {"too_few_cases"}, decoded(whole.state)

@@ -9,7 +9,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import random
 from tests.marks import forbid_compute
-from tests.strategies import METHODS, ensemble_and_truth
+from tests.strategies import METHODS, ensemble_and_truth, model_of
 
 HINDCAST, TRUTH = ensemble_and_truth()
 
@@ -134,7 +134,7 @@ def test_shares_of_a_pool():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_described(method):
-    told = lines(HINDCAST.recal.fit(TRUTH, METHODS[method]))
+    told = lines(model_of(method))
     assert told["used"] == "48 cases"
     assert "state" not in told
 
@@ -188,7 +188,7 @@ def test_settings_are_a_table_of_all_of_them(name):
 
 @pytest.mark.parametrize("name", ["ckme", "emos", "pool", "season"])
 def test_a_model_shows_what_its_text_tells(name):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[name])
+    model = model_of(name)
     shown = " ".join(Balanced(model._repr_html_()).shown)
     for line in repr(model).splitlines()[2:]:
         label, text = line[2:19].strip(), line[19:]

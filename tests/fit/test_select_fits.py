@@ -8,6 +8,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import random
 from tests.marks import forbid_compute
+from tests.pairs import pairwise
 
 PLACES = {"station": ["a", "b", "c"], "level": [500, 850]}
 DIMS = ("time", "level", "member", "station")
@@ -48,21 +49,20 @@ SELECTED = {
 }
 
 
-@pytest.fixture(scope="module", params=METHODS)
-def model(request):
-    return HINDCAST.recal.fit(OBSERVED, METHODS[request.param])
+model = cache(lambda method: HINDCAST.recal.fit(OBSERVED, METHODS[method]))
 
 
-@pytest.fixture(scope="module")
-def of_all(model):
-    """What each call makes of the whole forecast."""
-    return cache(lambda call: call(model, NEW))
+@cache
+def of_all(method, call):
+    """What a call makes of the whole forecast."""
+    return CALLS[call](model(method), NEW)
 
 
-@pytest.mark.parametrize("selected", SELECTED.values(), ids=SELECTED)
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_results_are_those_of_the_whole_forecast(model, of_all, call, selected):
-    expected, part = of_all(call).sel(selected), call(model, NEW.sel(selected))
+@pytest.mark.parametrize(("method", "call", "selected"), pairwise(METHODS, CALLS, SELECTED))
+def test_results_are_those_of_the_whole_forecast(method, call, selected):
+    selected = SELECTED[selected]
+    expected = of_all(method, call).sel(selected)
+    part = CALLS[call](model(method), NEW.sel(selected))
     xr.testing.assert_allclose(part, expected, rtol=1e-12)
 
 

@@ -50,25 +50,22 @@ METHODS = {
 }
 
 
-@pytest.fixture(scope="module", params=METHODS)
-def model(request):
-    return fit(METHODS[request.param])
+model = cache(lambda method: fit(METHODS[method]))
 
 
-@pytest.fixture(scope="module")
-def of_all(model):
-    """What each call makes of forecasts of all leads."""
-    return cache(lambda call: ALONE[call](model, NEW, slice(None)))
+@cache
+def of_all(method, call):
+    """What a call makes of forecasts of all leads."""
+    return ALONE[call](model(method), NEW, slice(None))
 
 
 @pytest.mark.filterwarnings("ignore:only .* of .* have an observation")
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("call", ALONE)
-def test_results_are_those_of_the_whole_forecast(model, of_all, call, part):
+@pytest.mark.parametrize(("method", "call", "part"), pairwise(METHODS, ALONE, PARTS))
+def test_results_are_those_of_the_whole_forecast(method, call, part):
     at = PARTS[part]
     new = freeze(NEW.isel(lead=at).copy())
-    found = ALONE[call](model, new, at)
-    same(found, of_all(call).isel(lead=at))
+    found = ALONE[call](model(method), new, at)
+    same(found, of_all(method, call).isel(lead=at))
     assert ("lead" in found.dims) == (part != "one")
 
 

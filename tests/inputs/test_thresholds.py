@@ -93,13 +93,13 @@ def test_chunks_are_bit_equal_and_lazy(chunks, lazy_threshold):
 def test_few_thresholds_of_many_cases_fill_no_memory():
     import dask.array
 
-    values = dask.array.zeros((40_000, 2, 1000, 1000), chunks=(1, 2, 1000, 1000), dtype="f4")
-    dates = xr.date_range("1900-01-01", periods=40_000, freq="D", use_cftime=False)
+    values = dask.array.zeros((10_000, 2, 2000, 2000), chunks=(1, 2, 2000, 2000), dtype="f4")
+    dates = xr.date_range("1900-01-01", periods=10_000, freq="D", use_cftime=False)
     forecast = xr.DataArray(values, {"time": dates}, ["time", "member", "lat", "lon"])
-    monthly = xr.DataArray(np.zeros((12, 1000, 1000), "f4"), dims=["month", "lat", "lon"])
+    monthly = xr.DataArray(np.zeros((12, 2000, 2000), "f4"), dims=["month", "lat", "lon"])
     with forbid_compute():  # repeated for each day they would take 160 GB
         found = forecast.recal.exceedance(monthly.assign_coords(month=LABELS["month"]))
-    assert found.shape == (40_000, 1000, 1000)
+    assert found.shape == (10_000, 2000, 2000)
 
 
 # dates --------------------------------------------------------------------------------------------

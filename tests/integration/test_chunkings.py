@@ -90,7 +90,7 @@ DIMS = st.permutations(HINDCAST.dims)
 @threads_draw
 @pytest.mark.parametrize(
     ("scheduler", "method"),
-    [("synchronous", "ckme"), ("threads", "emos"), ("threads", "ckme"), ("cluster", "emos")],
+    [("synchronous", "ckme"), ("threads", "ckme"), ("cluster", "emos")],
 )
 def test_any_cut_gives_the_same(scheduler, method):
     with on(scheduler):

@@ -6,7 +6,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, METHODS, ensemble_and_truth, new_cases
+from tests.strategies import FORMS, METHODS, PAIRS, ensemble_and_truth, new_cases
 from xrecal.plan import planning
 from xrecal.plan.planning import BEST_BYTES
 
@@ -36,8 +36,7 @@ def one(plan):
 # what is known without values ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_bytes_and_tasks_are_those_of_the_fit(form, method):
     hindcast = FORMS[form](HINDCAST).chunk(lat=2)
     with forbid_compute():

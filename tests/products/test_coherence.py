@@ -6,7 +6,7 @@ from scipy import stats
 import xrecal
 from tests.labelled import freeze
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, new_cases, points
+from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, model_of, new_cases, points
 from xrecal import arrays
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -19,7 +19,7 @@ LEVELS = (np.arange(5) + 0.5) / 5
 
 @pytest.fixture(scope="module")
 def model():
-    return HINDCAST.recal.fit(TRUTH)
+    return model_of("ckme")
 
 
 def make(model, forecast, coherence, **kwargs):
@@ -66,7 +66,7 @@ def test_ecc_keeps_the_ranks_of_raw_members(smooth):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_distributions_stay_and_ranks_are_those_of_the_raw_members(method):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    model = model_of(method)
     expected = np.sort(last(model.members(NEW, 5)))
     for coherence in ("ecc", "schaake"):
         np.testing.assert_array_equal(np.sort(last(make(model, NEW, coherence))), expected)
@@ -123,7 +123,7 @@ def test_schaake_without_dates_takes_the_latest_cases():
 
 @pytest.mark.parametrize("method", SHARED)
 def test_dates_at_each_point(method):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    model = model_of(method)
     found = model.members(NEW, 6, coherence="dates", seed=2)
     weights = model.apply(NEW).t2m_weight.transpose("time", "lat", "lon", "member").to_numpy()
     totals = arrays.whole_weights(weights).sum((1, 2))
@@ -157,7 +157,7 @@ def test_dates_at_a_single_place():
 )
 def test_every_form_lazily_and_bit_equal(form, coherence):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
-    model = hindcast.recal.fit(TRUTH)
+    model = model_of("ckme", form)
     expected = make(model, forecast, coherence, seed=3)
     assert array(expected).notnull().all()
     for chunks in CHUNKS:
@@ -401,14 +401,14 @@ def test_errors_of_templates(model):
 
 @pytest.mark.parametrize("form", ["weighted", "quantile", "normal"])
 def test_forms_without_raw_members(form):
-    model = FORMS[form](HINDCAST).recal.fit(TRUTH)
+    model = model_of("ckme", form)
     with pytest.raises(ValueError, match=f"of the form '{form}', which has none; take coherence"):
         model.members(FORMS[form](NEW), coherence="ecc")
 
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {*SHARED, "lowrank", "season"}))
 def test_methods_without_past_observations(method):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    model = model_of(method)
     with pytest.raises(
         ValueError, match=r"draws past observations, but .*issues other values; take"
     ):

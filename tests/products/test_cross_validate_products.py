@@ -8,6 +8,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import forbid_compute
+from tests.pairs import pairwise
 from tests.strategies import ensemble_and_truth
 from xrecal.arrays.splitting import splits
 
@@ -55,9 +56,7 @@ def by_hand(output, options, method, pool):
         yield test, getattr(model, output)(HINDCAST, **options).isel(time=test)
 
 
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "product", "pool"), pairwise(METHODS, PRODUCTS, POOLS))
 def test_equal_to_the_loop_of_fit_and_product(method, product, pool):
     found = held_out(*PRODUCTS[product], method, POOLS[pool])
     n_tested = 0

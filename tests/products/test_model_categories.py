@@ -5,7 +5,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, new_cases, points
+from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, model_of, new_cases, points
 from xrecal import arrays
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -28,7 +28,7 @@ def edges_of(found):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_categories_of_the_distribution_that_is_issued(method):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    model = model_of(method)
     found = model.categories(NEW, QUINTILES)
     assert found.dims == ("time", "category", "lat", "lon")
     assert found.min() >= 0
@@ -81,7 +81,7 @@ def test_where_it_hardly_rains_the_middle_is_empty():
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_lazily_and_bit_equal(form, window):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
-    model = hindcast.recal.fit(TRUTH)
+    model = model_of("ckme", form)
     expected = array(model.categories(forecast, window=window))
     with forbid_compute():
         lazy = hindcast.chunk(lat=1).recal.fit(TRUTH)

@@ -10,9 +10,10 @@ from tests.marks import forbid_compute
 from tests.strategies import (
     FORMS,
     LEVELS,
-    METHODS,
+    PAIRS,
     close,
     ensemble_and_truth,
+    model_of,
     new_cases,
     points,
     recalibrate_point,
@@ -26,7 +27,7 @@ ALONG = [{"time": 3}, {"time": (1, 4, 2), "lat": 1}]
 
 @pytest.fixture(scope="module")
 def model():
-    return HINDCAST.recal.fit(TRUTH)
+    return model_of("ckme")
 
 
 def products(model, forecast, verified=VERIFIED):
@@ -77,10 +78,9 @@ def test_each_location_on_its_own(dims, verified_dims, chunks):
         equal(scores.isel(point), expected["crps"], **tolerance)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_products_agree_with_the_distribution_that_is_issued(form, method):
-    model = FORMS[form](HINDCAST).recal.fit(TRUTH, METHODS[method])
+    model = model_of(method, form)
     forecast = FORMS[form](NEW)
     issued = model.apply(forecast)
     scores, expected = model.crps(forecast, VERIFIED), issued.recal.crps(VERIFIED)
@@ -101,7 +101,7 @@ def test_products_agree_with_the_distribution_that_is_issued(form, method):
 @pytest.mark.parametrize("form", FORMS)
 def test_dask_over_locations_is_bit_equal(form, lazy_fit):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
-    expected = products(hindcast.recal.fit(TRUTH), forecast)
+    expected = products(model_of("ckme", form), forecast)
     with forbid_compute():
         model = (hindcast.chunk(lat=1) if lazy_fit else hindcast).recal.fit(TRUTH)
         lazy = products(model, forecast.chunk(lon=1), VERIFIED.chunk(lat=1))
@@ -113,7 +113,7 @@ def test_dask_over_locations_is_bit_equal(form, lazy_fit):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_dask_along_the_cases_is_equal_up_to_rounding(form):
-    model, forecast = FORMS[form](HINDCAST).recal.fit(TRUTH), FORMS[form](NEW)
+    model, forecast = model_of("ckme", form), FORMS[form](NEW)
     for chunks in ALONG:
         close(products(model, forecast.chunk(chunks)).compute(), products(model, forecast))
 
@@ -148,7 +148,7 @@ def test_a_cluster_agrees():
 @pytest.mark.parametrize("drop", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_forecast_without_the_calibration_dimension(form, drop):
-    model, forecast = FORMS[form](HINDCAST).recal.fit(TRUTH), FORMS[form](NEW)
+    model, forecast = model_of("ckme", form), FORMS[form](NEW)
     verified = VERIFIED.isel(time=2, drop=drop)
     single = forecast.isel(time=2, drop=drop)
     found = products(model, single, verified)
@@ -170,7 +170,7 @@ def test_single_forecast_is_dated_by_its_scalar_coordinate():
 def test_points_with_weights_are_one_kind(model, form):
     forecast = FORMS[form](NEW)
     assert model.crps(forecast, VERIFIED).notnull().all()
-    assert FORMS[form](HINDCAST).recal.fit(TRUTH).crps(NEW, VERIFIED).notnull().all()
+    assert model_of("ckme", form).crps(NEW, VERIFIED).notnull().all()
 
 
 def test_several_variables():
@@ -208,6 +208,6 @@ def test_the_member_dimension_of_the_fit_is_remembered(model, as_dataset):
 
 @pytest.mark.parametrize("form", ["quantile", "percentile", "normal", "mixture"])
 def test_past_observations_are_members_and_neither_quantiles_nor_components(form):
-    issued = FORMS[form](HINDCAST).recal.fit(TRUTH).apply(FORMS[form](NEW))
+    issued = model_of("ckme", form).apply(FORMS[form](NEW))
     assert "member" in issued.t2m.dims
     assert "member" not in issued.indexes

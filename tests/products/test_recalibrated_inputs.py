@@ -6,7 +6,7 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import freeze
-from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, new_cases
+from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, model_of, new_cases
 
 from .test_recalibrated import products
 
@@ -16,7 +16,7 @@ NEW, VERIFIED = new_cases()
 
 @pytest.fixture(scope="module")
 def model():
-    return HINDCAST.recal.fit(TRUTH)
+    return model_of("ckme")
 
 
 # missing data -------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ def model():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_missing_forecasts_give_nan(method, chunks, value):
-    fitted, new = HINDCAST.recal.fit(TRUTH, METHODS[method]), NEW.copy()
+    fitted, new = model_of(method), NEW.copy()
     new[3, :, 0, 1] = value
     scores = fitted.crps(new if chunks is None else new.chunk(chunks), VERIFIED).compute()
     expected = fitted.crps(NEW, VERIFIED)

@@ -6,7 +6,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import forbid_compute
-from tests.strategies import METHODS, ensemble_and_truth, new_cases
+from tests.strategies import METHODS, ensemble_and_truth, model_of, new_cases
 from xrecal import arrays
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -15,7 +15,7 @@ NEW, VERIFIED = new_cases()
 
 @pytest.mark.parametrize("method", METHODS)
 def test_pit_is_that_of_the_issued_forecasts(method):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[method], min_samples=10).compute()
+    model = model_of(method)
     found = model.pit(NEW, VERIFIED, seed=3)
     issued = NEW.recal.apply(model).recal.pit(VERIFIED, seed=3)
     issued = issued["t2m"] if isinstance(issued, xr.Dataset) else issued
@@ -60,7 +60,7 @@ def test_errors():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("threshold", [280.5, [280.0, 281.0], TRUTH.mean("time")])
 def test_brier_score_is_that_of_the_exceedance(method, threshold):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[method], min_samples=10).compute()
+    model = model_of(method)
     found = model.brier_score(NEW, VERIFIED, threshold)
     probability = model.exceedance(NEW, threshold)
     value = probability.threshold if isinstance(threshold, list) else threshold

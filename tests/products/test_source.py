@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tests.strategies import FORMS, METHODS, ensemble_and_truth, new_cases
+from tests.strategies import FORMS, METHODS, ensemble_and_truth, model_of, new_cases
 from xrecal.arrays import rows as cases
 from xrecal.products.scores import crps_of
 from xrecal.products.source import StatisticTask, together
@@ -15,7 +15,7 @@ NEW, VERIFIED = new_cases()
 @pytest.mark.parametrize("workspace", [1, 2 * 8 * 7 * 48, 3 * 8 * 7 * 48])
 @pytest.mark.parametrize("method", METHODS)
 def test_size_of_the_workspace_does_not_matter(method, workspace, monkeypatch):
-    model = HINDCAST.recal.fit(TRUTH, METHODS[method])
+    model = model_of(method)
     expected = model.crps(NEW, VERIFIED), model.apply(NEW), model.quantile(NEW, [0.2, 0.9])
     monkeypatch.setattr(cases, "WORKSPACE", workspace)
     found = model.crps(NEW, VERIFIED), model.apply(NEW), model.quantile(NEW, [0.2, 0.9])
@@ -27,7 +27,7 @@ def test_size_of_the_workspace_does_not_matter(method, workspace, monkeypatch):
 
 
 def test_dates_reach_every_block(monkeypatch):
-    model = HINDCAST.recal.fit(TRUTH, METHODS["window"])
+    model = model_of("window")
     expected = model.apply(NEW).t2m_weight
     assert (expected.isel(time=0) != expected.isel(time=3)).any()
     monkeypatch.setattr(cases, "WORKSPACE", 1)

@@ -69,11 +69,12 @@ def model_of(method, form="ensemble"):
     return FORMS[form](HINDCAST).recal.fit(TRUTH, ALL[method])
 
 
-@pytest.mark.parametrize(
-    ("method", "file"),
-    [(m, f) for i, m in enumerate(ALL) for f in ("nc", "zarr 3" if i % 2 else "zarr 2")],
-    indirect=["file"],
-)
+def alternately(names):
+    """Each in a netCDF file, and in Zarr stores of one of the two formats."""
+    return [(n, f) for i, n in enumerate(names) for f in ("nc", "zarr 3" if i % 2 else "zarr 2")]
+
+
+@pytest.mark.parametrize(("method", "file"), alternately(ALL), indirect=["file"])
 def test_every_method_comes_back(method, file):
     model = model_of(method)
     opened = assert_comes_back(model, file)
@@ -83,7 +84,7 @@ def test_every_method_comes_back(method, file):
     assert scores.identical(model.crps(NEW, VERIFIED))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "file"), alternately(FORMS), indirect=["file"])
 def test_every_form_comes_back(form, file):
     assert_comes_back(model_of("errors", form), file, FORMS[form](NEW))
 

@@ -32,15 +32,10 @@ def compile_all() -> dict[str, Any]:
     OSError
         If the folder cannot be written to.
     """
-    from xrecal.arrays.compiled import all_kernels
     from xrecal.arrays.compiled_files import FOLDER, CompiledFiles, folder
 
     start = perf_counter()
-    for module in walk_packages(xrecal.arrays.__path__, "xrecal.arrays."):
-        if not module.name.startswith("xrecal.arrays.device"):  # CUDA's compiler keeps its own
-            import_module(module.name)
-    import_module("xrecal.datasets.lorenz96_model")
-    kernels = all_kernels()
+    kernels = every_kernel()
     for kernel in kernels:
         kernel.compile(None)
     if CompiledFiles.error is not None:
@@ -55,6 +50,17 @@ def compile_all() -> dict[str, Any]:
         "compiled": compiled,
         "seconds": round(perf_counter() - start, 1),
     }
+
+
+def every_kernel() -> list[Any]:
+    """Functions that xrecal compiles; imports all modules that have some."""
+    from xrecal.arrays.compiled import all_kernels
+
+    for module in walk_packages(xrecal.arrays.__path__, "xrecal.arrays."):
+        if not module.name.startswith("xrecal.arrays.device"):  # CUDA's compiler keeps its own
+            import_module(module.name)
+    import_module("xrecal.datasets.lorenz96_model")
+    return all_kernels()
 
 
 def _result(*warmed: dict[str, Any]) -> Result:

@@ -2,7 +2,7 @@ import numpy as np
 import properscoring
 import pytest
 import xarray as xr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 from scipy.optimize import approx_fprime, minimize
@@ -277,6 +277,7 @@ def test_no_worse_than_scipy_with_regressors_and_bounds(rng, n, lower, upper):
     assert penalised_crps(coefficients, *cases) <= best_penalised_of_scipy(*cases) * (1 + 1e-6)
 
 
+@settings(max_examples=25)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([20, 40, 120]),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
@@ -14,6 +14,9 @@ pairs = st.integers(4, 9).flatmap(
         arrays(np.float64, (n, 2), elements=value), arrays(np.float64, (n, 1), elements=value)
     )
 )
+
+_rng = np.random.default_rng(0)
+many = _rng.normal(size=(200, 3)), _rng.gamma(2, size=(200, 1))
 
 
 def centred(x):
@@ -31,12 +34,14 @@ def by_formula(x, y):
 
 
 @given(pairs)
+@example(many)
 def test_follows_the_formula(pair):
     found = distance_correlation(*pair)
     assert found.shape == ()
     np.testing.assert_allclose(found, by_formula(*pair), atol=1e-11)
 
 
+@pytest.mark.slow  # importing dcor compiles its functions for twenty seconds
 def test_equals_dcor(rng):
     import dcor
 
@@ -45,6 +50,14 @@ def test_equals_dcor(rng):
         y = np.abs(x[:, :1]) + rng.normal(size=(n, 1))
         expected = dcor.u_distance_correlation_sqr(x, y)
         np.testing.assert_allclose(distance_correlation(x, y), expected, atol=1e-12)
+
+
+def test_published_values():
+    # dcor.u_distance_correlation_sqr documents these.
+    x, y = np.arange(1.0, 17.0).reshape(4, 4), np.array([[1.0], [0.0], [0.0], [1.0]])
+    assert distance_correlation(x, x) == pytest.approx(1)
+    assert distance_correlation(x, y) == pytest.approx(-0.5)
+    assert distance_correlation(y, y) == pytest.approx(1)
 
 
 @given(pairs, st.floats(0.5, 4), st.integers(-5, 5), st.floats(0, 6))

@@ -50,7 +50,11 @@ def test_choices_are_those_of_the_host(library, rng, settings, rain):
     require_equal(library, found, ckme.fit_ckme(cases, observed, settings), alike=rain)
 
 
-@pytest.mark.parametrize("half_life", [np.inf, 300.0, "cv"])
+@pytest.mark.parametrize(
+    ("library", "half_life"),
+    [("numpy", np.inf), ("numpy", 300.0), ("array_api_strict", "cv")],
+    indirect=["library"],
+)
 @pytest.mark.parametrize("solver", ["exact", "lowrank"])
 def test_season_and_drift(library, rng, half_life, solver):
     cases, observed = forecasts_and_observations(rng, 2, 60)

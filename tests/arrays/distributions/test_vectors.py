@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.spatial.distance import cdist
 
+from tests.rules import scoringrules
 from xrecal.arrays import (
     on_circle,
     spread_of_observations,
@@ -89,6 +90,18 @@ def test_members_missing_in_a_component_or_without_weight_are_left_out(rng):
     np.testing.assert_allclose(found, double_sum_distance(x, x_weights=x_weights), atol=1e-12)
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_is_the_divergence_of_the_energy_score(rng, d):
+    x, y = rng.normal(size=(4, d, 6)), 1 + rng.normal(size=(3, d, 11))
+
+    def score(members, seen):
+        return np.mean([scoringrules.es_ensemble(each, members.T) for each in seen.T])
+
+    expected = [[2 * (score(a, b) - score(b, b)) for b in y] for a in x]
+    np.testing.assert_allclose(vector_energy_distance(x, y), expected, rtol=1e-12)
+
+
+@pytest.mark.slow  # importing dcor compiles its functions for twenty seconds
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_equals_dcor(rng, d):
     import dcor
