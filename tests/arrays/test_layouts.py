@@ -94,6 +94,10 @@ CALLS = {
         call(y, T, features=several, new_features=new_features),
     ],
     "conformal_levels": [call(uniform(L, N), 0.2)],
+    "conformal_margins": [
+        call(normal(L, N), 0.2),
+        call(normal(L, N), 0.2, weights=uniform(L, 3, N)),
+    ],
     "corp": [call(uniform(L, N), np.round(uniform(L, N)))],
     "crps": [call(y, members), call(y, members, weights), call(y, members[:, 0], weights)],
     "decompose": [call(y + 9, y + 8, uniform(L, N))],
