@@ -104,8 +104,8 @@ CALLS = {
     "diebold_mariano": [call(y, 2)],
     "distance_correlation": [call(members, normal(L, N, D))],
     "energy_score": [
-        call(observed, normal(L, N, M, D)),
-        call(observed, normal(L, N, M, D), weights),
+        call(observed, normal(L, N, D, M)),
+        call(observed, normal(L, N, D, M), weights),
     ],
     "equal_members": [call(members, 4), call(members[:, 0], 4, weights)],
     "fair_crps": [call(y, members)],
@@ -212,7 +212,7 @@ CALLS = {
     ],
     "uniform_at": [call(3, numbers, numbers)],
     "uniform_test": [call(uniform(L, N))],
-    "variogram_score": [call(observed, normal(L, N, M, D), weights)],
+    "variogram_score": [call(observed, normal(L, N, D, M), weights)],
     "vector_ckme_weights": [
         call(new_vectors, vectors, usable, jointly, spread, periods),
     ],
