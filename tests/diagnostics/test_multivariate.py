@@ -14,6 +14,11 @@ SCORES = {
 }
 
 
+def last(members):
+    """Members (..., m, d) along the last axis."""
+    return np.swapaxes(members, -1, -2)
+
+
 def score(forecast, observations, which, *args, **kwargs):
     return getattr(forecast.recal, which)(observations, *args, **kwargs)
 
@@ -26,11 +31,11 @@ def test_as_the_array_function_on_each_field(which, dims):
     assert found.dims == ("time",)
     for k in range(9):
         y, x = TRUTH[k].to_numpy().ravel(), ENSEMBLE[k].to_numpy().reshape(5, -1)
-        np.testing.assert_array_equal(found[k], SCORES[which](y, x))
+        np.testing.assert_array_equal(found[k], SCORES[which](y, last(x)))
     rows = score(forecast, observed, which, "lat")
     assert set(rows.dims) == {"time", "lon"}
     y, x = (a.transpose("time", "lon", ..., "lat").to_numpy() for a in (TRUTH, ENSEMBLE))
-    np.testing.assert_array_equal(rows.transpose("time", "lon"), SCORES[which](y, x))
+    np.testing.assert_array_equal(rows.transpose("time", "lon"), SCORES[which](y, last(x)))
 
 
 @pytest.mark.parametrize("which", SCORES)
@@ -56,7 +61,7 @@ def test_weights_of_whole_fields(which):
     for members in (ENSEMBLE, ENSEMBLE.isel(time=0, drop=True)):
         found = score(xrecal.weighted(members, weights), TRUTH, which)
         x = members.broadcast_like(ENSEMBLE).transpose(*ENSEMBLE.dims).to_numpy()
-        expected = SCORES[which](TRUTH.to_numpy().reshape(9, -1), x.reshape(9, 5, -1), shares)
+        expected = SCORES[which](TRUTH.to_numpy().reshape(9, -1), last(x.reshape(9, 5, -1)), shares)
         array = found["t2m"] if isinstance(found, xr.Dataset) else found
         np.testing.assert_array_equal(array, expected)
 

@@ -45,6 +45,11 @@ def vectors(dataset, point, *dims):
     return np.stack([here[name].transpose(*dims).to_numpy() for name in NAMES], axis=-1)
 
 
+def last(members):
+    """Members (..., m, d) along the last axis."""
+    return np.swapaxes(members, -1, -2)
+
+
 def expected_weights(point):
     """Weights (T, n) from the array functions."""
     y = vectors(TRUTH, point, "time")[np.newaxis]
@@ -298,10 +303,10 @@ def test_energy_scores_of_vectors_are_those_of_the_array_function():
         scale = vectors(SPREAD, point)
         y = vectors(VERIFIED, point, "time") / scale
         x = vectors(drawn, point, "time", "member") / scale
-        np.testing.assert_allclose(found.isel(point), energy_score(y, x), rtol=1e-12)
+        np.testing.assert_allclose(found.isel(point), energy_score(y, last(x)), rtol=1e-12)
         w = issued["u_weight"].isel(point).transpose("time", "member")
         past = vectors(TRUTH, point, "time") / scale
-        np.testing.assert_allclose(weighted.isel(point), energy_score(y, past, w), rtol=1e-12)
+        np.testing.assert_allclose(weighted.isel(point), energy_score(y, last(past), w), rtol=1e-12)
     mean = drawn.recal.energy_score(VERIFIED, dim=..., jointly=NAMES, scale=SPREAD)
     assert float(mean) == pytest.approx(float(found.mean()))
     fields = drawn.recal.energy_score(VERIFIED, "lat", jointly=NAMES, scale=SPREAD)
@@ -314,7 +319,7 @@ def test_variables_of_one_unit_need_no_scale():
     assert found.attrs["units"] == "m s-1"
     point = PLACES[1]
     expected = energy_score(
-        vectors(VERIFIED, point, "time"), vectors(FORECAST, point, "time", "member")
+        vectors(VERIFIED, point, "time"), last(vectors(FORECAST, point, "time", "member"))
     )
     np.testing.assert_allclose(found.isel(point), expected)
 

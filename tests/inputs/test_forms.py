@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -294,3 +296,32 @@ def test_forecasts_are_made_of_data_arrays(call, name, kind):
         f"{name} must be an xarray DataArray, got {kind}; name its dimensions: "
         f'xr.DataArray({name}, dims=["time", ...])'
     )
+
+
+def test_weights_whose_sum_overflows_are_refused():
+    values, weights = random("time", "member"), positive("time", "member")
+    weights[3] = 1e308
+    text = (
+        "the sum of weights along 'member' overflows in 1 of 30 forecasts; the largest weight is "
+        "1e+308. Only ratios count: use weights / weights.max('member')"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        xrecal.weighted(values, weights)
+    scaled = weights / weights.max("member")
+    assert xrecal.weighted(values, scaled).recal.mean()["t2m"].notnull().all()
+
+
+def test_lazy_weights_whose_sum_overflows_leave_their_forecast_out():
+    values, weights = random("time", "member"), positive("time", "member")
+    expected = xrecal.weighted(values, weights.copy()).recal.mean()["t2m"]
+    weights[3] = 1e308
+    found = xrecal.weighted(values, weights.chunk(time=5)).recal.mean()["t2m"].compute()
+    np.testing.assert_array_equal(np.isnan(found), np.arange(30) == 3)
+    np.testing.assert_array_equal(found[4:], expected[4:])
+
+
+def test_infinite_weights_are_no_overflow():
+    values = random("time", "member")
+    infinite = positive("time", "member")
+    infinite[3, 0] = np.inf
+    assert np.isnan(xrecal.weighted(values, infinite).recal.mean()["t2m"][3])

@@ -1,15 +1,16 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import xrecal
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
-from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.base import Cases, Covariates, NewCases
+from xrecal.methods.base import Covariates
 from xrecal.methods.conformal import ABOVE
 
-from .of_arrays import FORMS, as_cases, as_new, covariates_of, forms
+from .of_arrays import as_cases, as_new, covariates_of, forms
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, np.nan, None, "0.1", True], ids=str)
@@ -25,9 +26,9 @@ def make_cases(rng, kind="ensemble", n=50):
     return as_cases(forecasts, observations, covariates_of(rng, 2, n))
 
 
-@pytest.mark.parametrize("kind", FORMS)
+@pytest.mark.parametrize("kind", ["normal", "mixture"])
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
-def test_ends_are_quantiles_at_the_conformal_levels(kind, alpha, rng):
+def test_ends_of_normal_forecasts_are_quantiles_at_the_conformal_levels(kind, alpha, rng):
     cases, new = make_cases(rng, kind), forms(rng, (2, 7))[kind]
     method = xrecal.ConformalPrediction(alpha)
     fitted = method.fit_locations(cases, 20)
@@ -37,6 +38,45 @@ def test_ends_are_quantiles_at_the_conformal_levels(kind, alpha, rng):
     np.testing.assert_array_equal(found.members, arrays.recalibrated_members(new, levels))
     np.testing.assert_array_equal(found.weights, 0.5)
     np.testing.assert_array_equal(method.slots(50)[0], [-1, -1])
+
+
+def margin_reference(missed, alpha):
+    """The smallest margin within which the share of all cases and the next one lies."""
+    known = np.sort(missed[np.isfinite(missed)])
+    return known[min(int(np.ceil((1 - alpha) * (known.size + 1) - 1e-9)), known.size) - 1]
+
+
+def own_ends(forecasts, cell, alpha):
+    """Central interval of each ensemble by itself."""
+    weights = None if forecasts.weights is None else forecasts.weights[cell]
+    q = np.array([alpha / 2, 1 - alpha / 2 + ABOVE])
+    return arrays.weighted_quantile(forecasts.loc[cell], q, weights).T
+
+
+@pytest.mark.parametrize("kind", ["ensemble", "weighted"])
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+def test_ends_of_ensembles_are_their_own_moved_by_margins(kind, alpha, rng):
+    cases, new = make_cases(rng, kind), forms(rng, (2, 7))[kind]
+    method = xrecal.ConformalPrediction(alpha)
+    found = method.predict_locations(as_new(new), cases, method.fit_locations(cases, 20))
+    for cell in range(2):
+        own, old = (own_ends(x, cell, alpha) for x in (new, cases.forecasts))
+        y = cases.observations[cell]
+        low = own[0] - margin_reference(old[0] - y, alpha / 2)
+        high = own[1] + margin_reference(y - old[1], alpha / 2)
+        middle = (low + high) / 2
+        np.testing.assert_allclose(found.members[cell, :, 0], np.minimum(low, middle))
+        np.testing.assert_allclose(found.members[cell, :, 1], np.maximum(high, middle))
+
+
+def test_models_without_distances_take_levels_for_ensembles(rng):
+    cases, new = make_cases(rng), forms(rng, (2, 7))["ensemble"]
+    method = xrecal.ConformalPrediction(0.2)
+    fitted = method.fit_locations(cases, 20)
+    before = {name: fitted[name] for name in ("n_cases", "status", "pit")}
+    found = method.predict_locations(as_new(new), cases, before)
+    assert (found.members[..., 0] >= new.loc.min(-1)).all()
+    assert (found.members[..., 1] <= new.loc.max(-1)).all()
 
 
 def weighted_reference(pit, weights, alpha):
@@ -50,7 +90,7 @@ def weighted_reference(pit, weights, alpha):
 
 @pytest.mark.parametrize("alpha", [0.05, 0.3])
 def test_similar_cases_count_more(alpha, rng):
-    cases, new = make_cases(rng), forms(rng, (2, 7))["ensemble"]
+    cases, new = make_cases(rng, "normal"), forms(rng, (2, 7))["normal"]
     new_covariates = covariates_of(rng, 2, 7)
     new_covariates.values[1, 3, 1] = np.nan
     method = xrecal.ConformalPrediction(alpha, condition_on=("lead", "season"))
@@ -64,7 +104,7 @@ def test_similar_cases_count_more(alpha, rng):
                 assert np.isnan(found.members[cell, t]).all()
                 continue
             q = weighted_reference(fitted["pit"][cell], weights[cell, t], alpha)
-            one = Forecasts(new.loc[cell : cell + 1, t : t + 1])
+            one = Forecasts(*(part[cell : cell + 1, t : t + 1] for part in new[:2]))
             expected = arrays.recalibrated_members(
                 one, np.array([[0.5 - q, min(0.5 + q + ABOVE, 1)]])
             )
@@ -113,15 +153,69 @@ def test_few_cases(rng):
         np.testing.assert_array_equal(np.isnan(part).all((1, 2)), [True, False])
 
 
-def test_intervals_of_a_calibrated_ensemble_cover_as_promised_within_its_range():
-    rng = np.random.default_rng(3)
-    loc = rng.normal(size=(1, 4000, 10))
-    observed = rng.normal(size=(1, 4000))
-    none = Covariates(np.zeros((1, 4000, 0)))
-    cases = Cases(Forecasts(loc), observed, none, CaseAxis())
-    method = xrecal.ConformalPrediction(0.5)
-    fitted = method.fit_locations(cases, 20)
-    low, high = (
-        method.predict_locations(NewCases(cases.forecasts, none), cases, fitted).members[0].T
+def test_similar_cases_tell_the_margins_of_ensembles(rng):
+    """Misses are large where the covariate is, and intervals wide there alone."""
+    covariate = np.linspace(0.0, 1.0, 200)[np.newaxis]
+    x = rng.normal(size=(1, 200, 5))
+    y = x.mean(-1) + np.where(covariate > 0.5, 5.0, 0.5) * rng.normal(size=(1, 200))
+    given_ = Covariates(covariate[..., np.newaxis], ("lead",), (None,))
+    method = xrecal.ConformalPrediction(0.2, condition_on="lead")
+    cases = as_cases(Forecasts(x), y, given_)
+    new_given = Covariates(np.array([[[0.05], [0.95]]]), ("lead",), (None,))
+    new = as_new(Forecasts(x[:, [10, 190]]), new_given)
+    ends = method.predict_locations(new, cases, method.fit_locations(cases, 20)).members[0]
+    calm, wild = np.diff(ends, axis=-1)[:, 0]
+    assert wild > 1.5 * calm
+
+
+def test_ends_stay_within_a_bound_of_the_variable(rng):
+    x = np.maximum(rng.normal(size=(1, 100, 8)), 0.0)
+    y = np.maximum(2.0 * rng.normal(size=(1, 100)), 0.0)
+    cases = as_cases(Forecasts(x), y)
+    method = xrecal.ConformalPrediction(0.1)
+    found = method.predict_locations(as_new(Forecasts(x)), cases, method.fit_locations(cases, 20))
+    low, high = found.members[0].T
+    assert low.min() == 0.0
+    assert high.max() > x.max()
+    assert ((low <= y[0]) & (y[0] <= high)).mean() >= 0.9
+
+
+def coverage(seed, *, alpha, n, m, spread, bias, kind="ensemble", n_locations=400, n_new=20):
+    """Share of new observations within intervals that were learned at each of many locations."""
+    rng = np.random.default_rng(seed)
+    signal, noise = rng.normal(size=(2, n_locations, n + n_new))
+    x = signal[..., np.newaxis] + bias + spread * rng.normal(size=(*signal.shape, m))
+    y = signal + noise
+    weights = rng.uniform(0.2, 1.0, x.shape) if kind == "weighted" else None
+    past, new = (
+        Forecasts(x[:, at], None, None if weights is None else weights[:, at])
+        for at in (slice(n), slice(n, None))
     )
-    assert np.mean((observed[0] >= low) & (observed[0] <= high)) >= 0.5
+    cases, method = as_cases(past, y[:, :n]), xrecal.ConformalPrediction(alpha)
+    ends = method.predict_locations(as_new(new), cases, method.fit_locations(cases, 20)).members
+    return np.mean((ends[..., 0] <= y[:, n:]) & (y[:, n:] <= ends[..., 1]))
+
+
+@pytest.mark.parametrize("kind", ["ensemble", "weighted"])
+@pytest.mark.parametrize("m", [5, 10, 50])
+def test_ensembles_of_half_the_spread_cover_eighty_percent_if_asked(kind, m):
+    found = coverage(1, alpha=0.2, n=100, m=m, spread=0.5, bias=0.0, kind=kind)
+    assert found == pytest.approx(0.8, abs=0.02)
+
+
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    alpha=st.sampled_from([0.1, 0.2, 0.5]),
+    n=st.integers(20, 120),
+    m=st.integers(1, 30),
+    spread=st.floats(0.1, 2.0),
+    bias=st.floats(-3.0, 3.0),
+    kind=st.sampled_from(["ensemble", "weighted"]),
+)
+def test_exchangeable_ensembles_cover_as_asked_whatever_they_are(seed, alpha, n, **ensembles):
+    found = coverage(seed, alpha=alpha, n=n, **ensembles)
+    # As many draws of the cases as locations, and of the new ones in each.
+    error = np.sqrt(alpha * (1 - alpha) * (1 / (400 * 20) + 1 / (400 * n)))
+    assert found >= 1 - alpha - 5 * error
+    assert found <= 1 - alpha + 2 / (n + 1) + 5 * error

@@ -48,9 +48,12 @@ def recalibrated_point(members, truth, new):
 
 
 def interval_point(members, truth, new):
-    levels = arrays.conformal_levels(pit_point(members, truth), 0.1)
-    found = arrays.recalibrated_members(Forecasts(new[None]), levels)[0]
-    return found, np.full(found.shape, 0.5)
+    levels = np.array([[0.05, 0.95 + 1e-9]])
+    (low, high), found = (
+        arrays.recalibrated_members(Forecasts(x[None]), levels)[0].T for x in (members, new)
+    )
+    below, above = (arrays.conformal_margins(m[None], 0.05) for m in (low - truth, truth - high))
+    return np.stack([found[0] - below, found[1] + above], -1), np.full(found.T.shape, 0.5)
 
 
 ERRORS = ("mean", "regression", "standardised", "ratio")

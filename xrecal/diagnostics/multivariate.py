@@ -32,7 +32,7 @@ Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 """Divisor of each variable of a vector."""
 
 Score: TypeAlias = Callable[..., FloatArray]
-"""Observations (..., d), members (..., m, d) and perhaps weights (..., m) to scores (...)."""
+"""Observations (..., d), members (..., d, m) and perhaps weights (..., m) to scores (...)."""
 
 _MISSING = "places without observation or members left out, and members that miss others"
 
@@ -249,7 +249,7 @@ def _field_scores(
     """Scores of the fields of a chunk, which have one axis for each of their dimensions, last."""
     places = math.prod(observations.shape[-n_axes:])
     y, x = (a.reshape(*a.shape[:-n_axes], places) for a in (observations, members))
-    return score(y, x, *weights).astype(members.dtype, copy=False)
+    return score(y, np.swapaxes(x, -1, -2), *weights).astype(members.dtype, copy=False)
 
 
 def as_vectors(

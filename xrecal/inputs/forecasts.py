@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 import xarray as xr
 
@@ -30,7 +32,8 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     TypeError
         If an argument is no DataArray.
     ValueError
-        If there is no member dimension, weights lack it, or labels differ.
+        If there is no member dimension, weights lack it, or labels differ; or if weights in memory
+        are so large that their sum is no number. Of lazy ones such forecasts count as invalid.
 
     Examples
     --------
@@ -46,6 +49,7 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
             f"weights lack the member dimension {form.member_dim!r}; they have {list(weights.dims)}"
         )
     _require_same_labels({"values": values, "weights": weights})
+    _require_finite_sums(weights, form.member_dim)
     name = "forecast" if values.name is None else values.name
     return xr.Dataset(
         {
@@ -140,6 +144,23 @@ def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
                 f"{name} must be an xarray DataArray, got {type(part).__name__}; name its "
                 f'dimensions: xr.DataArray({name}, dims=["time", ...])'
             )
+
+
+def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
+    """Raise ValueError where finite weights in memory have an infinite sum: shares would be 0."""
+    values = weights.data
+    if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.floating):
+        return
+    axis = weights.get_axis_num(member_dim)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum(axis, dtype=np.float64)
+    overflows = np.isinf(total) & ~np.isinf(values).any(axis)
+    if overflows.any():
+        raise ValueError(
+            f"the sum of weights along {member_dim!r} overflows in {int(overflows.sum())} of "
+            f"{overflows.size} forecasts; the largest weight is {np.nanmax(values):.3g}. Only "
+            f"ratios count: use weights / weights.max({member_dim!r})"
+        )
 
 
 def _require_same_labels(parts: dict[str, xr.DataArray]) -> None:

@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, NewCases, is_positive
+from .base import Cases, NewCases, Parameter, is_positive
 from .climatology import similarity_weights
 from .pit import KeepsPIT
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.arrays.distributions.forms import Distribution, Forecasts
 
 
 ABOVE = 1e-9
@@ -29,24 +28,33 @@ ABOVE = 1e-9
 class ConformalPrediction(KeepsPIT):
     """Central intervals that hold the observation with probability ``1 - alpha``.
 
-    From the forecast's quantile at level ½ - Q to that at ½ + Q, with Q the quantile of
-    ``|PIT - ½|`` over the calibration cases [1]_. For continuous forecasts (normal distributions)
-    and exchangeable cases that is guaranteed, over all forecasts together. An ensemble cannot
-    hold what lies outside its members: intervals end there, and cover less where that is common.
-    The recalibrated forecast has the two ends of the interval as members of
-    equal weight: an interval says no more, so other methods have a better CRPS.
+    For exchangeable cases that is guaranteed, over all forecasts together, up to ``2/(n + 1)`` more
+    with n cases. The central interval of an ensemble, between its quantiles at ``alpha/2`` and
+    ``1 - alpha/2``, is moved at each end by a margin, so that past observations would have lain
+    beyond it as often as they should [1]_: also out of the range of the members, but not beyond a
+    bound of the variable, such as no rain. Forecasts that are normal distributions keep their
+    shape: from their quantile at level ½ - Q to that at ½ + Q, with Q the quantile of ``|PIT - ½|``
+    over the calibration cases [2]_. Nothing else is learned from the cases, so that all of them
+    tell the margins, without a split.
+
+    The recalibrated forecast has the two ends of the interval as members of equal weight: an
+    interval says no more, so other methods have a better CRPS.
 
     Parameters
     ----------
     alpha : float
-        Probability that the observation lies outside, in (0, 1).
+        Probability that the observation lies outside, in (0, 1). With fewer than ``2/alpha - 1``
+        cases an ensemble would need infinite intervals; the widest that a past case asks for are
+        issued, which hold the next one with probability ``(n - 1)/(n + 1)``.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Cases count by their similarity to those of the forecast, as
         in :class:`Climatology`; coverage is then approximate.
 
     References
     ----------
-    .. [1] Chernozhukov, Wüthrich & Zhu (2021), Distributional conformal prediction.
+    .. [1] Romano, Patterson & Candès (2019), Conformalized quantile regression.
+       https://arxiv.org/abs/1905.03222
+    .. [2] Chernozhukov, Wüthrich & Zhu (2021), Distributional conformal prediction.
        https://doi.org/10.1073/pnas.2107794118
 
     Examples
@@ -68,39 +76,112 @@ class ConformalPrediction(KeepsPIT):
         """The two ends of the interval."""
         return np.array([-1, -1]), None
 
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """PIT of the cases, and how far they lay below and above the forecast's own interval."""
+        return {
+            **super().parameters(n_features),
+            **{
+                side: Parameter(
+                    f"distance of the observation of each case {side} the interval of its forecast",
+                    in_units_of_variable=True,
+                    dims={"calibration": -1},
+                )
+                for side in ("below", "above")
+            },
+        }
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+        """PIT and distances (L, n); see :func:`xrecal.arrays.pit_values`."""
+        fitted = super().fit_locations(cases, min_samples)
+        return {**fitted, **self._misses(cases, fitted["pit"])}
+
+    def update_locations(
+        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """PIT and distances (L, n) of the added cases; NaN without a fit."""
+        own = super().update_locations(added, fitted, n_kept)
+        return {**own, **self._misses(added, own["pit"])}
+
+    def _misses(self, cases: Cases, pit: FloatArray) -> dict[str, FloatArray]:
+        """How far observations (L, n) lie below and above; NaN where the PIT is."""
+        assert cases.forecasts is not None
+        low, high = self._own_interval(cases.forecasts)
+        unknown = np.where(np.isnan(pit), np.nan, 0.0)
+        return {
+            "below": low - cases.observations + unknown,
+            "above": cases.observations - high + unknown,
+        }
+
+    def _own_interval(self, forecasts: Forecasts) -> FloatArray:
+        """Ends (2, L, T) of the central interval that forecasts have by themselves."""
+        levels = np.array([self.alpha / 2, 1 - self.alpha / 2])
+        ends = ends_at(forecasts, np.tile(levels, (forecasts.loc.shape[0], 1)))
+        return np.moveaxis(ends.astype(np.float64), -1, 0)
+
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
-        """Ends of the intervals; see :func:`xrecal.arrays.conformal_levels`."""
+        """Ends of the intervals; see :func:`xrecal.arrays.conformal_margins`."""
         from xrecal.arrays.distributions.forms import Empirical
 
-        pit = fitted["pit"]
-        n_locations, n_new = new.forecasts.loc.shape[:2]
+        weights = None
         if self.covariates:
-            weights = similarity_weights(pit, new, cases, self.covariates)
-            levels = _weighted_levels(pit, weights, self.alpha).reshape(-1, 2)
-            flat = (None if p is None else p.reshape(-1, 1, p.shape[2]) for p in new.forecasts)
-            forecasts = Forecasts(*flat)  # type: ignore[arg-type]
-        else:
-            levels, forecasts = arrays.conformal_levels(pit, self.alpha), new.forecasts
-        # Just above the upper level: where the CDF of an ensemble stays at it, the next member.
-        levels = np.stack([levels[:, 0], np.minimum(levels[:, 1] + ABOVE, 1.0)], axis=-1)
-        ends = arrays.recalibrated_members(forecasts, levels).reshape(n_locations, n_new, 2)
+            weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
+        # Models of before have no distances: they were fitted with levels for ensembles too.
+        by_level = new.forecasts.scale is not None or "below" not in fitted
+        make = self._between_levels if by_level else self._with_margins
+        ends = make(new.forecasts, cases, fitted, weights)
         dtype = new.forecasts.loc.dtype
         return Empirical(ends.astype(dtype), np.where(np.isnan(ends), np.nan, 0.5).astype(dtype))
 
+    def _with_margins(
+        self,
+        forecasts: Forecasts,
+        cases: Cases,
+        fitted: Mapping[str, npt.NDArray[Any]],
+        weights: FloatArray | None,
+    ) -> FloatArray:
+        """Ends (L, T, 2) moved by margins, no further than to where they meet."""
+        from xrecal.arrays.distributions.forms import find_bounds
 
-def _weighted_levels(pit: FloatArray, weights: FloatArray, alpha: float) -> FloatArray:
-    """Levels (L, T, 2) between which 1 - alpha of the weight of past cases (L, T, n) lies.
+        below, above = (
+            arrays.conformal_margins(fitted[side], self.alpha / 2, weights).reshape(
+                len(fitted[side]), -1
+            )
+            for side in ("below", "above")
+        )
+        low, high = self._own_interval(forecasts)
+        low, high = low - below, high + above
+        middle = (low + high) / 2
+        ends = np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=-1)
+        lower, upper, _ = (b[:, np.newaxis, np.newaxis] for b in find_bounds(cases.observations))
+        return np.asarray(np.clip(ends, lower, upper))
 
-    The new case counts as one of average weight, as it does in the unweighted count.
+    def _between_levels(
+        self,
+        forecasts: Forecasts,
+        cases: Cases,
+        fitted: Mapping[str, npt.NDArray[Any]],
+        weights: FloatArray | None,
+    ) -> FloatArray:
+        """Ends (L, T, 2) at levels of the forecasts; see :func:`xrecal.arrays.conformal_levels`."""
+        from xrecal.arrays.baselines.conformal import smallest_holding
+        from xrecal.arrays.distributions.forms import Forecasts
+
+        if weights is None:
+            return ends_at(forecasts, arrays.conformal_levels(fitted["pit"], self.alpha))
+        half = smallest_holding(np.abs(fitted["pit"] - 0.5), 1 - self.alpha, weights)
+        half = np.minimum(half, 0.5).reshape(-1)
+        flat = (None if p is None else p.reshape(-1, 1, p.shape[2]) for p in forecasts)
+        ends = ends_at(Forecasts(*flat), np.stack([0.5 - half, 0.5 + half], axis=-1))  # type: ignore[arg-type]
+        return np.asarray(ends.reshape(*forecasts.loc.shape[:2], 2))
+
+
+def ends_at(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
+    """Quantiles (L, T, 2) at a lower and an upper level (L, 2).
+
+    Just above the upper level: where the CDF of an ensemble stays at it, the next member.
     """
-    apart = np.where(np.isnan(pit), np.inf, np.abs(pit - 0.5))
-    order = np.argsort(apart, axis=-1)
-    sorted_apart = np.take_along_axis(apart, order, axis=-1)[:, np.newaxis]
-    below = np.cumsum(np.take_along_axis(weights, order[:, np.newaxis], axis=-1), axis=-1)
-    n = np.isfinite(apart).sum(-1)[:, np.newaxis, np.newaxis]
-    enough = below * n >= (1 - alpha) * (n + 1) - 1e-9  # with room for rounding
-    least = np.where(enough, sorted_apart, np.inf).min(-1)
-    half = np.where(np.isnan(below[..., -1]), np.nan, np.minimum(least, 0.5))
-    return np.stack([0.5 - half, 0.5 + half], axis=-1)
+    above = np.minimum(levels[:, 1] + ABOVE, 1.0)
+    ends = arrays.recalibrated_members(forecasts, np.stack([levels[:, 0], above], axis=-1))
+    return np.asarray(ends)

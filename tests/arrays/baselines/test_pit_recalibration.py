@@ -8,7 +8,6 @@ from scipy import stats
 from xrecal.arrays import hash_uniform, normal_quantile
 from xrecal.arrays.baselines.pit_recalibration import (
     SMALLEST_LEVEL,
-    conformal_levels,
     pit_values,
     recalibrated_members,
 )
@@ -228,39 +227,6 @@ def test_members_are_missing_where_the_forecast_is(rng):
     assert single.dtype == np.float32
 
 
-# conformal levels --------------------------------------------------------------------------------
-
-
-@given(
-    arrays(np.float64, (1, 9), elements=st.floats(0, 1) | st.just(np.nan)), st.floats(0.01, 0.99)
-)
-def test_conformal_levels_are_the_formula(pit, alpha):
-    score = np.sort(np.abs(pit[~np.isnan(pit)] - 0.5))
-    k = np.ceil((1 - alpha) * (score.size + 1) - 1e-12)
-    found = conformal_levels(pit, alpha)
-    if score.size == 0:
-        assert np.isnan(found).all()
-    else:
-        half = 0.5 if k > score.size else score[int(k) - 1]
-        np.testing.assert_array_equal(found, [[0.5 - half, 0.5 + half]])
-
-
-def test_conformal_levels_known_values():
-    pit = np.array([[0.5, 0.4, 0.65, 0.3, 0.75, 0.8, 0.15, 0.9, 0.95]])
-    np.testing.assert_allclose(conformal_levels(pit, 0.1), [[0.05, 0.95]])
-    np.testing.assert_allclose(conformal_levels(pit, 0.7), [[0.35, 0.65]])  # k = 3, not 4
-    np.testing.assert_array_equal(conformal_levels(pit, 0.09), [[0, 1]])
-
-
-@pytest.mark.parametrize("alpha", [0.1, 0.3, 0.65])
-def test_conformal_coverage(rng, alpha):
-    pit = rng.beta(0.6, 0.9, size=(20_000, 20))  # far from calibrated
-    low, high = conformal_levels(pit[:, 1:], alpha).T
-    covered = (low <= pit[:, 0]) & (pit[:, 0] <= high)
-    exact = np.ceil((1 - alpha) * 20 - 1e-9) / 20
-    assert covered.mean() == pytest.approx(exact, abs=0.01)
-
-
 # errors ------------------------------------------------------------------------------------------
 
 
@@ -276,8 +242,3 @@ def test_errors():
     for level in (-0.1, 1.1, np.inf):
         with pytest.raises(ValueError, match="levels must lie between 0 and 1, or be NaN"):
             recalibrated_members(forecasts, np.full((2, 4), level))
-    for alpha in (0, 1, np.nan):
-        with pytest.raises(ValueError, match="alpha must be between 0 and 1, got"):
-            conformal_levels(right, alpha)
-    with pytest.raises(ValueError, match=r"pit must have shape \(locations, cases\), got \(5,\)"):
-        conformal_levels(right[0], 0.1)

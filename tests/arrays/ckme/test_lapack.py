@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays.ckme import lapack as _lapack
-from xrecal.arrays.ckme.lapack import Positive, solve_lower
+from xrecal.arrays.ckme.lapack import Positive, solve_any, solve_lower
 
 
 def solve_positive(matrix, rows):
@@ -46,6 +46,18 @@ def test_a_matrix_that_is_not_positive_definite_is_solved_all_the_same():
     assert np.linalg.eigvalsh(matrix)[0] < 0
     found = solve_positive(matrix.copy(), rows.copy())
     np.testing.assert_allclose(found @ matrix, rows, atol=1e-12)
+
+
+def test_a_singular_matrix_gives_the_smallest_of_the_closest_solutions():
+    matrix, rows = np.diag([2.0, 0.0, 4.0]), np.array([[2.0, 3.0, 8.0]])
+    np.testing.assert_allclose(solve_positive(matrix.copy(), rows.copy()), [[1.0, 0.0, 2.0]])
+    np.testing.assert_allclose(solve_any(matrix, rows.T)[:, 0], [1.0, 0.0, 2.0])
+
+
+def test_nothing_is_solved_without_a_word(capfd):
+    assert solve_positive(np.empty((0, 0)), np.empty((4, 0))).shape == (4, 0)
+    assert solve_lower(np.empty((0, 0)), np.empty((0, 4))).shape == (0, 4)
+    assert capfd.readouterr() == ("", "")  # LAPACK writes of what it does not take
 
 
 @pytest.mark.parametrize("name", ["dpotrf", "dpotrs", "dtrsm"])

@@ -6,6 +6,7 @@ from xrecal.arrays.ckme.folds import arrange_folds
 from xrecal.arrays.device.case_groups import Cases
 from xrecal.arrays.device.location import locate
 from xrecal.arrays.device.lowrank import LowRank
+from xrecal.arrays.device.namespace import linear
 from xrecal.arrays.device.solvers import Exact, split_of
 
 from .cases import forecasts_and_observations
@@ -129,3 +130,52 @@ def test_operators_turn_similarities_into_weights(library, rng, root):
         low = columns @ np.linalg.solve(gram[place][np.ix_(landmarks, landmarks)], columns.T)
         expected = np.linalg.solve(low + ridge[place] * N * np.eye(N), low[:, :5]).T
         np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def contradictory(library, monkeypatch):
+    """A healthy location beside one whose kernel matrix has eigenvalues below zero."""
+    where, bandwidth, strength, gram = located(
+        library, np.random.default_rng(3), np.ones(N), low_rank=True
+    )
+    gram = gram.copy()
+    gram[1] = np.where(np.eye(N) > 0, 1.0, np.where(np.add.outer(*2 * [np.arange(N)]) % 2, 0.9, 0))
+
+    def of(at, chosen, *kernel):
+        found = np.stack(
+            [gram[place][own] for place, own in zip(at, library.host(chosen), strict=True)]
+        )
+        return library(found)
+
+    assert np.linalg.eigvalsh(gram[1])[0] < -1
+    monkeypatch.setattr(type(where), "columns", lambda _, *to: of(*to))
+    return where, bandwidth, strength
+
+
+def test_landmarks_stop_where_only_rounding_is_left(library, monkeypatch):
+    where, bandwidth, strength = contradictory(library, monkeypatch)
+    solver, limits = LowRank(where, bandwidth, strength), np.full(3, 1e-4)
+    rank = solver.ranks_for(np.arange(3), limits)
+    assert (solver.residual <= limits).all()
+    assert 0 < rank[1] < 5 < rank[0]
+    rows = library.host(solver.rows_for(np.arange(3), rank))
+    assert (rows[1] ** 2).sum(0).max() < 2
+
+
+def test_landmarks_that_rounding_makes_dependent_are_chosen_anew(library, monkeypatch):
+    where, bandwidth, strength = contradictory(library, monkeypatch)
+    whole, again = (LowRank(where, bandwidth, strength) for _ in range(2))
+    rank = whole.ranks_for(np.arange(3), np.full(3, 1e-3))
+    landmarks = [np.array(found[:r]) for found, r in zip(whole.landmarks, rank, strict=True)]
+    again.start_from([landmarks[0], np.arange(20), landmarks[2]])
+    np.testing.assert_array_equal(again.rank, [rank[0], 0, rank[2]])
+    np.testing.assert_array_equal(again.ranks_for(np.arange(3), np.full(3, 1e-3)), rank)
+    one, other = (library.host(s.rows_for(np.arange(3), rank)) for s in (whole, again))
+    np.testing.assert_allclose(other, one, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "inv"])
+def test_a_matrix_that_fails_is_missing_alone(library, name):
+    stacked = library(np.stack([4 * np.eye(3), np.zeros((3, 3)), np.eye(3)]))
+    found = library.host(linear(library.module, name, stacked))
+    np.testing.assert_array_equal(np.isnan(found).all((1, 2)), [False, True, False])
+    np.testing.assert_allclose(found[2], np.eye(3))

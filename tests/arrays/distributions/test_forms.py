@@ -110,3 +110,11 @@ def test_errors(rng):
         Forecasts(loc, loc[0]).check("cases", 3)
     with pytest.raises(ValueError, match=r"weights of forecasts has shape \(2, 3, 1\), but loc"):
         Forecasts(loc, None, loc[..., :1]).check("forecasts", 3)
+
+
+def test_weights_whose_sum_overflows_are_invalid():
+    loc = np.array([[[1.0, 2.0, np.nan]] * 3])
+    weights = np.array([[[1e308, 1e308, 0.0], [1e308, 0.0, 1e308], [1.0, 2.0, 3.0]]])
+    np.testing.assert_array_equal(
+        verdicts(Forecasts(loc, None, weights)), [[INVALID_FORECAST, VALID, VALID]]
+    )

@@ -3,34 +3,36 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from tests.rules import scoringrules
-from xrecal.arrays import crps, energy_score, variogram_score
+from xrecal.arrays import crps, energy_score, variogram_score, vector_energy_distance
 
 SCORES = {"energy": energy_score, "variogram": variogram_score}
 
 
 @pytest.fixture
 def fields(rng):
-    return rng.normal(size=(6, 4)), rng.normal(size=(6, 5, 4)), rng.random((6, 5))
+    """Observations (..., d), members (..., d, m) and weights."""
+    return rng.normal(size=(6, 4)), rng.normal(size=(6, 4, 5)), rng.random((6, 5))
 
 
 def slow_energy(y, x, w):
-    return w @ cdist(x, y[np.newaxis])[:, 0] - w @ cdist(x, x) @ w / 2
+    return w @ cdist(x.T, y[np.newaxis])[:, 0] - w @ cdist(x.T, x.T) @ w / 2
 
 
 def slow_variogram(y, x, w, order):
     total = 0.0
     for i in range(y.size):
         for j in range(y.size):
-            forecast = w @ abs(x[:, i] - x[:, j]) ** order
+            forecast = w @ abs(x[i] - x[j]) ** order
             total += (abs(y[i] - y[j]) ** order - forecast) ** 2
     return total
 
 
 def test_equals_scoringrules(fields):
     y, x, _ = fields
-    np.testing.assert_allclose(energy_score(y, x), scoringrules.es_ensemble(y, x), rtol=1e-12)
+    expected = scoringrules.es_ensemble(y, np.swapaxes(x, -1, -2))
+    np.testing.assert_allclose(energy_score(y, x), expected, rtol=1e-12)
     for order in (0.5, 1.0, 2.0):
-        expected = scoringrules.vs_ensemble(y, x, p=order)
+        expected = scoringrules.vs_ensemble(y, np.swapaxes(x, -1, -2), p=order)
         np.testing.assert_allclose(variogram_score(y, x, order=order), expected, rtol=1e-12)
 
 
@@ -47,9 +49,9 @@ def test_weighted_as_loops(fields):
 
 def test_energy_score_of_one_place_is_the_crps(fields):
     y, x, w = fields
-    found = energy_score(y[:, :1], x[:, :, :1], w)
-    np.testing.assert_allclose(found, crps(y[:, 0], x[:, :, 0], w), rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(variogram_score(y[:, :1], x[:, :, :1], w), 0)
+    found = energy_score(y[:, :1], x[:, :1], w)
+    np.testing.assert_allclose(found, crps(y[:, 0], x[:, 0], w), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(variogram_score(y[:, :1], x[:, :1], w), 0)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -57,10 +59,10 @@ def test_order_of_members_and_places_is_no_matter(score, fields, rng):
     y, x, w = fields
     expected = SCORES[score](y, x, w)
     members, places = rng.permutation(5), rng.permutation(4)
-    found = SCORES[score](y[:, places], x[:, members][:, :, places], w[:, members])
+    found = SCORES[score](y[:, places], x[:, places][:, :, members], w[:, members])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert (expected > 0).all()
-    np.testing.assert_allclose(SCORES[score](x[:, 0], x[:, :1]), 0, atol=1e-14)
+    np.testing.assert_allclose(SCORES[score](x[..., 0], x[..., :1]), 0, atol=1e-14)
 
 
 def test_scale_and_shift(fields):
@@ -74,8 +76,8 @@ def test_scale_and_shift(fields):
 
 def test_the_variogram_score_sees_what_is_shuffled(rng):
     signal = rng.normal(size=(400, 21, 1)) + 0.1 * rng.normal(size=(400, 21, 6))
-    y, x = signal[:, 0], signal[:, 1:]
-    shuffled = np.stack([rng.permuted(x[..., place], axis=-1) for place in range(6)], -1)
+    y, x = signal[:, 0], np.swapaxes(signal[:, 1:], -1, -2)
+    shuffled = rng.permuted(x, axis=-1)
     assert variogram_score(y, shuffled).mean() > 5 * variogram_score(y, x).mean()
     assert energy_score(y, shuffled).mean() > 1.01 * energy_score(y, x).mean()
 
@@ -86,14 +88,14 @@ def test_missing_places_and_members_are_left_out(score, fields):
     expected = SCORES[score](y, x, w)
     gap = y.copy(), x.copy(), w.copy()
     gap[0][0, 1] = np.nan  # no observation
-    gap[1][1, :, 2] = np.nan  # no member has the place
-    gap[1][2, 3, 0] = np.nan  # one member has not
+    gap[1][1, 2] = np.nan  # no member has the place
+    gap[1][2, 0, 3] = np.nan  # one member has not
     gap[0][3], gap[1][4], gap[2][5, 0] = np.nan, np.nan, np.nan
     found = SCORES[score](*gap)
     some = [
-        SCORES[score](np.delete(y[0], 1), np.delete(x[0], 1, -1), w[0]),
-        SCORES[score](np.delete(y[1], 2), np.delete(x[1], 2, -1), w[1]),
-        SCORES[score](y[2], np.delete(x[2], 3, 0), np.delete(w[2], 3)),
+        SCORES[score](np.delete(y[0], 1), np.delete(x[0], 1, 0), w[0]),
+        SCORES[score](np.delete(y[1], 2), np.delete(x[1], 2, 0), w[1]),
+        SCORES[score](y[2], np.delete(x[2], 3, -1), np.delete(w[2], 3)),
     ]
     np.testing.assert_array_equal(found[:3], some)
     np.testing.assert_array_equal(found[3:], np.nan)
@@ -116,7 +118,7 @@ def test_shapes_broadcast_and_types_are_summed_in_float64(score, fields):
 
 
 def test_blocks_of_many_fields_are_those_of_each(rng):
-    y, x = rng.normal(size=(40, 3000)), rng.normal(size=(40, 30, 3000))
+    y, x = rng.normal(size=(40, 3000)), rng.normal(size=(40, 3000, 30))
     found = energy_score(y, x)
     np.testing.assert_array_equal(
         found[[0, 17, 39]], [energy_score(y[i], x[i]) for i in (0, 17, 39)]
@@ -130,8 +132,17 @@ def test_arguments_that_do_not_fit(score, fields):
         ValueError, match=r"observations \(\.\.\., d\) of shape \(6, 3\) do not fit"
     ):
         SCORES[score](y[:, :3], x)
+    with pytest.raises(ValueError, match=r"members come last: use np.swapaxes\(members, -1, -2\)"):
+        SCORES[score](y, np.swapaxes(x, -1, -2))
     with pytest.raises(ValueError, match=r"weights of shape \(6, 4\) do not fit 5 members"):
         SCORES[score](y, x, w[:, :4])
     for order in (0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="order must be a positive number, got"):
             variogram_score(y, x, order=order)
+
+
+def test_axes_come_in_the_order_of_the_distances(fields):
+    """Half the distance between an ensemble and a point is its energy score there."""
+    y, x, w = fields
+    distances = vector_energy_distance(x, y[..., np.newaxis], x_weights=w)
+    np.testing.assert_allclose(energy_score(y, x, w), np.diag(distances) / 2, rtol=1e-12)

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
 from xrecal.arrays.distributions.normal import normal_quantile
-from xrecal.arrays.distributions.weighted import LEVEL_ROUNDING, weighted_quantile
+from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
@@ -150,57 +150,3 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
             q = np.clip(q, SMALLEST_LEVEL, 1.0 - SMALLEST_LEVEL)
             members[i][:, known[i]] = normal_quantile(q, loc[0], scale[0], mass[0])
     return members
-
-
-def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
-    r"""Levels between which the next observation falls with probability 1 - alpha or more.
-
-    Parameters
-    ----------
-    pit : array of float, shape (L, n)
-        Past probability integral transforms in [0, 1]; NaN: unknown.
-    alpha : float
-        Probability to fall outside, between 0 and 1.
-
-    Returns
-    -------
-    array of float64, shape (L, 2)
-        :math:`1/2 - Q` and :math:`1/2 + Q` in [0, 1], with Q the k-th smallest of
-        :math:`|pit - 1/2|`, k the smallest integer at least (1 - alpha)(n + 1). Where k exceeds
-        the number n of known values Q is 1/2: too few to exclude anything. NaN without any.
-
-    Raises
-    ------
-    ValueError
-        If alpha is not between 0 and 1, or ``pit`` is not of two axes.
-
-    Notes
-    -----
-    O(n log n) a location. The coverage holds for exchangeable cases; with serial dependence or a
-    drift only approximately, in long series.
-
-    References
-    ----------
-    .. [1] Chernozhukov, Wüthrich & Zhu (2021), Distributional conformal prediction.
-       https://doi.org/10.1073/pnas.2107794118
-
-    Examples
-    --------
-    >>> conformal_levels(np.array([[0.1, 0.3, 0.5, 0.7, 0.8]]), 0.5).round(2)
-    array([[0.3, 0.7]])
-    """
-    pit = np.asarray(pit, np.float64)
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha}")
-    if pit.ndim != 2:
-        raise ValueError(f"pit must have shape (locations, cases), got {pit.shape}")
-    score = np.sort(np.abs(pit - 0.5), axis=-1)  # NaN last
-    n_known = np.isfinite(score).sum(-1)
-    # Without the slack (1 - 0.7) * 10 would be above 3.
-    rank = np.ceil((1.0 - alpha) * (n_known + 1) - LEVEL_ROUNDING).astype(np.int64)
-    padded = np.concatenate([score, np.full((len(pit), 1), np.nan)], axis=-1)
-    rank = np.maximum(rank, 1)
-    chosen = np.take_along_axis(padded, np.minimum(rank, n_known)[:, np.newaxis] - 1, axis=-1)
-    half = np.where(rank > n_known, 0.5, chosen[:, 0])
-    half[n_known == 0] = np.nan
-    return np.stack([0.5 - half, 0.5 + half], axis=-1)

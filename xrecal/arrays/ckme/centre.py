@@ -46,6 +46,9 @@ SMALLEST_MEAN = 0.01
 # Nor do errors in units of a spread next to zero: at least this share of the typical spread.
 SMALLEST_SPREAD = 0.05
 
+# Spreads whose squares are too small for a float64 come out as zero, and nothing divides by that.
+SMALLEST_DIVISOR = 1e-300
+
 
 def usable_supports(supports: IntArray, low: float) -> IntArray:
     """Places of the supports that a variable with this lower bound can have.
@@ -155,7 +158,7 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
     """Error of an observation in units of the spread; infinite for one on a bound."""
     if y <= low:
         return -np.inf
-    return np.inf if y >= high else (y - centre) / spread
+    return np.inf if y >= high else (y - centre) / max(spread, SMALLEST_DIVISOR)
 
 
 @kernel

@@ -20,7 +20,7 @@ class Positive:
     """A positive definite matrix A (r, r), by its Cholesky factor: half the work of an LU one.
 
     The matrix is overwritten. Where rounding leaves it indefinite, or SciPy's LAPACK takes other
-    integers than C's, solutions are those of :func:`numpy.linalg.solve`.
+    integers than C's, solutions are those of :func:`solve_any`.
 
     References
     ----------
@@ -32,7 +32,7 @@ class Positive:
         _check(matrix)
         self._matrix, self._is_factor = matrix, False
         factor, self._solver = _routine("lapack", "dpotrf"), _routine("lapack", "dpotrs")
-        if factor is None or self._solver is None:
+        if factor is None or self._solver is None or not matrix.size:
             return
         diagonal = matrix.diagonal().copy()
         size, info = ctypes.c_int(matrix.shape[0]), ctypes.c_int(0)
@@ -48,7 +48,7 @@ class Positive:
         """``B A⁻¹`` of rows B (h, r), which must be contiguous and are overwritten."""
         _check(rows)
         if self._solver is None or not self._is_factor:
-            return np.asarray(np.linalg.solve(self._matrix, rows.T).T)
+            return solve_any(self._matrix, rows.T).T
         size, count, info = map(ctypes.c_int, (self._matrix.shape[0], rows.shape[0], 0))
         self._solver(
             _letter(b"U"), _by(size), _by(count), self._matrix.ctypes.data, _by(size),
@@ -65,8 +65,8 @@ def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
     _check(root)
     _check(columns)
     solver = _routine("blas", "dtrsm")
-    if solver is None:
-        return np.asarray(np.linalg.solve(root, columns))
+    if solver is None or not root.size:
+        return solve_any(root, columns)
     size, count, one = (
         ctypes.c_int(columns.shape[0]),
         ctypes.c_int(columns.shape[1]),
@@ -78,6 +78,17 @@ def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
         _by(one), root.ctypes.data, _by(size), columns.ctypes.data, _by(count),
     )  # fmt: skip
     return columns
+
+
+def solve_any(matrix: FloatArray, columns: FloatArray) -> FloatArray:
+    """``A⁻¹ B`` of A (r, r) and B (r, k); the smallest of the closest solutions if A is singular.
+
+    A ridge forbids that, but for rounding, and rounding in one location is no error of others.
+    """
+    try:
+        return np.asarray(np.linalg.solve(matrix, columns))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(matrix, columns, rcond=None)[0])
 
 
 def _check(array: FloatArray) -> None:

@@ -39,7 +39,7 @@ class Factor:
     ) -> None:
         self._location, self._kernel = location, (bandwidth, strength)
         self._most = min(max_rank, location.root.size)
-        self._left = location.root**2  # diagonal of K - L Lᵀ
+        self._left = location.root**2  # diagonal of K - L Lᵀ, by rounding also below zero
         # Memory that is not yet used takes no room, and growing would mean copying.
         self._rows = np.empty((self._most, location.root.size))
         self._square: FloatArray | None = None
@@ -63,12 +63,23 @@ class Factor:
         return self._residuals[-1]
 
     def start_from(self, landmarks: IntArray) -> None:
-        """Take these cases (r,) as the first landmarks, all at once."""
+        """Take these cases (r,) as the first landmarks, all at once.
+
+        None are taken where rounding makes them dependent: they are then chosen anew.
+        """
         columns = self._location.columns_of(landmarks, *self._kernel)
-        root = np.linalg.cholesky(columns[:, landmarks])
+        try:
+            # Columns may differ by rounding; as a pivot, a landmark met those of earlier ones.
+            root = np.linalg.cholesky(columns[:, landmarks].T)
+        except np.linalg.LinAlgError:
+            return
+        rows = solve_lower(root, columns)
+        left = self._left - np.einsum("rn,rn->n", rows, rows)
+        if left.min() < -(root.diagonal().min() ** 2):
+            return
         self.landmarks = landmarks.tolist()
-        self.rows[:] = solve_lower(root, columns)
-        self._left = np.maximum(self._left - np.einsum("rn,rn->n", self.rows, self.rows), 0.0)
+        self.rows[:] = rows
+        self._left = left
         self._left[landmarks] = 0.0
         explained = np.cumsum(np.einsum("rn,rn->r", self.rows, self.rows)) / self._left.size
         self._residuals = [self._residuals[0], *(self._residuals[0] - explained)]
@@ -99,6 +110,7 @@ class Factor:
         added = take_pivots(columns, cases, self._left, tolerance, pivots)
         self.landmarks += pivots.taken[:added].tolist()
         self._residuals += pivots.residuals[:added].tolist()
+        self._residuals[-1] = residual_of(self._left)[0]
 
     def product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others.
@@ -152,11 +164,13 @@ def take_pivots(
     """Add cases, given what was left of their columns (k, n) of K, and return how many.
 
     The worst of them is next, while it has a share of the largest residual of all cases. Fills the
-    pivots and lowers ``left`` (n,), the diagonal.
+    pivots and lowers ``left`` (n,), the diagonal. That of a kernel matrix stays above zero, but for
+    rounding. Where a pivot would bring it further below than it is large itself, all that is left
+    is the rounding of forecasts that hardly differ: it is set to zero.
     """
     rows = pivots.rows
     n, added = left.size, 0
-    residual, largest = residual_of(left)
+    residual, largest, _ = residual_of(left)
     while added < cases.size and residual > tolerance:
         at = np.argmax(left[cases])
         case = cases[at]
@@ -169,12 +183,16 @@ def take_pivots(
             shared = rows[j, case]
             for i in range(n):
                 row[i] -= shared * rows[j, i]
-        root = np.sqrt(left[case])
+        pivot = left[case]
+        root = np.sqrt(pivot)
         for i in range(n):
             row[i] /= root
-            left[i] = max(left[i] - row[i] * row[i], 0.0)
+            left[i] -= row[i] * row[i]
         left[case] = 0.0
-        residual, largest = residual_of(left)
+        residual, largest, lowest = residual_of(left)
+        if lowest < -pivot:
+            copy(np.zeros(n), left)
+            break
         pivots.taken[added], pivots.residuals[added] = case, residual
         added += 1
     return added
@@ -182,9 +200,10 @@ def take_pivots(
 
 @kernel
 def residual_of(left: Vector) -> Any:
-    """Mean of the diagonal that is left, 0 where that is only rounding, and its largest entry."""
-    largest, total = 0.0, 0.0
+    """Mean of the diagonal that is left, 0 where that is only rounding; largest, lowest entry."""
+    largest, lowest, total = 0.0, 0.0, 0.0
     for each in left:
-        total += each
+        total += max(each, 0.0)
         largest = max(largest, each)
-    return total / left.size if largest > SMALLEST else 0.0, largest
+        lowest = min(lowest, each)
+    return total / left.size if largest > SMALLEST else 0.0, largest, lowest

@@ -17,7 +17,7 @@ from xrecal.arrays.compiled import Indices, Matrix, Vector, inner, kernel
 from xrecal.typing import FloatArray, IntArray
 
 from .folds import Folds
-from .lapack import Positive
+from .lapack import Positive, solve_any
 from .location import Location
 from .lowrank import Factor
 
@@ -97,7 +97,7 @@ class Exact:
             rows = self._gram[train]  # plain indexing: other ways take as long as the solution
             block = rows[:, train]
             block.flat[:: train.size + 1] += shift
-            weights[:, train] = np.linalg.solve(block, rows[:, out[:n_held]]).T
+            weights[:, train] = solve_any(block, rows[:, out[:n_held]]).T
             return weights
         return np.asarray(left_out_weights(*self.eigen, out, n_held, shift))
 

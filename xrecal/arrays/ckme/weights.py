@@ -16,6 +16,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, fill_centres, fill_members, inside
 from .embedding import FittedCKME, case_weights, check_choice, check_observations, lives_of
+from .lapack import solve_any
 from .location import (
     Cases,
     Location,
@@ -220,7 +221,7 @@ class _Ensembles:
         gram = one.gram(*kernel)
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
         # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
-        inverse = np.linalg.inv(gram)
+        inverse = solve_any(gram, np.eye(gram.shape[0]))
         return slice(gram.shape[0]), lambda similarities: similarities @ inverse
 
     def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:

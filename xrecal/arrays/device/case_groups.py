@@ -63,7 +63,8 @@ def valid(forecasts: Forecasts) -> tuple[Any, Any]:
     counts, bad = ~xp.isnan(loc), xp.isinf(loc)
     if weights is not None:
         counts = counts & ~xp.isnan(weights) & (weights != 0)
-        bad = bad | xp.isinf(weights) | (weights < 0)
+        total = xp.sum(xp.where(counts, doubled(xp, weights), 0.0), axis=-1)[..., None]
+        bad = bad | (weights < 0) | ~xp.isfinite(total)
     invalid = xp.any(counts & bad, axis=-1)
     return xp.any(counts, axis=-1) & ~invalid, invalid
 

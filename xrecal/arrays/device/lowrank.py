@@ -52,10 +52,12 @@ class LowRank:
         return np.array([found[-1] for found in self._residuals])
 
     def start_from(self, landmarks: list[IntArray]) -> None:
-        """Take these cases as the first landmarks of each location, all at once."""
+        """Take these cases as the first landmarks of each location, all at once.
+
+        None are taken where rounding makes them dependent: they are then chosen anew.
+        """
         xp = namespace(self._left)
-        self.landmarks = [found.tolist() for found in landmarks]
-        rank, everywhere = self.rank, np.arange(len(landmarks))
+        rank, everywhere = np.array([f.size for f in landmarks]), np.arange(len(landmarks))
         room = int(rank.max(initial=0))
         if room == 0:
             return
@@ -66,18 +68,25 @@ class LowRank:
         at = xp.broadcast_to(chosen[:, None, :], (len(landmarks), room, room))
         among = xp.take_along_axis(columns, at, axis=-1) * there[:, None, :]
         among = among + (1.0 - there)[:, :, None] * xp.eye(room, dtype=xp.float64)
-        rows = linear(xp, "solve", linear(xp, "cholesky", among), columns)
-        self._rows = rows
+        # Columns may differ by rounding; as a pivot, a landmark met those of earlier ones.
+        root = linear(xp, "cholesky", transposed(xp, among))
+        rows = linear(xp, "solve", root, columns)
         left = self._left - xp.sum(rows * rows, axis=1)
-        self._left = xp.where(left > 0.0, left, 0.0)
-        for place, found in enumerate(landmarks):
+        # Not all libraries tell of a root that is none: landmarks are then not what they stand for.
+        own = xp.abs(xp.take_along_axis(left, chosen, axis=-1)) * there
+        pivot = xp.min(xp.sum(root * xp.eye(room, dtype=xp.float64), axis=-1), axis=-1) ** 2
+        sound = (xp.min(left, axis=-1) >= -pivot) & (xp.max(own, axis=-1) <= pivot)
+        self._rows = xp.where(sound[:, None, None], rows, 0.0)
+        self._left = xp.where(sound[:, None], left, self._left)
+        explained = to_host(cumsum(xp, xp.sum(self._rows**2, axis=-1))) / self.where.n
+        for place in np.flatnonzero(to_host(sound) & (rank > 0)).tolist():
+            found = landmarks[place]
             put(xp, self._left, (np.full(found.size, place), found), xp.zeros(found.size))
-        explained = to_host(cumsum(xp, xp.sum(rows * rows, axis=-1))) / self.where.n
-        now = to_host(_residual_of(self._left)[0])
-        for place, start in enumerate(r[0] for r in list(self._residuals)):
-            after = (start - explained[place, : rank[place]]).tolist()
-            self._residuals[place] = [start, *after]
-            self._residuals[place][-1] = float(now[place])
+            self.landmarks[place] = found.tolist()
+            self._residuals[place] += (
+                self.residual[place] - explained[place, : rank[place]]
+            ).tolist()
+            self._residuals[place][-1] = float(to_host(_residual_of(self._left[place, :])[0]))
 
     def ranks_for(self, at: IntArray, tolerance: FloatArray) -> IntArray:
         """Number of landmarks (c,) that leave at most the tolerance; more are added if need be."""
@@ -134,6 +143,7 @@ class LowRank:
             added = int(found.added[k])
             self.landmarks[place] += found.taken[k, :added].tolist()
             self._residuals[place] += found.residuals[k, :added].tolist()
+            self._residuals[place][-1] = float(found.residuals[k, -1])
 
     def reaches(self, at: IntArray, ridge: FloatArray, slack: float) -> npt.NDArray[np.bool_]:
         """True (c,) if landmarks leave at most so many ridges; more are added if need be."""
@@ -228,8 +238,9 @@ def take_pivots(
     """Add cases, given what was left of their columns (c, k, n) of K, and of the diagonal (c, n).
 
     At each location the worst of its cases (c, k) is next, while it has a share of the largest
-    residual of all, more than the tolerance (c,) is left and there is room (c,). All of it stays
-    on the device until the last case was tried.
+    residual of all, more than the tolerance (c,) is left and there is room (c,). Where it would
+    bring the diagonal further below zero than it is large, what is left is rounding and set to
+    zero. All of it stays on the device until the last case was tried.
     """
     xp = namespace(columns)
     size = cases.shape[1]
@@ -251,12 +262,14 @@ def take_pivots(
             )
             row = row - xp.sum(shared * rows, axis=1)
         row = row / xp.sqrt(xp.where(going, worst, 1.0))[:, None]
+        lower = left - xp.where(going[:, None], row * row, 0.0)
+        own = xp.arange(left.shape[-1], dtype=xp.int64)[None, :] == case
+        lower = xp.where(own, 0.0, lower)
+        sound = xp.min(lower, axis=-1) >= -worst
+        left = xp.where(going[:, None], xp.where(sound[:, None], lower, 0.0), left)
+        going = going & sound
         row = xp.where(going[:, None], row, 0.0)
         rows = concat(xp, [rows, row[:, None, :]], axis=1)
-        lower = left - row * row
-        own = xp.arange(left.shape[-1], dtype=xp.int64)[None, :] == case
-        lower = xp.where((lower < 0.0) | own, 0.0, lower)
-        left = xp.where(going[:, None], lower, left)
         residual, largest = _residual_of(left)
         taken.append(case[:, 0])
         residuals.append(residual)
@@ -271,4 +284,5 @@ def _residual_of(left: Any) -> tuple[Any, Any]:
     """Mean (c,) of the diagonal that is left, 0 where that is only rounding; its largest entry."""
     xp = namespace(left)
     largest = xp.max(left, axis=-1)
-    return xp.where(largest > SMALLEST, xp.mean(left, axis=-1), 0.0), largest
+    mean = xp.mean(xp.clip(left, 0.0, None), axis=-1)
+    return xp.where(largest > SMALLEST, mean, 0.0), largest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -103,14 +104,21 @@ def linear(xp: Any, name: str, *matrices: Any) -> Any:
     """A function of linear algebra on stacked matrices (L, n, n), and others (L, n, k).
 
     Those of more than ``STACKED`` rows come one after another: libraries solve many small ones
-    together, but large ones better alone.
+    together, but large ones better alone. So do all where one fails, and gives NaN.
     """
     function = getattr(xp.linalg, name)
+
+    def each(*matrix: Any) -> Any:
+        try:
+            return function(*matrix)
+        except np.linalg.LinAlgError:
+            missing = xp.full(matrix[-1].shape, float("nan"), dtype=xp.float64)
+            return (missing[0, :], missing) if name == "eigh" else missing
+
     if matrices[0].shape[-1] <= STACKED:
-        return function(*matrices)
-    found = [
-        function(*(matrix[i, ...] for matrix in matrices)) for i in range(matrices[0].shape[0])
-    ]
+        with suppress(np.linalg.LinAlgError):
+            return function(*matrices)
+    found = [each(*(matrix[i, ...] for matrix in matrices)) for i in range(matrices[0].shape[0])]
     if name == "eigh":
         return tuple(xp.stack(part) for part in zip(*found, strict=True))
     return xp.stack(found)

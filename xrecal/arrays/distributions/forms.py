@@ -74,7 +74,8 @@ class Forecasts(NamedTuple):
 def verdicts(forecasts: Forecasts) -> IntArray:
     """Verdict on each forecast (L, n): 0 without members, ``VALID``, or ``INVALID_FORECAST``.
 
-    Invalid is an infinite value, a negative weight or a negative scale in a member that counts.
+    Invalid is an infinite value, a negative weight or a negative scale in a member that counts, and
+    weights whose sum overflows.
     """
     loc, scale, weights = forecasts
     counts, bad = ~np.isnan(loc), np.isinf(loc)
@@ -83,7 +84,9 @@ def verdicts(forecasts: Forecasts) -> IntArray:
         bad = bad | np.isinf(scale) | (scale < 0)
     if weights is not None:
         counts = counts & ~np.isnan(weights) & (weights != 0)
-        bad = bad | np.isinf(weights) | (weights < 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.where(counts, weights, 0.0).sum(-1, keepdims=True, dtype=np.float64)
+        bad = bad | (weights < 0) | ~np.isfinite(total)
     invalid = (counts & bad).any(axis=-1)
     return np.where(invalid, INVALID_FORECAST, np.where(counts.any(axis=-1), VALID, 0))
 

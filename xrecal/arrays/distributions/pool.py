@@ -257,7 +257,8 @@ def _trust(scores: Any, of_raw: Any, usable: Any, first: tuple[int, int], doubt:
         return ratio
     # The variance of a sum of blocks, from what they differ by.
     noise = doubt**2 * max(square - gain**2 / n, 0.0) * n / (n - 1)
-    return ratio * noise / (noise + gain**2)
+    whole = noise + gain**2  # zero where squares are too small for a float64
+    return ratio * noise / whole if whole > 0 else ratio
 
 
 @inner

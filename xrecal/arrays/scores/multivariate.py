@@ -21,8 +21,9 @@ def energy_score(
     ----------
     observations : array of float, shape (..., d)
         What verified at d places, in the unit of the members.
-    members : array of float, shape (..., m, d)
-        Members; the leading axes broadcast against those of the observations.
+    members : array of float, shape (..., d, m)
+        Members, along the last axis as everywhere; the leading axes broadcast against those of the
+        observations.
     weights : array of float, shape (..., m), optional
         Weights >= 0 of whole members, normalised here; equal if not given.
 
@@ -51,7 +52,7 @@ def energy_score(
 
     Examples
     --------
-    >>> members = np.array([[0.0, 0.0], [2.0, 2.0]])
+    >>> members = np.array([[0.0, 2.0], [0.0, 2.0]])
     >>> float(energy_score(np.array([1.0, 1.0]), members).round(3))
     0.707
     """
@@ -98,7 +99,7 @@ def variogram_score(
 
     Examples
     --------
-    >>> members = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> members = np.array([[0.0, 2.0], [1.0, 3.0]])
     >>> float(variogram_score(np.array([1.0, 1.0]), members))
     2.0
     """
@@ -117,11 +118,13 @@ def _score(
     """Scores (...) from blocks of cases, as copies of many large fields would fill the memory."""
     y, x = np.asarray(observations), np.asarray(members)
     w = np.ones(1) if weights is None else np.asarray(weights)
-    if y.ndim < 1 or x.ndim < 2 or y.shape[-1] != x.shape[-1]:
+    if y.ndim < 1 or x.ndim < 2 or y.shape[-1] != x.shape[-2]:
+        swapped = x.ndim > 1 and y.shape[-1:] == x.shape[-1:]
         raise ValueError(
-            f"observations (..., d) of shape {y.shape} do not fit members (..., m, d) of shape "
-            f"{x.shape}"
+            f"observations (..., d) of shape {y.shape} do not fit members (..., d, m) of shape "
+            f"{x.shape}{'; members come last: use np.swapaxes(members, -1, -2)' if swapped else ''}"
         )
+    x = np.swapaxes(x, -1, -2)  # distances run over the places of a member
     m, d = x.shape[-2:]
     if weights is not None and w.shape[-1:] != (m,):
         raise ValueError(f"weights of shape {w.shape} do not fit {m} members; they need (..., m)")
