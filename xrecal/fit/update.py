@@ -129,8 +129,11 @@ def _join_labels(
 
 def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
     """Dates of both, where both are dated."""
-    pairs = ((kept.year, added.year), (kept.season, added.season), (kept.days, added.days))
-    return CaseAxis(*(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs))
+    joined = {}
+    for name in ("year", "season", "days", "month_day"):
+        both = getattr(kept, name), getattr(added, name)
+        joined[name] = None if any(part is None for part in both) else np.concatenate(both)
+    return CaseAxis(**joined)
 
 
 def _added_state(

@@ -376,6 +376,11 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
     return np.asarray(leads.to_numpy() * float(_SECONDS[unit]), np.float64)
 
 
+def seconds_in(unit: str) -> int | None:
+    """Seconds of a unit of time, whatever its spelling; None if it has no fixed length."""
+    return _SECONDS.get(UNITS.get(unit.strip().lower(), ""))
+
+
 def span_of(lead: xr.DataArray) -> float | None:
     """Seconds of a single lead; None if it has no unit of a fixed length."""
     seconds = seconds_of(lead)

@@ -13,9 +13,10 @@ from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, NewCases, is_positive
+from .base import Cases, NewCases
 from .climatology import similarity_weights
 from .pit import KeepsPIT
+from .setting_checks import is_positive
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
