@@ -29,6 +29,7 @@ from xrecal.methods.call_errors import refuse_settings
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
+from .mismatch_warnings import warn_of_other_reading
 from .pooling import DATE, read_pool
 from .state import NEW_MEMBER, describe_state, fit_state, state_of
 
@@ -228,7 +229,9 @@ def pair_hindcast(
     require_distances(form, name="hindcast")
     if form.period is not None and not isinstance(method, VectorCKME):
         refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
-    return in_order(pair_cases(form, observed, dim, name="hindcast"))
+    pairs = pair_cases(form, observed, dim, name="hindcast")
+    warn_of_other_reading(form, observed, pairs.dim, name="hindcast")
+    return in_order(pairs)
 
 
 def prepare(

@@ -33,6 +33,7 @@ from .valid_time import (
     known_valid_times,
     lead_to_look_up,
     matched_leads,
+    may_be_either,
     single_start,
     time_dim,
 )
@@ -235,7 +236,10 @@ def _at_cases(
             observations = at_scalars(observations, forecasts, names=names, dims=others)
             observed, leads = look_up(forecasts, observations, start, lead, time, name=name)
             _check_dims(form, observed, dim, name=name)
-            return observed, max(leads.n_matched), leads, None
+            told = None
+            if dim is not None and may_be_either(forecasts, dim, lead):
+                told = f"valid time = {dim} + {lead}"
+            return observed, max(leads.n_matched), leads, told
     observations = at_scalars(observations, forecasts, names=names)
     time = None
     if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
