@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -295,6 +296,22 @@ def warn_of_other_reading(
         f"{name} is taken to hold forecasts that {given}, but its means go clearly better with the "
         f"observations if they {instead}. If they do, set "
         f'{name}[{dim!r}].attrs["standard_name"] = {standard!r}{remedy}',
+        stacklevel=users_stacklevel(),
+    )
+
+
+def warn_of_fill_values(
+    members: npt.NDArray[Any], observed: npt.NDArray[Any], *, name: str
+) -> None:
+    """Warn of values (k,), (l,) that stand for missing ones, as which they are taken."""
+    values = np.unique(np.concatenate([members, observed]).astype(np.float64))
+    below = 10.0 ** math.floor(math.log10(np.abs(values).min()))
+    shown = ", ".join(f"{value:.6g}" for value in values[:3]) + ", ..." * (values.size > 3)
+    warnings.warn(
+        f"{members.size} members of {name} and {observed.size} observations stand for missing "
+        f"values, as they are beyond 1e19 or 1000 times all others: {shown}. They are taken as "
+        f"missing: use {name}.where(abs({name}) < {below:g}), and the same for observations, to "
+        "say so, or correct them",
         stacklevel=users_stacklevel(),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -296,6 +296,27 @@ def _check_dims(
             f"observations lack the calibration dimension {dim!r} of {name}; "
             f"they have {list(observations.dims)}{hint}"
         )
+
+
+def values_for_missing(pairs: Pairs) -> tuple[Any, Any] | None:
+    """Members (k,) and observations (l,) in memory that stand for missing values, if there are any.
+
+    Of arrays that are not in memory, or are on a GPU, nothing is known.
+    """
+    from xrecal.arrays.distributions.forms import fill_values
+
+    loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
+    if dim not in loc.dims or not all(isinstance(a.data, np.ndarray) for a in (loc, observed)):
+        return None
+    members = loc.transpose(..., dim, pairs.form.member_dim)
+    first = members.isel({pairs.form.member_dim: 0}, drop=True)
+    arrays = [members.to_numpy().reshape(-1, *members.shape[-2:])]
+    if {*observed.dims} <= {*first.dims}:  # else the members are narrower, of normal distributions
+        observed = observed.broadcast_like(first).transpose(*first.dims)
+        arrays.append(observed.to_numpy().reshape(-1, observed.shape[-1]))
+    found = [a[mask] for a, mask in zip(arrays, fill_values(*arrays), strict=True)]
+    found = [*found, arrays[0][:0].ravel()][:2]
+    return (found[0], found[1]) if found[0].size + found[1].size else None
 
 
 def in_order(pairs: Pairs) -> Pairs:
