@@ -72,6 +72,9 @@ def test_wrong_settings(files):
     assert "the method raw has no setting 'gap', it has none" in refused(
         *args, "--method", "raw", "--option", "gap=1"
     )
+    assert "gap must be a number of cases, 0 or more, or a length of time" in refused(
+        *args, "--option", "gap=5 months"
+    )
     assert "the covariate 'wind' is not known for hindcast" in refused(
         *args, "--condition-on", "wind"
     )

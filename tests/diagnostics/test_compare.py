@@ -413,7 +413,9 @@ def test_what_cannot_be_pooled_is_refused_before_any_score(monkeypatch):
 
 
 def test_splits_and_new_forecasts_exclude_each_other():
-    with pytest.raises(ValueError, match="by, gap, blocks, window, every split the hindcast, but"):
+    with pytest.raises(
+        ValueError, match="by, gap, blocks, window, every, year_start split the hindcast, but"
+    ):
         compare(by="year")
     with pytest.raises(ValueError, match="verification is given without forecast"):
         validate(verification=VERIFIED)

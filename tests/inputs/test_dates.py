@@ -4,9 +4,12 @@ import cftime
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tests.labelled import random
-from xrecal.inputs.dates import CaseAxis, case_axis
+from xrecal.inputs.dates import CaseAxis, case_axis, date_axis, years_of_cases
 
 
 def along(dim, values, **attrs):
@@ -153,3 +156,80 @@ def test_single_forecast_is_dated_by_a_scalar():
     np.testing.assert_allclose(case_axis(da, "init").season, [59 / 365])
     other = random("time", "member").assign_coords(init=date)  # another dimension than asked for
     assert case_axis(other, "init").year == 2001
+
+
+# years of cases ----------------------------------------------------------------------------------
+
+
+def dates_of(first, last, years, calendar=None, freq="D"):
+    """Dates of a season in several years, from one MM-DD to another."""
+    dates = []
+    for year in years:
+        end = year + (last < first)
+        options = {"use_cftime": calendar is not None, "calendar": calendar or "standard"}
+        season = xr.date_range(f"{year}-{first}", f"{end}-{last}", freq=freq, **options)
+        dates.append(season.to_numpy())
+    return date_axis(np.concatenate(dates)), np.repeat(np.arange(len(dates)), [*map(len, dates)])
+
+
+@pytest.mark.parametrize("calendar", [None, "noleap", "360_day"])
+@pytest.mark.parametrize(
+    ("first", "last", "named"),
+    [
+        ("12-01", "02-28", 1),  # a winter bears the year of its January
+        ("11-01", "03-30", 1),
+        ("11-15", "12-10", 0),
+        ("06-01", "08-30", 0),
+        ("01-01", "11-25", 0),
+        ("04-01", "02-20", 0),  # most of it in the year that it begins in
+    ],
+)
+def test_years_begin_in_the_largest_gap(first, last, named, calendar):
+    axis, season = dates_of(first, last, range(1999, 2006), calendar)
+    np.testing.assert_array_equal(years_of_cases(axis), 1999 + season + named)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        dates_of("01-01", "12-30", range(1999, 2003)),  # no gap
+        dates_of("08-28", "08-01", range(1999, 2003)),  # one of less than 30 days
+        dates_of("01-01", "12-30", range(1999, 2003), freq="MS"),  # twelve of a month
+        dates_of("01-15", "12-30", range(1999, 2003), freq="ME"),
+        dates_of("02-01", "12-30", range(1999, 2003), freq="QS-FEB"),
+        dates_of("02-15", "10-10", range(1999, 2003)),  # the largest holds 1 January
+        dates_of("07-01", "07-01", range(1999, 2003)),  # a date a year
+    ],
+)
+def test_years_are_those_of_the_calendar_otherwise(dates):
+    axis, _ = dates
+    np.testing.assert_array_equal(years_of_cases(axis), axis.year)
+
+
+@pytest.mark.parametrize("calendar", [None, "noleap", "360_day", "all_leap"])
+def test_years_begin_on_a_date_that_is_given(calendar):
+    axis, _ = dates_of("01-01", "12-30", range(2000, 2005), calendar)
+    later = (axis.month_day >= 701).astype(int)
+    np.testing.assert_array_equal(years_of_cases(axis, "07-01"), axis.year + later)
+    np.testing.assert_array_equal(years_of_cases(axis, "03-01"), axis.year - (axis.month_day < 301))
+    np.testing.assert_array_equal(years_of_cases(axis, "01-01"), axis.year)
+
+
+def test_years_without_dates_are_what_they_are():
+    assert years_of_cases(CaseAxis()) is None
+    np.testing.assert_array_equal(years_of_cases(CaseAxis(year=np.arange(3))), np.arange(3))
+
+
+@given(arrays(np.int64, st.integers(1, 40), elements=st.integers(0, 8000)), st.integers(1, 366))
+def test_no_year_begins_within_a_shorter_gap_than_another(days, shift):
+    """By the days of all years laid over each other."""
+    axis = date_axis(np.datetime64("1990-01-01", "s") + np.sort(days + shift) * 86400)
+    year = years_of_cases(axis)
+    dates = np.unique(axis.season) * 365.25
+    gaps = np.diff(dates, append=dates[0] + 365.25)
+    if gaps.max() < 30 or gaps[-1] > gaps.max() - 3:
+        np.testing.assert_array_equal(year, axis.year)
+        return
+    at = dates[gaps.argmax()] + gaps.max() / 2
+    turned = axis.year + (365.25 * axis.season > at)
+    np.testing.assert_array_equal(year - turned, np.full(turned.size, (year - turned)[0]))

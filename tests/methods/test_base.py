@@ -11,18 +11,19 @@ import xrecal
 from tests.strategies import ensemble_and_truth
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import BOUNDS, TOO_FEW
-from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.dates import CaseAxis, date_axis
 from xrecal.methods.base import (
     BLOCKS,
     Covariates,
     check_folds,
-    check_gap,
+    check_gap_in_time,
     fold_groups,
     in_days,
-    is_positive,
     missing_forecasts,
     names_of,
+    near_other_folds,
 )
+from xrecal.methods.setting_checks import is_positive
 
 from .of_arrays import PERIODS, as_cases, as_new, axis_of, covariates_of
 
@@ -251,15 +252,78 @@ def test_year_folds_need_dates_of_two_years():
         check_folds("CKME", folds, one_year)
 
 
-@pytest.mark.parametrize("gap", [0, 3, np.int64(2)])
-def test_gaps_are_numbers_of_cases(gap):
-    check_gap("CKME", gap)
+def days_axis(start, n, step=1):
+    """Dates that follow each other."""
+    dates = np.datetime64(start, "s") + step * np.arange(n) * np.timedelta64(1, "D")
+    return date_axis(dates)
 
 
-@pytest.mark.parametrize("gap", [-1, 1.0, None, "1", True])
-def test_anything_else_is_no_gap(gap):
-    with pytest.raises(ValueError, match="CKME: gap must be a number of cases, 0 or more, got "):
-        check_gap("CKME", gap)
+def winters(n, days=90):
+    """Dates of so many winters, from December on."""
+    starts = [np.datetime64(f"{2000 + y}-12-01", "s") for y in range(n)]
+    return date_axis(np.concatenate([s + np.arange(days) * np.timedelta64(1, "D") for s in starts]))
+
+
+@pytest.mark.parametrize("folds", ["auto", "year"])
+def test_a_winter_is_one_fold(folds):
+    groups, blocks = fold_groups(folds, winters(5), 450)
+    assert blocks == 0
+    np.testing.assert_array_equal(groups, np.repeat(2001 + np.arange(5), 90))
+    cut, _ = fold_groups(folds, winters(5), 450, "01-01")
+    np.testing.assert_array_equal(cut, winters(5).year)
+
+
+def test_one_winter_is_no_two_years():
+    with pytest.raises(
+        ValueError,
+        match=r"all cases are from 2001, as years begin in the largest gap .*year_start='01-01'",
+    ):
+        check_folds("CKME", "year", winters(1))
+    check_folds("CKME", "year", winters(1), "01-01")
+    with pytest.raises(ValueError, match="CKME: year_start needs dates along the calibration"):
+        check_folds("CKME", "auto", YEARS, "07-01")
+
+
+def test_a_gap_in_time_needs_dates():
+    check_gap_in_time("CKME", "5D", winters(1))
+    check_gap_in_time("CKME", 5, NO_DATES)
+    with pytest.raises(
+        ValueError, match=r"CKME: gap='5D' needs dates .* or give a number of cases"
+    ):
+        check_gap_in_time("CKME", "5D", NO_DATES)
+
+
+@pytest.mark.parametrize(
+    ("folds", "axis", "year_start", "near"),
+    [
+        ("auto", days_axis("2001-01-01", 300), None, 56),  # 7 days on either side of four cuts
+        ("auto", days_axis("2001-01-01", 300, step=7), None, None),  # ten of 300
+        ("block", days_axis("2001-01-01", 300, step=8), None, None),
+        ("auto", days_axis("2001-01-01", 3652), None, None),  # many days, few ends of years
+        ("auto", winters(6), None, None),
+        ("auto", winters(6), "01-01", 84),
+        ("random", days_axis("2001-01-01", 300), None, None),  # as asked for
+        ("auto", NO_DATES, None, None),
+    ],
+)
+def test_folds_that_part_neighbours_in_time_are_told(folds, axis, year_start, near):
+    n = 300 if axis.days is None else axis.days.size
+    found = near_other_folds(folds, axis, year_start)
+    if near is None:
+        assert found is None
+    else:
+        assert found.startswith(
+            f"{near} of {n} cases have a neighbour within a week in another fold"
+        )
+        assert found.endswith("give the method gap='7D', or as long as the weather is remembered")
+
+
+@pytest.mark.parametrize("kind", [xrecal.CKME, xrecal.LinearPool])
+def test_a_gap_is_the_answer_to_the_remark(kind):
+    axis = days_axis("2001-01-01", 300)
+    assert "within a week" in kind().check(axis, 300)[1]
+    note = kind(gap="7D").check(axis, 300)[1]
+    assert note is None or "within a week" not in note
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ INVALID = [
         for value in ("other", None, 0, -1.0, np.nan, np.inf, True, [1.0], np.array([1.0, 2.0]))
     ),
     *(
-        ({"gap": value}, "CKME: gap must be a number of cases, 0 or more, got ")
+        ({"gap": value}, "CKME: gap must be a number of cases, .* such as '5D', got ")
         for value in (-1, 1.0, None, "1", True)
     ),
     ({"ridge": 1e-13}, "CKME: ridge must be at least 1e-12, got 1e-13"),
@@ -71,6 +71,7 @@ def test_defaults_are_those_of_the_design():
         "bounds": "auto",
         "condition_on": None,
         "compare": "forecasts",
+        "year_start": None,
     }
     assert xrecal.CKME().covariates == ()
 

@@ -188,3 +188,35 @@ def test_a_season_in_the_errors_is_found():
     }
     without, season = scores.values()
     assert season < 0.6 * without
+
+
+def test_a_gap_and_a_start_of_the_year_reach_all_that_is_mixed():
+    pool = xrecal.LinearPool(gap="40D", year_start=7)
+    assert [(m.gap, m.year_start) for m in pool.mixed if isinstance(m, xrecal.CKME)] == [
+        ("40D", "07-01")
+    ] * 2
+    own = xrecal.CKME(gap=2, year_start="03-01")
+    given = (own, xrecal.CKME(), xrecal.CKME(folds="random"), xrecal.EMOS())
+    mixed = xrecal.LinearPool(given, gap="40D", year_start=7).mixed
+    assert mixed[0] == own
+    assert mixed[1] == xrecal.CKME(gap="40D", year_start="07-01")
+    assert mixed[2].gap == 0
+    assert mixed[3] == xrecal.EMOS()
+
+
+def test_a_gap_in_time_is_that_of_as_many_cases():
+    """Cases are 30 days apart: 70 days are two of them."""
+    forecast, observed = data()
+    methods = (xrecal.CKME(), xrecal.EMOS())
+    days, cases, none = (
+        forecast.recal.fit(observed, xrecal.LinearPool(methods, gap=gap)).state.pool_weight
+        for gap in ("70D", 2, 0)
+    )
+    np.testing.assert_array_equal(days, cases)
+    assert not np.array_equal(days, none)
+
+
+def test_no_case_is_left_by_a_gap_of_all():
+    forecast, observed = data(n=60)
+    pool = xrecal.LinearPool((xrecal.EMOS(), xrecal.Climatology()), gap=60)
+    assert forecast.recal.fit(observed, pool).state["pool_weight"].isnull().all()

@@ -1,4 +1,5 @@
 import functools
+import warnings
 
 import numpy as np
 import pytest
@@ -94,8 +95,8 @@ def test_the_past_never_sees_the_future(method, by):
     for last in (tests[0], tests[1]):
         after = np.flatnonzero(last)[-1] + 1
         hindcast, truth = HINDCAST.copy(deep=True), TRUTH.copy(deep=True)
-        hindcast[after:] = 1e6 * np.random.default_rng(0).normal(size=hindcast[after:].shape)
-        truth[np.flatnonzero(last)[0] :] = 1e9
+        hindcast[after:] = 1e4 * np.random.default_rng(0).normal(size=hindcast[after:].shape)
+        truth[np.flatnonzero(last)[0] :] = 1e5  # more would be a fill value
         found = hindcast.recal.cross_validate(truth, METHODS[method], **options)[:after]
         assert found.notnull().any()
         np.testing.assert_array_equal(found, before[:after])
@@ -106,7 +107,7 @@ def test_a_test_never_sees_its_observations_nor_the_gap(by):
     options = {"by": by, "gap": 3}
     expected = HINDCAST.recal.cross_validate(TRUTH, **options)
     for train, test in splits(HINDCAST, **options)[1:3]:
-        truth = TRUTH.where(xr.DataArray(train, dims="time"), 1e9)
+        truth = TRUTH.where(xr.DataArray(train, dims="time"), 1e5)
         found = HINDCAST.recal.cross_validate(truth, **options)
         np.testing.assert_array_equal(found[test], expected[test])
 
@@ -288,6 +289,57 @@ def test_what_cannot_be_split():
         found = HINDCAST.recal.cross_validate(TRUTH, xrecal.EMOS(), by="retrospective", blocks=4)
     assert found[:36].isnull().all()
     assert found[36:].notnull().all()
+
+
+def daily(first, n):
+    """The cases on other dates, which follow each other."""
+    time = np.datetime64(first, "ns") + np.arange(n) * np.timedelta64(1, "D")
+    one = {"time": slice(n), "lat": 0, "lon": 0}
+    return (array.isel(one).assign_coords(time=time) for array in (HINDCAST, TRUTH))
+
+
+def test_years_may_begin_on_any_date():
+    hindcast, truth = daily("2000-06-01", 72)  # to 11 August
+    options = {"method": xrecal.EMOS(), "output": "crps", "min_samples": 10, "gap": "1D"}
+    found = hindcast.recal.cross_validate(truth, year_start=7, **options)
+    assert found.attrs["cross_validation"] == "by='year', gap='1D', year_start=7"
+    for train, test in ((slice(31, 72), slice(0, 30)), (slice(0, 29), slice(30, 72))):
+        model = hindcast[train].recal.fit(truth, xrecal.EMOS(), min_samples=10)
+        expected = model.crps(hindcast[test], truth)
+        np.testing.assert_allclose(found[test], expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="year_start belongs to by='year', but by is 'block'"):
+        hindcast.recal.cross_validate(truth, xrecal.EMOS(), by="block", year_start=7)
+    with pytest.raises(ValueError, match="year_start needs dates along the calibration dimension"):
+        hindcast.drop_vars("time").recal.cross_validate(
+            truth.drop_vars("time"), xrecal.EMOS(), year_start=7
+        )
+    with pytest.raises(ValueError, match="year_start must be a date such as '07-01' or a month"):
+        hindcast.recal.cross_validate(truth, xrecal.EMOS(), year_start="July")
+    with pytest.raises(ValueError, match="gap is '5', which is no length of time; give a number"):
+        hindcast.recal.cross_validate(truth, xrecal.EMOS(), year_start=7, gap="5")
+
+
+def test_a_winter_is_no_two_years():
+    hindcast, truth = daily("2000-12-01", 72)
+    with pytest.raises(
+        ValueError, match=r"all cases are of 2001, as years begin in the largest .* use by='block'"
+    ):
+        hindcast.recal.cross_validate(truth, xrecal.EMOS())
+
+
+@pytest.mark.parametrize("gap", [0, "5D"])
+def test_neighbours_in_time_that_are_learned_from_are_told(gap):
+    hindcast, truth = daily("2001-01-01", 72)
+    options = {"by": "block", "blocks": 2, "gap": gap, "min_samples": 10}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        hindcast.recal.cross_validate(truth, xrecal.EMOS(), **options)
+    texts = [str(one.message) for one in told]
+    assert bool(texts) == (gap == 0)
+    if texts:
+        (text,) = texts
+        assert text.startswith("14 of 72 cases are predicted by fits that have learned from a nei")
+        assert "use gap=..., such as gap='5D'" in text
 
 
 @requires_data("innsbruck_gefs.nc")

@@ -37,7 +37,7 @@ class Split(NamedTuple):
     """(n,)"""
 
 
-class _Measure(NamedTuple):
+class Measure(NamedTuple):
     """A length along the cases and the axis that it is measured on."""
 
     position: FloatArray
@@ -60,7 +60,7 @@ def splits(
     """Split cases, given in order of time, into those to train on and those to test on.
 
     ``"year"``
-        Each calendar year is tested once, on a model of the other years, before and after it.
+        Each year is tested once, on a model of the other years, before and after it.
     ``"block"``
         The same with ``blocks`` contiguous parts of equal size.
     ``"retrospective"``
@@ -80,7 +80,7 @@ def splits(
     by : {"year", "block", "retrospective", "rolling"}
         Kind of split.
     year : array of int, shape (n,), optional
-        Calendar year of each case, needed with ``by="year"``. A year may lie in several pieces.
+        Year of each case, needed with ``by="year"``. A year may lie in several pieces.
     days : array of float, shape (n,), optional
         Date of each case in days since any day, not descending; needed by lengths of time.
     gap : int or timedelta, default 0
@@ -123,10 +123,10 @@ def splits(
     n = operator.index(n)
     if by not in _MORE_TRAINING:
         raise ValueError(f"by is {by!r}; give one of {list(_MORE_TRAINING)}")
-    apart = _measure("gap", gap, n, days, least=0)
+    apart = measure("gap", gap, n, days, least=0)
     reach = None
     if by == "rolling":
-        reach = None if window is None else _measure("window", window, n, days)
+        reach = None if window is None else measure("window", window, n, days)
         part = _refits(n, reach, every, days, blocks)
     elif window is not None or every is not None:
         name = "every" if window is None else "window"
@@ -152,7 +152,7 @@ def splits(
 
 
 def _years(n: int, year: IntArray | None) -> IntArray:
-    """Number of the calendar year of each case (n,), from 0."""
+    """Number of the year of each case (n,), from 0."""
     if year is None:
         raise ValueError(
             "by='year' needs the year of each case, and no dates are known; use by='block'"
@@ -177,12 +177,12 @@ def _blocks(n: int, blocks: int) -> IntArray:
 
 
 def _refits(
-    n: int, reach: _Measure | None, every: Span | None, days: FloatArray | None, blocks: int
+    n: int, reach: Measure | None, every: Span | None, days: FloatArray | None, blocks: int
 ) -> IntArray:
     """Number of the fit that predicts each case (n,), from 0; -1 before the first one."""
     if every is None:
         raise ValueError("by='rolling' needs every, the time between two fits; give every=30, say")
-    step = _measure("every", every, n, days)
+    step = measure("every", every, n, days)
     if reach is None:
         start = int(np.searchsorted(_blocks(n, blocks), 1))
     else:
@@ -197,7 +197,7 @@ def _refits(
     return np.cumsum(np.diff(fit, prepend=-1) > 0) - 1
 
 
-def _around(test: BoolArray, apart: _Measure) -> BoolArray:
+def _around(test: BoolArray, apart: Measure) -> BoolArray:
     """Cases to train on: those further than the gap from each tested one."""
     position, tested = apart.position, apart.position[test]
     after = np.searchsorted(tested, position)
@@ -206,7 +206,7 @@ def _around(test: BoolArray, apart: _Measure) -> BoolArray:
     return ~test & (nearest > apart.length + _ROUNDING)
 
 
-def _before(test: BoolArray, apart: _Measure, reach: _Measure | None) -> BoolArray:
+def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray:
     """Cases to train on: before the first tested one by more than the gap, within the reach."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
@@ -216,7 +216,7 @@ def _before(test: BoolArray, apart: _Measure, reach: _Measure | None) -> BoolArr
     return train
 
 
-def _measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: int = 1) -> _Measure:
+def measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: int = 1) -> Measure:
     """A length in cases or in days, with the positions of the cases in the same unit."""
     if isinstance(span, np.timedelta64 | datetime.timedelta):
         length = _in_days(name, span)
@@ -231,13 +231,13 @@ def _measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: i
         position = _along(n, "days", days).astype(np.float64)
         if not (np.isfinite(position).all() and (np.diff(position) >= 0).all()):
             raise ValueError("days must be finite and not descend; put the cases in order of time")
-        return _Measure(position, length)
+        return Measure(position, length)
     whole = _whole(span)
     if whole is None or whole < least:
         raise ValueError(
             f"{name} is {span!r}; give a whole number of cases, at least {least}, or a timedelta"
         )
-    return _Measure(np.arange(n, dtype=np.float64), float(whole))
+    return Measure(np.arange(n, dtype=np.float64), float(whole))
 
 
 def _in_days(name: str, span: np.timedelta64 | datetime.timedelta) -> float:

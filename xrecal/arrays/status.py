@@ -23,6 +23,9 @@ BOUNDS = 32
 CONSTANT = 64
 """A covariate is the same in all cases, so it plays no part."""
 
+FILL = 1024
+"""Members or observations that stand for missing values, such as 1e20, were taken as missing."""
+
 MEANINGS = {
     TOO_FEW: "too_few_cases",
     IDENTICAL: "identical_forecasts",
@@ -31,6 +34,7 @@ MEANINGS = {
     NOT_CONVERGED: "not_converged",
     BOUNDS: "bounds_violated",
     CONSTANT: "constant_covariate",
+    FILL: "fill_values_taken_as_missing",
 }
 
 FEWEST, ENOUGH = 2, 10

@@ -13,10 +13,12 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.fit.fit_hindcast import checked
-from xrecal.fit.held_out import By, Span, Splits
+from xrecal.fit.held_out import By, Splits
+from xrecal.fit.mismatch_warnings import warn_of_other_reading
 from xrecal.fit.pooling import read_pool
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.lengths import Span
 from xrecal.inputs.pairing import pair_cases
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.valid_time import lead_to_look_up
@@ -46,6 +48,7 @@ def compare(
     blocks: int = 5,
     window: Span | None = None,
     every: Span | None = None,
+    year_start: str | int | None = None,
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
@@ -66,7 +69,7 @@ def compare(
         cross-validated.
     verification : DataArray, optional
         What verified ``forecast``; ``observations`` if not given, which must reach over both.
-    by, gap, blocks, window, every
+    by, gap, blocks, window, every, year_start
         Splits of the cross-validation, as for ``hindcast.recal.cross_validate``.
     condition_on : str or tuple of str, optional
         Covariates for all methods that leave them open. The reference stays plain.
@@ -138,7 +141,7 @@ def compare(
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
     options["pool"] = pool
-    splits = Splits(by, gap, blocks, window, every, pool, min_samples)
+    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start)
     if forecast is None:
         if verification is not None:
             raise ValueError("verification is given without forecast; give both, or none of them")
@@ -177,6 +180,8 @@ def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> 
     """Observations at the valid times of the forecasts, found once for all methods."""
     if lead_to_look_up(form.broadcast().loc, case, name=name) is None:
         return observed
+    if name == "hindcast":
+        warn_of_other_reading(form, observed, case, name=name)
     return pair_cases(form, observed, case, name=name).observations
 
 
@@ -191,8 +196,8 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     """Raise ValueError or warn unless forecasts can be scored as unseen ones."""
     if replace(splits, pool=None, min_samples=Splits.min_samples) != Splits("block"):
         raise ValueError(
-            "by, gap, blocks, window, every split the hindcast, but there is a forecast to score; "
-            "leave out either"
+            "by, gap, blocks, window, every, year_start split the hindcast, but there is a "
+            "forecast to score; leave out either"
         )
     if dim not in new.dims:
         raise ValueError(

@@ -11,9 +11,10 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.fit_hindcast import DEFAULT, checked
-from xrecal.fit.held_out import By, Span, Splits, hold_out
+from xrecal.fit.held_out import By, Splits, hold_out
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
+from xrecal.inputs.lengths import Span
 from xrecal.inputs.pairing import Observations
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
@@ -47,6 +48,7 @@ def decompose(
     blocks: int = 5,
     window: Span | None = None,
     every: Span | None = None,
+    year_start: str | int | None = None,
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     min_samples: int = 20,
@@ -59,7 +61,7 @@ def decompose(
         As for ``forecast.recal.fit``; one variable.
     method : Method
         What recalibrates.
-    by, gap, blocks, window, every, condition_on, covariates, min_samples
+    by, gap, blocks, window, every, year_start, condition_on, covariates, min_samples
         As for ``forecast.recal.cross_validate``.
 
     Returns
@@ -100,7 +102,7 @@ def decompose(
 
     method = checked(method, condition_on, min_samples, "forecast.recal.decompose")
     evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
-    splits = Splits(by, gap, blocks, window, every, min_samples=min_samples)
+    splits = Splits(by, gap, blocks, window, every, None, min_samples, year_start)
     pairs = evidence.pairs
     source = hold_out(evidence.form, pairs.observations, method, splits, pairs.dim, covariates)
     scores = source.reduce(score_parts_of, {}, {}, {}, extras=["observed", "issued"])

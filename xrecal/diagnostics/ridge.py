@@ -148,11 +148,10 @@ class _RidgeTask:
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         """Losses (..., R), ridges, numbers of cases and statuses (...)."""
         from xrecal.arrays import ridge_losses
-        from xrecal.arrays.status import INVALID
 
         dtype = args[0].dtype
         parts = dict(zip(self.parts, args[: len(self.parts)], strict=True))
-        lead, cases, invalid = cases_of(parts, args[len(self.parts) :], self.periods, self.axis)
+        lead, cases, flags = cases_of(parts, args[len(self.parts) :], self.periods, self.axis)
         assert cases.forecasts is not None
         curve = ridge_losses(
             cases.forecasts,
@@ -164,5 +163,5 @@ class _RidgeTask:
             curve.loss.reshape(*lead, -1).astype(dtype),
             curve.ridge.reshape(lead).astype(dtype),
             curve.n_cases.reshape(lead).astype(np.int32),
-            (curve.status | INVALID * invalid).reshape(lead).astype(np.int16),
+            (curve.status | flags).reshape(lead).astype(np.int16),
         )

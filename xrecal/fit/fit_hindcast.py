@@ -19,9 +19,17 @@ from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import Given, period_of, read_covariates
 from xrecal.inputs.dates import CaseAxis, case_axis
+from xrecal.inputs.dims import LEAD, candidates
 from xrecal.inputs.forms import Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing
-from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.pairing import (
+    Observations,
+    Pairs,
+    in_order,
+    pair_cases,
+    pair_variables,
+    values_for_missing,
+)
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import CKME, Method, VectorCKME
 from xrecal.methods.base import is_method
@@ -29,6 +37,7 @@ from xrecal.methods.call_errors import refuse_settings
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
+from .mismatch_warnings import warn_of_fill_values, warn_of_other_reading
 from .pooling import DATE, read_pool
 from .state import NEW_MEMBER, describe_state, fit_state, state_of
 
@@ -228,7 +237,13 @@ def pair_hindcast(
     require_distances(form, name="hindcast")
     if form.period is not None and not isinstance(method, VectorCKME):
         refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
-    return in_order(pair_cases(form, observed, dim, name="hindcast"))
+    pairs = pair_cases(form, observed, dim, name="hindcast")
+    if candidates(form.loc, LEAD):
+        warn_of_other_reading(form, observed, pairs.dim, name="hindcast")
+    filled = values_for_missing(pairs)
+    if filled is not None:
+        warn_of_fill_values(*filled, name="hindcast")
+    return in_order(pairs)
 
 
 def prepare(

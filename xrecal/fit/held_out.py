@@ -13,14 +13,16 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.chunks.blockwise import run_blockwise, work_on
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import users_stacklevel, warn_once
 from xrecal.inputs.covariates import Given, period_of
-from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.inputs.forms import Form, numbers_of
+from xrecal.inputs.lengths import Span, as_span, read_year_start
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.methods import Method
+from xrecal.methods.base import WEEK, told_year_start
 from xrecal.typing import IntArray
 
 from .fit_hindcast import Prepared, pair_hindcast, prepare
@@ -30,8 +32,6 @@ from .pooling import DATE, across
 from .state import task_arguments
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
-Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
-"""A length along the cases: a number of them, or a length of time."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,42 @@ class Splits:
     every: Span | None = None
     pool: PoolOver = None
     min_samples: int = 20
+    year_start: str | int | None = None
+    """As it is typed."""
 
     @property
     def options(self) -> dict[str, Any]:
         """Parameters of the function that splits cases in one of the ways."""
-        return {name: getattr(self, name) for name in ("gap", "blocks", "window", "every")}
+        names = ("gap", "blocks", "window", "every")
+        return {name: as_span(getattr(self, name), name) for name in names}
+
+    def years(self, axis: CaseAxis) -> IntArray | None:
+        """Year of each case (n,); ValueError where they are too few, or the start is none."""
+        start = read_year_start(self.year_start, "cross-validation")
+        if start is not None and self.by != "year":
+            raise ValueError(
+                f"year_start belongs to by='year', but by is {self.by!r}; leave it out"
+            )
+        if start is not None and axis.month_day is None:
+            raise ValueError(
+                "year_start needs dates along the calibration dimension (datetime64 or cftime); "
+                "leave it out"
+            )
+        year = years_of_cases(axis, start)
+        if self.by == "year" and year is not None and np.unique(year).size < 2:
+            raise ValueError(
+                f"by='year' needs two years at least, and all cases are of {year[0]}"
+                f"{told_year_start(axis, year)}; use by='block'"
+            )
+        return year
 
     def __str__(self) -> str:
         """The splits in words, as they would be typed."""
         has_blocks = self.by != "year" and self.window is None
+        names = (*self.options, "year_start", "pool")
         return f"by={self.by!r}" + "".join(
             f", {name}={_plain(value)}"
-            for name, value in {**self.options, "pool": self.pool}.items()
+            for name, value in ((name, getattr(self, name)) for name in names)
             if value is not None and (name != "blocks" or has_blocks)
         )
 
@@ -246,16 +270,26 @@ def hold_out(
 
 def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
     """Splits of the cases, each with the method as it can be used on its training cases."""
+    from xrecal.arrays.ckme.folds import count_near
     from xrecal.arrays.splitting import splits as split_cases
 
     axis = prepared.axis
     n = prepared.pairs.observations.sizes[prepared.pairs.dim]
-    folds, notes = [], []
-    for split in split_cases(n, splits.by, year=axis.year, days=axis.days, **splits.options):
+    folds, notes, near = [], [], 0
+    year = splits.years(axis)
+    for split in split_cases(n, splits.by, year=year, days=axis.days, **splits.options):
         train, test = np.flatnonzero(split.train), np.flatnonzero(split.test)
+        if axis.days is not None and not splits.options["gap"]:
+            near += count_near(axis.days, test, train, WEEK)
         fold, note = _suited(method, axis, train, test, prepared.pairs.pool)
         folds.append(fold)
         notes += [] if note is None else [note]
+    if near:
+        warn_once(
+            f"{near} of {n} cases are predicted by fits that have learned from a neighbour within "
+            "a week, which may give them away: use gap=..., such as gap='5D', of the lead time and "
+            "the memory of the weather at least"
+        )
     n_cases, min_samples = [fold.n_cases for fold in folds], splits.min_samples
     few = sum(n < min_samples for n in n_cases)
     if few == len(folds):

@@ -22,7 +22,7 @@ from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import LinearPool, Method, VectorCKME
 from xrecal.methods.base import Cases, Covariates, Parameter, method_on_device
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .fitted import CASE, CASE_MEMBER, feature_count
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
@@ -75,7 +75,7 @@ def fit_state(
         **{name: ((CASE, CASE_MEMBER), parts[name].dtype) for name in stored},
         **{name: ((CASE,), others[name].dtype) for name in observed},
         "n_cases": ((), np.int32),
-        "status": ((), np.int8),
+        "status": ((), np.int16),
         **{
             name: (tuple(parameter.dims), parameter.dtype) for name, parameter in parameters.items()
         },
@@ -173,20 +173,22 @@ class _FitTask:
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         from xrecal.arrays.distributions.forms import sort_members
-        from xrecal.arrays.status import INVALID
 
         parts, rest = args[: len(self.parts)], args[len(self.parts) :]
-        lead, cases, invalid = cases_of(
+        lead, cases, flags = cases_of(
             dict(zip(self.parts, parts, strict=True)), rest, self.periods, self.axis
         )
         forecasts, observed, core = cases.forecasts, cases.observations, parts[0].shape[-2:]
         assert forecasts is not None
         fitted = dict(self.method.fit_locations(cases, self.min_samples))
-        fitted["status"] = (fitted["status"] | (INVALID * invalid)).astype(np.int8)
+        fitted["status"] = (fitted["status"] | flags).astype(np.int16)
         kept: dict[str, npt.NDArray[Any]] = {}
         if self.method.keeps_cases:
             given = zip(self.parts, parts, strict=True)
             kept = {name: np.broadcast_to(part, (*lead, *core)) for name, part in given}
+        for name in [n for n in kept if n.startswith(VECTOR)]:
+            learned, _, _ = without_fill_values({name: kept[name].reshape(-1, *core)}, [])
+            kept[name] = learned[name]
         if "loc" in kept:  # members of vectors stay where they are
             ordered = sort_members(forecasts)._asdict()
             kept = {name: ordered[name].astype(a.dtype, copy=False) for name, a in kept.items()}
@@ -207,28 +209,27 @@ def cases_of(
     others: Sequence[npt.NDArray[Any]],
     periods: Mapping[str, float | None],
     axis: CaseAxis,
-) -> tuple[tuple[int, ...], Cases, npt.NDArray[np.bool_]]:
-    """Shape of the locations of a chunk, its cases, and whether locations hold invalid values.
+) -> tuple[tuple[int, ...], Cases, IntArray]:
+    """Shape of the locations of a chunk, its cases, and bits of the status of each location.
 
     ``parts`` of the forecasts are (..., n, m), ``others``, observations, perhaps those of further
     variables, and covariates, (..., n).
     """
     from xrecal.arrays.distributions.forms import usable_observations
+    from xrecal.arrays.status import FILL, INVALID
 
     core = next(iter(parts.values())).shape[-2:]
     lead = np.broadcast_shapes(
         *(part.shape[:-2] for part in parts.values()), *(other.shape[:-1] for other in others)
     )
-    forecasts = forecasts_of(
-        {
-            name: np.broadcast_to(part, (*lead, *core)).reshape(-1, *core)
-            for name, part in parts.items()
-        }
-    )
-    observed, *values = (
-        np.broadcast_to(other, (*lead, core[0])).reshape(-1, core[0]) for other in others
-    )
-    partners, values = values[: len(values) - len(periods)], values[len(values) - len(periods) :]
+    members = {
+        name: np.broadcast_to(part, (*lead, *core)).reshape(-1, *core)
+        for name, part in parts.items()
+    }
+    values = [np.broadcast_to(other, (*lead, core[0])).reshape(-1, core[0]) for other in others]
+    n_observed = len(values) - len(periods)
+    members, (observed, *partners), filled = without_fill_values(members, values[:n_observed])
+    forecasts, values = forecasts_of(members), values[n_observed:]
     covariates = covariates_of(values, periods, observed)
     usable, invalid = usable_observations(forecasts, observed)
     usable[~np.isfinite(covariates.values).all(-1)] = np.nan
@@ -237,7 +238,32 @@ def cases_of(
         usable[~np.isfinite(partner)] = np.nan
         invalid |= np.isinf(partner).any(-1)
     shared = tuple(np.where(np.isfinite(usable), partner, np.nan) for partner in partners)
-    return lead, Cases(forecasts, usable, covariates, axis, partners=shared), invalid
+    flags = INVALID * invalid + FILL * filled
+    return lead, Cases(forecasts, usable, covariates, axis, partners=shared), flags
+
+
+def without_fill_values(
+    parts: Mapping[str, FloatArray], observed: Sequence[FloatArray]
+) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
+    """Members (L, n, m) and observations (L, n), NaN where values stand for missing ones.
+
+    And whether locations (L,) have such values. Each array of vectors is judged alone, as their
+    variables may have different units. Arrays of a GPU are left as they are.
+    """
+    from xrecal.arrays.distributions.forms import fill_values
+
+    own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
+    arrays = [*(parts[name] for name in own), *observed]
+    filled = namespace(arrays[0]).zeros(len(arrays[0]), dtype=bool)
+    if namespace(arrays[0]) is not np:
+        return dict(parts), list(observed), filled
+    masks = fill_values(*arrays) if own == ["loc"] else [fill_values(a)[0] for a in arrays]
+    for place, mask in enumerate(masks):
+        if mask.any():
+            arrays[place] = np.where(mask, arrays[place].dtype.type(np.nan), arrays[place])
+            filled |= mask.reshape(len(mask), -1).any(-1)
+    cleaned = {**parts, **dict(zip(own, arrays, strict=False))}
+    return cleaned, arrays[len(own) :], filled
 
 
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
@@ -296,7 +322,7 @@ def describe_state(
         "n_cases": {"long_name": "number of cases used"},
         "status": {
             "long_name": "status of the fit",
-            "flag_masks": np.array(list(MEANINGS), dtype=np.int8),
+            "flag_masks": np.array(list(MEANINGS), dtype=np.int16),
             "flag_meanings": " ".join(MEANINGS.values()),
         },
     }

@@ -129,8 +129,11 @@ def _join_labels(
 
 def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
     """Dates of both, where both are dated."""
-    pairs = ((kept.year, added.year), (kept.season, added.season), (kept.days, added.days))
-    return CaseAxis(*(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs))
+    joined = {}
+    for name in ("year", "season", "days", "month_day"):
+        both = getattr(kept, name), getattr(added, name)
+        joined[name] = None if any(part is None for part in both) else np.concatenate(both)
+    return CaseAxis(**joined)
 
 
 def _added_state(
@@ -158,7 +161,7 @@ def _added_state(
             *(parts[name].dtype for name in kept),
             others["observations"].dtype,
             np.int32,
-            np.int8,
+            np.int16,
             *(fitted.state[name].dtype for name in own),
         ],
         sizes={},
@@ -203,11 +206,10 @@ class _UpdateTask:
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         from xrecal.arrays.distributions.forms import sort_members
-        from xrecal.arrays.status import INVALID
 
         chosen, args = args[: len(self.chosen)], args[len(self.chosen) :]
         parts = dict(zip(self.parts, args, strict=False))
-        lead, cases, invalid = cases_of(parts, args[len(parts) :], self.periods, self.axis)
+        lead, cases, flags = cases_of(parts, args[len(parts) :], self.periods, self.axis)
         fitted = {}
         for (name, n_core), a in zip(self.chosen.items(), chosen, strict=True):
             core = a.shape[a.ndim - n_core :]
@@ -221,7 +223,7 @@ class _UpdateTask:
             *(kept[name].astype(parts[name].dtype, copy=False) for name in parts if kept),
             cases.observations,
             (fitted["n_cases"] + used).astype(np.int32),
-            (fitted["status"] | (INVALID * invalid)).astype(np.int8),
+            (fitted["status"] | flags).astype(np.int16),
             *(own[name] for name in self.own),
         )
         return tuple(a.reshape((*lead, *a.shape[1:])) for a in results)

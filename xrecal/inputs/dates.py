@@ -1,9 +1,12 @@
-"""Dates of cases: the year, the season and the day of each, from datetime64, cftime or years."""
+"""Dates of cases: the year, the season and the day of each, from datetime64, cftime or years.
+
+Years of cases begin where their calendar has its largest gap, so that no season is cut in two.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,8 @@ class CaseAxis:
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
     """Step in time, which never descends; without, each case is a step of its own."""
+    month_day: IntArray | None = None
+    """Month and day of the month, as 100 times the one plus the other."""
 
     def take(self, cases: slice | IntArray) -> CaseAxis:
         """Dates of some cases."""
@@ -30,11 +35,51 @@ class CaseAxis:
         def taken(part: Any) -> Any:
             return None if part is None else part[cases]
 
-        return CaseAxis(*map(taken, (self.year, self.season, self.days, self.step)))
+        return CaseAxis(**{f.name: taken(getattr(self, f.name)) for f in fields(self)})
 
     def steps(self, n: int) -> IntArray:
         """Step in time of each of ``n`` cases."""
         return np.arange(n) if self.step is None else self.step
+
+
+SHORTEST_GAP = 30
+"""Days without a case on any date of the year from which on years begin there."""
+
+ALIKE = 3
+"""Days by which gaps differ that are alike: those between dates a month apart, say."""
+
+DAYS_OF_YEAR = 365.25
+
+
+def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | None:
+    """Year of each case (n,), as a season of the cases is not to be cut; None without dates.
+
+    Years begin on the date ``year_start``, MM-DD, or by themselves in the largest gap that the
+    dates of all cases leave in the calendar: winters from December to February are one each, named
+    by their January. On 1 January where no gap is of 30 days or more, or the largest holds it.
+    """
+    if axis.year is None or axis.season is None or axis.month_day is None:
+        return axis.year
+    if year_start is not None:
+        month, day = map(int, year_start.split("-"))
+        after, early = axis.month_day >= 100 * month + day, month <= 6
+    else:
+        start = _largest_gap(axis.season)
+        after, early = axis.season >= start, start < 0.5
+    # Named by the calendar year that most of it lies in.
+    return axis.year - 1 + after if early else axis.year + after
+
+
+def _largest_gap(season: FloatArray) -> float:
+    """Middle of the largest gap between fractions of the year; 0 where it is short or holds 0."""
+    dates = np.unique(season)
+    gaps = np.diff(dates, append=dates[:1] + 1)  # the last one holds the turn of the year
+    largest = gaps.max(initial=0)
+    least = max(SHORTEST_GAP / DAYS_OF_YEAR, gaps[-1:].sum() + ALIKE / DAYS_OF_YEAR)
+    if largest < least:
+        return 0.0
+    at = int(gaps.argmax())
+    return float(dates[at] + largest / 2)
 
 
 def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
@@ -82,7 +127,11 @@ def _standard_dates(dates: Any) -> CaseAxis:
     length = (start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")
     elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
     days = dates.astype("datetime64[s]").astype(np.int64) / 86400
-    return CaseAxis(start.astype(np.int64) + 1970, elapsed / length, days)
+    month = dates.astype("datetime64[M]")
+    day = (dates.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64) + 1
+    month_day = 100 * (month.astype(np.int64) % 12 + 1) + day
+    year = start.astype(np.int64) + 1970
+    return CaseAxis(year, elapsed / length, days, month_day=month_day)
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
@@ -92,4 +141,5 @@ def _calendar_dates(dates: Any) -> CaseAxis:
     season = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
     origin = dates[0].replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
     days = [(d - origin).total_seconds() / 86400 for d in dates]
-    return CaseAxis(year, np.array(season), np.array(days))
+    month_day = np.array([100 * d.month + d.day for d in dates])
+    return CaseAxis(year, np.array(season), np.array(days), month_day=month_day)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -33,6 +33,7 @@ from .valid_time import (
     known_valid_times,
     lead_to_look_up,
     matched_leads,
+    may_be_either,
     single_start,
     time_dim,
 )
@@ -235,7 +236,10 @@ def _at_cases(
             observations = at_scalars(observations, forecasts, names=names, dims=others)
             observed, leads = look_up(forecasts, observations, start, lead, time, name=name)
             _check_dims(form, observed, dim, name=name)
-            return observed, max(leads.n_matched), leads, None
+            told = None
+            if dim is not None and may_be_either(forecasts, dim, lead):
+                told = f"valid time = {dim} + {lead}"
+            return observed, max(leads.n_matched), leads, told
     observations = at_scalars(observations, forecasts, names=names)
     time = None
     if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
@@ -292,6 +296,27 @@ def _check_dims(
             f"observations lack the calibration dimension {dim!r} of {name}; "
             f"they have {list(observations.dims)}{hint}"
         )
+
+
+def values_for_missing(pairs: Pairs) -> tuple[Any, Any] | None:
+    """Members (k,) and observations (l,) in memory that stand for missing values, if there are any.
+
+    Of arrays that are not in memory, or are on a GPU, nothing is known.
+    """
+    from xrecal.arrays.distributions.forms import fill_values
+
+    loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
+    if dim not in loc.dims or not all(isinstance(a.data, np.ndarray) for a in (loc, observed)):
+        return None
+    members = loc.transpose(..., dim, pairs.form.member_dim)
+    first = members.isel({pairs.form.member_dim: 0}, drop=True)
+    arrays = [members.to_numpy().reshape(-1, *members.shape[-2:])]
+    if {*observed.dims} <= {*first.dims}:  # else the members are narrower, of normal distributions
+        observed = observed.broadcast_like(first).transpose(*first.dims)
+        arrays.append(observed.to_numpy().reshape(-1, observed.shape[-1]))
+    found = [a[mask] for a, mask in zip(arrays, fill_values(*arrays), strict=True)]
+    found = [*found, arrays[0][:0].ravel()][:2]
+    return (found[0], found[1]) if found[0].size + found[1].size else None
 
 
 def in_order(pairs: Pairs) -> Pairs:

@@ -22,6 +22,12 @@ Dates: TypeAlias = npt.NDArray[Any]
 
 VALID_TIME = "valid_time"
 
+START = "forecast_reference_time"
+"""CF standard name of the time at which a forecast starts."""
+
+NAMES_OF_STARTS = ("init", "init_time", START)
+"""Coordinates that are starts by their name."""
+
 COUNTED_FROM_ONE = ("forecastMonth", "leadtime_month")
 """Leads of the Climate Data Store: 1 is the month of the start, whatever the units say."""
 
@@ -257,7 +263,33 @@ def lead_dim(obj: xr.DataArray, *, name: str) -> Hashable | None:
 def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Hashable | None:
     """Dimension of leads that make the valid time, with ``dim`` that of the starts; else None."""
     lead = None if dim == VALID_TIME else lead_dim(obj, name=name)
-    return None if lead == dim else lead
+    return None if lead == dim or are_valid_times(obj, dim, lead) else lead
+
+
+def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | None) -> bool:
+    """Whether labels along ``dim`` are valid times rather than starts, as coordinates tell.
+
+    A coordinate over ``dim`` and ``lead`` decides, of valid times or of starts that differ from
+    lead to lead, then the CF standard name of the labels.
+    """
+    if dim is None or dim not in obj.coords:
+        return False
+    over_both = {n: c for n, c in obj.coords.items() if {*c.dims} == {dim, lead}}
+    if any(n in over_both for n in _named_as_times(obj, (dim, lead))):
+        return False
+    for name, starts in over_both.items():
+        named = name in NAMES_OF_STARTS or starts.attrs.get("standard_name") == START
+        if named and starts.chunks is None:
+            of_leads = starts.transpose(dim, lead).to_numpy()
+            return bool((of_leads != of_leads[:, :1]).any())
+    return dim not in NAMES_OF_STARTS and obj[dim].attrs.get("standard_name") == "time"
+
+
+def may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
+    """Whether nothing but custom says that labels along ``dim`` are starts, or valid times."""
+    over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
+    told = dim in (VALID_TIME, *NAMES_OF_STARTS) or obj[dim].attrs.get("standard_name") == START
+    return not told and not over_both
 
 
 @dataclass(frozen=True)
@@ -374,6 +406,11 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
     if unit not in _SECONDS:
         return None
     return np.asarray(leads.to_numpy() * float(_SECONDS[unit]), np.float64)
+
+
+def seconds_in(unit: str) -> int | None:
+    """Seconds of a unit of time, whatever its spelling; None if it has no fixed length."""
+    return _SECONDS.get(UNITS.get(unit.strip().lower(), ""))
 
 
 def span_of(lead: xr.DataArray) -> float | None:

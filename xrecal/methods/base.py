@@ -3,7 +3,7 @@
 In this order: what a method is given and what it answers (:class:`Parameter`, :class:`Cases`,
 :class:`NewCases`, the protocol :class:`Method`); settings as text, and names of settings that are
 misspelt (:class:`Shown`); parts that several methods are made of (:class:`Conditioned`,
-:class:`MemberPerCase`); checks of settings; what needs dates (half-life, season, folds); and how
+:class:`MemberPerCase`); what needs dates (half-life, season, folds); and how
 forecasts become members and cases are counted.
 """
 
@@ -29,10 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.rows import is_whole
 from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.typing import FloatArray, IntArray
+
+from .setting_checks import check_names, is_positive
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -306,47 +307,6 @@ class MemberPerCase:
         return np.arange(n), None
 
 
-def is_positive(value: object) -> bool:
-    """Whether a setting is a positive, finite number."""
-    number = isinstance(value, (float, np.floating)) or is_whole(value)
-    return number and 0 < value < np.inf  # type: ignore[operator]
-
-
-def check_names(method: str, condition_on: object) -> None:
-    """Raise ValueError unless a setting names covariates."""
-    names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
-    named = bool(names) and all(isinstance(n, str) and n for n in names)
-    if condition_on is not None and not named:
-        raise ValueError(
-            f"{method}: condition_on must be 'season', the name of a covariate or a tuple of "
-            f"names, got {condition_on!r}"
-        )
-    if len(set(names)) < len(names):
-        raise ValueError(f"{method}: condition_on names a covariate twice: {condition_on!r}")
-
-
-def check_bounds(method: str, bounds: object) -> None:
-    """Raise ValueError unless a setting is "auto", None or a pair of bounds."""
-    if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
-        return
-    pair = isinstance(bounds, tuple) and len(bounds) == 2
-    if isinstance(bounds, tuple) and pair:
-        lower = -np.inf if bounds[0] is None else bounds[0]
-        upper = np.inf if bounds[1] is None else bounds[1]
-        pair = all(isinstance(b, (int, float, np.number)) for b in (lower, upper)) and lower < upper
-    if not pair:
-        raise ValueError(
-            f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
-            f"None stands for no bound, got {bounds!r}"
-        )
-
-
-def check_gap(method: str, gap: object) -> None:
-    """Raise ValueError unless a gap is a number of cases."""
-    if not is_whole(gap) or gap < 0:  # type: ignore[operator]
-        raise ValueError(f"{method}: gap must be a number of cases, 0 or more, got {gap!r}")
-
-
 def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
     """A half-life in days; raises ValueError unless it is positive."""
     if length is None or (isinstance(length, str) and length == "cv"):
@@ -397,41 +357,95 @@ BLOCKS = 5
 """Folds of cases without years, and of random ones."""
 
 YEARS_FOR_YEAR_FOLDS = 5
-"""Calendar years from which on each is a fold, with ``folds="auto"``."""
+"""Years from which on each is a fold, with ``folds="auto"``."""
 
 
-def fold_groups(folds: str, axis: CaseAxis, n_cases: int) -> tuple[IntArray, int]:
+def fold_groups(
+    folds: str, axis: CaseAxis, n_cases: int, year_start: str | None = None
+) -> tuple[IntArray, int]:
     """Group of each case (n,), never divided between folds, and the number of folds.
 
-    The number is 0 where each group is a fold.
+    The number is 0 where each group is a fold. Years are those of the cases; see
+    :func:`xrecal.inputs.dates.years_of_cases`.
     """
-    by_year = folds == "year" or (
-        folds == "auto"
-        and axis.year is not None
-        and np.unique(axis.year).size >= YEARS_FOR_YEAR_FOLDS
-    )
-    if by_year and axis.year is not None:
-        return axis.year, 0
+    year = years_of_cases(axis, year_start)
+    enough = year is not None and np.unique(year).size >= YEARS_FOR_YEAR_FOLDS
+    if year is not None and (folds == "year" or (folds == "auto" and enough)):
+        return year, 0
     step = axis.steps(n_cases)
     if folds == "random":  # one shuffle for all locations, so chunks cannot matter
         return np.random.default_rng(0).permutation(step[-1:].sum() + 1)[step], BLOCKS
     return step, BLOCKS
 
 
-def check_folds(method: str, folds: str, axis: CaseAxis) -> None:
+def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None = None) -> None:
     """Raise ValueError if year folds are asked for and cannot be made."""
+    if year_start is not None and axis.month_day is None:
+        raise ValueError(
+            f"{method}: year_start needs dates along the calibration dimension (datetime64 or "
+            "cftime); leave it out"
+        )
     if folds != "year":
         return
-    if axis.year is None:
+    year = years_of_cases(axis, year_start)
+    if year is None:
         raise ValueError(
             f"{method}: folds='year' needs dates along the calibration dimension (datetime64, "
             "cftime, or years from 1000 to 9999); use folds='block'"
         )
-    if np.unique(axis.year).size < 2:
+    if np.unique(year).size < 2:
         raise ValueError(
-            f"{method}: folds='year' needs two years, but all cases are from {axis.year[0]}; "
-            "use folds='block'"
+            f"{method}: folds='year' needs two years, but all cases are from {year[0]}"
+            f"{told_year_start(axis, year)}; use folds='block'"
         )
+
+
+def told_year_start(axis: CaseAxis, year: IntArray) -> str:
+    """Remark where years do not begin on 1 January, for a message on their number."""
+    if axis.year is None or np.array_equal(axis.year, year):
+        return ""
+    return (
+        ", as years begin in the largest gap of the calendar of the cases (year_start='01-01' for "
+        "calendar years)"
+    )
+
+
+def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
+    """Raise ValueError if a gap is a length of time and the cases have no dates."""
+    if isinstance(gap, str) and axis.days is None:
+        raise ValueError(
+            f"{method}: gap={gap!r} needs dates (datetime64 or cftime) along the calibration "
+            "dimension; add a coordinate, or give a number of cases"
+        )
+
+
+WEEK = 7.0
+"""Days within which neighbours are taken to know of each other: about the memory of the weather."""
+
+MANY_NEAR = 0.05
+"""Share of the cases with such a neighbour in another fold from which on it is told: a few among
+many give next to nothing away, and the end of each year of days has some."""
+
+
+def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:
+    """Remark on folds without a gap that part many cases from neighbours in time; or None."""
+    from xrecal.arrays.ckme.folds import assign_folds, count_near
+
+    if axis.days is None or folds == "random":  # which are asked for, and known to leak
+        return None
+    n_cases = axis.days.size
+    groups, blocks = fold_groups(folds, axis, n_cases, year_start)
+    fold = assign_folds(groups, np.ones((1, n_cases), np.bool_), blocks, axis.step)[0]
+    parts = (fold == f for f in range(fold.max(initial=-1) + 1))
+    near = sum(
+        count_near(axis.days, np.flatnonzero(part), np.flatnonzero(~part), WEEK) for part in parts
+    )
+    if near < max(MANY_NEAR * n_cases, 1):
+        return None
+    return (
+        f"{near} of {n_cases} cases have a neighbour within a week in another fold, which may give "
+        f"them away: give the method gap='{WEEK:g}D', or as long as the weather is remembered"
+    )
 
 
 N_QUANTILES = 200

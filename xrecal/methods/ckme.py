@@ -16,6 +16,7 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
 from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import IntArray
 
 from .base import (
@@ -27,13 +28,13 @@ from .base import (
     NewCases,
     Output,
     Parameter,
-    check_bounds,
     check_folds,
-    check_gap,
+    check_gap_in_time,
     fold_groups,
     in_days,
-    is_positive,
+    near_other_folds,
 )
+from .setting_checks import check_bounds, is_positive
 from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
@@ -107,11 +108,11 @@ class CKME(Conditioned, MemberPerCase):
         What cross-validation minimises: the held-out CRPS, or the distance between the forecast
         and the observation in the space of a Laplace kernel.
     folds : {"auto", "year", "block", "random"}
-        Cases held out together: calendar years, five contiguous blocks, or five random parts
-        (which leak through serial correlation). "auto" takes years from five years on, blocks
-        otherwise.
-    gap : int
-        Cases left out of training on either side of those held out.
+        Cases held out together: years, five contiguous blocks, or five random parts (which leak
+        through serial correlation). "auto" takes years from five years on, blocks otherwise.
+    gap : int, str or timedelta
+        Cases left out of training on either side of those held out: a number of them, or those
+        within a length of time such as "5D" or "12h".
     projection : {"euclidean", "energy"}
         Signed weights to probabilities: nearest weights, or nearest distribution.
     solver : {"auto", "exact", "lowrank"}
@@ -142,6 +143,10 @@ class CKME(Conditioned, MemberPerCase):
         What is similar of similar forecasts: all, or what is left of each without its mean, such
         as its spread. Errors of forecasts alike in shape then count, whatever their mean: errors
         in units of the spread that EMOS gives, or ratios to the mean.
+    year_start : str or int, optional
+        Date on which years of cases begin, such as "07-01", or a month. Without it they begin in
+        the largest gap that the dates of all cases leave in the calendar, so that a winter is not
+        cut in two; on 1 January where that gap holds it, or none is of 30 days or more.
 
     Examples
     --------
@@ -156,7 +161,7 @@ class CKME(Conditioned, MemberPerCase):
     ridge: Literal["cv"] | float = "cv"
     loss: Literal["crps", "laplace"] = "crps"
     folds: Literal["auto", "year", "block", "random"] = "auto"
-    gap: int = 0
+    gap: int | str = 0
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
     support: Literal["observations", "errors", "auto"] = "observations"
@@ -165,6 +170,7 @@ class CKME(Conditioned, MemberPerCase):
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
     compare: Literal["forecasts", "shapes"] = "forecasts"
+    year_start: str | None = None
 
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
@@ -189,7 +195,8 @@ class CKME(Conditioned, MemberPerCase):
             raise ValueError(
                 f"CKME: ridge must be at least {arrays.SMALLEST_RIDGE:g}, got {self.ridge!r}"
             )
-        check_gap("CKME", self.gap)
+        object.__setattr__(self, "gap", read_gap(self.gap, "CKME"))
+        object.__setattr__(self, "year_start", read_year_start(self.year_start, "CKME"))
         if self.gap and self.folds == "random":
             raise ValueError("CKME: random folds have no neighbours; use gap=0 or folds='block'")
         if self.loss == "laplace" and self.support != "observations":
@@ -253,31 +260,34 @@ class CKME(Conditioned, MemberPerCase):
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Self, str | None]:
         """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
-        check_folds("CKME", self.folds, axis)
+        check_folds("CKME", self.folds, axis, self.year_start)
+        check_gap_in_time("CKME", self.gap, axis)
         if self.half_life is not None and axis.days is None:
             raise ValueError(
                 "CKME: half_life needs dates (datetime64 or cftime) along the calibration "
                 "dimension; add a coordinate, or leave half_life out"
             )
-        return super().check(axis, n_cases)
+        near = None
+        if not self.gap and self.ridge == "cv":
+            near = near_other_folds(self.folds, axis, self.year_start)
+        method, note = super().check(axis, n_cases)
+        return method, "; ".join(remark for remark in (note, near) if remark) or None
 
     def array_settings(self, supports: tuple[str, ...], min_samples: int) -> ArraySettings:
         """Settings of the array layer."""
         from xrecal.arrays.ckme.embedding import Settings
 
-        alone = not self.covariates
-        kernels: tuple[tuple[float, float], ...] = tuple((1.0, s) for s in STRENGTHS)
-        if self.bandwidth == "cv":
-            kernels = WIDE_ALONE if alone else WIDE
-        elif alone:
-            kernels = ((1.0, 0.0),)
+        wide = self.bandwidth == "cv"
+        kernels: tuple[tuple[float, float], ...] = WIDE_ALONE if wide else ((1.0, 0.0),)
+        if self.covariates:
+            kernels = WIDE if wide else tuple((1.0, s) for s in STRENGTHS)
         return Settings(
             kernel=self.kernel,
             bandwidth=None if isinstance(self.bandwidth, str) else self.bandwidth,
             ridge=None if isinstance(self.ridge, str) else self.ridge,
             loss=self.loss,
             projection=self.projection,
-            gap=self.gap,
+            gap=as_span(self.gap) if isinstance(self.gap, str) else self.gap,
             bounds=self.bounds,
             supports=supports,
             kernels=kernels,
@@ -288,7 +298,8 @@ class CKME(Conditioned, MemberPerCase):
 
     def array_arguments(self, cases: Cases) -> dict[str, Any]:
         """Keyword arguments of :func:`xrecal.arrays.fit_ckme` that describe the cases."""
-        groups, blocks = fold_groups(self.folds, cases.axis, cases.observations.shape[1])
+        n = cases.observations.shape[1]
+        groups, blocks = fold_groups(self.folds, cases.axis, n, self.year_start)
         return {
             "features": cases.covariates.features(self.covariates),
             "days": cases.axis.days,

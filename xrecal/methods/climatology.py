@@ -22,13 +22,12 @@ from .base import (
     Output,
     Parameter,
     Shown,
-    check_names,
     count_cases,
-    is_positive,
     missing_forecasts,
     names_of,
     period_of_cases,
 )
+from .setting_checks import check_names, is_positive
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray, IntArray
 
 from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_levels, fold_groups
@@ -81,6 +82,15 @@ class Component:
         return replace(parameter, dims=dims)
 
 
+class HeldOutInTime(NamedTuple):
+    """How cases are held out in time."""
+
+    gap: Span = 0
+    """Left out of training on either side."""
+    year_start: str | None = None
+    """Date on which years of cases begin."""
+
+
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     """Components of a pool of methods, in the order in which they are fitted."""
     components: list[Component] = []
@@ -101,7 +111,7 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 
 def fit_method(
-    method: Method, cases: Cases, min_samples: int
+    method: Method, cases: Cases, min_samples: int, in_time: HeldOutInTime
 ) -> Iterator[tuple[Mapping[str, npt.NDArray[Any]], FloatArray]]:
     """Fitted parameters and held-out quantiles (L, 2, n, Q) of each component of a method.
 
@@ -109,7 +119,7 @@ def fit_method(
     alone.
     """
     if not isinstance(method, CKME):
-        yield method.fit_locations(cases, min_samples), _held_out(method, cases)
+        yield method.fit_locations(cases, min_samples), _held_out(method, cases, in_time)
         return
     family, quantiles = arrays.fit_ckme_family(
         cases.forecasts,
@@ -122,23 +132,39 @@ def fit_method(
         yield fitted._asdict(), quantiles[:, :, s]
 
 
-def _held_out(method: Method, cases: Cases) -> FloatArray:
+def _held_out(method: Method, cases: Cases, in_time: HeldOutInTime) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
     from xrecal.arrays.ckme.fitting import LATER_PARTS
-    from xrecal.arrays.ckme.folds import assign_folds
+    from xrecal.arrays.ckme.folds import assign_folds, gap_axis
 
     known = np.isfinite(cases.observations)
     n_locations, n = known.shape
-    groups, blocks = fold_groups("auto", cases.axis, n)
+    groups, blocks = fold_groups("auto", cases.axis, n, in_time.year_start)
     fold = assign_folds(groups, known, blocks, cases.axis.step)
     # Blocks hide a change of the forecast system: later cases are forecast from earlier ones too.
     later = assign_folds(cases.axis.steps(n), known, LATER_PARTS)
     quantiles = np.full((n_locations, 2, n, N_HELD_OUT), np.nan)
+    position, gap = gap_axis(in_time.gap, cases.axis.steps(n), cases.axis.days)
     for f in range(fold.max() + 1):
-        _forecast(method, cases, known & (fold != f), fold == f, quantiles[:, 0])
+        train = known & (fold != f) & _apart(fold == f, position, gap)
+        _forecast(method, cases, train, fold == f, quantiles[:, 0])
     for f in range(1, later.max() + 1):
-        _forecast(method, cases, known & (later < f), later == f, quantiles[:, 1])
+        train = known & (later < f) & _apart(later == f, position, gap)
+        _forecast(method, cases, train, later == f, quantiles[:, 1])
     return quantiles
+
+
+def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt.NDArray[np.bool_]:
+    """Where cases (L, n) are further than the gap from all those held out; all without a gap."""
+    from xrecal.arrays.ckme.folds import ROUNDING, distance_to
+
+    apart = np.ones(held.shape, np.bool_)
+    if gap > 0:
+        for kept, of_location in zip(apart, held, strict=True):
+            which = np.flatnonzero(of_location)
+            if which.size:
+                kept[:] = distance_to(which, position) > gap + ROUNDING
+    return apart
 
 
 def raw_quantiles(cases: Cases) -> FloatArray:

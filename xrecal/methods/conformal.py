@@ -12,9 +12,10 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, NewCases, Parameter, is_positive
+from .base import Cases, NewCases, Parameter
 from .climatology import similarity_weights
 from .pit import KeepsPIT
+from .setting_checks import is_positive
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Forecasts

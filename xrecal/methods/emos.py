@@ -12,7 +12,8 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.typing import IntArray
 
-from .base import Bounds, Cases, Conditioned, NewCases, Output, Parameter, check_bounds
+from .base import Bounds, Cases, Conditioned, NewCases, Output, Parameter
+from .setting_checks import check_bounds
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
@@ -24,10 +25,11 @@ from .base import (
     Output,
     Parameter,
     Shown,
-    check_bounds,
-    check_names,
+    check_folds,
+    check_gap_in_time,
     missing_forecasts,
     names_of,
+    near_other_folds,
     period_of_cases,
 )
 from .ckme import CKME
@@ -37,6 +39,7 @@ from .components import (
     N_HELD_OUT,
     OBSERVATIONS,
     Component,
+    HeldOutInTime,
     components_of,
     fit_method,
     members_of,
@@ -45,6 +48,7 @@ from .components import (
 from .emos import EMOS
 from .idr import IDR
 from .raw import Raw
+from .setting_checks import check_bounds, check_names
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
 if TYPE_CHECKING:
@@ -91,6 +95,11 @@ class LinearPool(Shown):
     condition_on : str or tuple of str, optional
         Covariates. By default the season, where the cases have dates and cover most of a year; an
         empty tuple for none. Methods that are given take it where they leave theirs None.
+    gap : int, str or timedelta
+        Cases left out of training next to those held out, when components are weighed and, unless
+        it has a gap of its own, when a CKME chooses: as in :class:`CKME`.
+    year_start : str or int, optional
+        Date on which years of cases begin, as in :class:`CKME`; likewise.
 
     Examples
     --------
@@ -104,6 +113,8 @@ class LinearPool(Shown):
     tails: Literal["auto"] | None = "auto"
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
+    gap: int | str = 0
+    year_start: str | None = None
 
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
@@ -114,6 +125,8 @@ class LinearPool(Shown):
         if self.tails not in ("auto", None):
             raise ValueError(f"LinearPool: tails must be 'auto' or None, got {self.tails!r}")
         check_bounds("LinearPool", self.bounds)
+        object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
+        object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
         if self.condition_on != ():
             check_names("LinearPool", self.condition_on)
         if self.methods is None:
@@ -145,12 +158,13 @@ class LinearPool(Shown):
         """The methods that are mixed."""
         names = names_of(self.condition_on) or None
         if self.methods is not None:
-            return tuple(
+            conditioned = (
                 replace(m, condition_on=names)  # type: ignore[type-var]
                 if names and m.condition_on is None and "condition_on" in vars(m)
                 else m
                 for m in self.methods
             )
+            return tuple(self._in_time(m) for m in conditioned)
         plain: list[Method] = [EMOS(bounds=self.bounds), IDR()]
         given: list[Method] = []
         if names is not None:
@@ -158,8 +172,16 @@ class LinearPool(Shown):
             given = [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
         bandwidth: Literal["cv", "median"] = "median" if names is None else "cv"
         best = CKME(support="auto", bandwidth=bandwidth, bounds=self.bounds, condition_on=names)
+        best = replace(best, gap=self.gap, year_start=self.year_start)
         shapes = replace(best, support="errors", compare="shapes")
         return (best, shapes, *plain, *given, Climatology(), Raw())
+
+    def _in_time(self, method: Method) -> Method:
+        """A CKME with the gap and the years of the pool where it has none of its own."""
+        if not isinstance(method, CKME):
+            return method
+        gap = method.gap if method.folds == "random" else method.gap or self.gap
+        return replace(method, gap=gap, year_start=method.year_start or self.year_start)
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -208,23 +230,36 @@ class LinearPool(Shown):
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Settle on the covariates; without enough dates the season drops out, with a remark."""
+        check_folds("LinearPool", "auto", axis, self.year_start)
+        check_gap_in_time("LinearPool", self.gap, axis)
+        near = None
+        if not self.gap:
+            near = near_other_folds("auto", axis, self.year_start)
+        method, notes = self._with_covariates(axis, n_cases)
+        return method, "; ".join(dict.fromkeys(n for n in (*notes, near) if n)) or None
+
+    def _with_covariates(
+        self, axis: CaseAxis, n_cases: int
+    ) -> tuple[LinearPool, Sequence[str | None]]:
+        """The pool with its covariates settled, and remarks."""
         if self.methods is not None:
             checked = [method.check(axis, n_cases) for method in self.mixed]
-            notes = dict.fromkeys(note for _, note in checked if note is not None)
             methods = tuple(method for method, _ in checked)
-            return replace(self, methods=methods, condition_on=None), "; ".join(notes) or None
+            notes = [note for _, note in checked]
+            return replace(self, methods=methods, condition_on=None), notes
         if self.condition_on is not None:
-            return self, period_of_cases(axis, names_of(self.condition_on), method="LinearPool")
+            names = names_of(self.condition_on)
+            return self, [period_of_cases(axis, names, method="LinearPool")]
         if axis.days is None:
-            return replace(self, condition_on=()), "no dates, so the pool leaves the season out"
+            return replace(self, condition_on=()), ["no dates, so the pool leaves the season out"]
         if np.ptp(axis.days) < SHORTEST_SEASON:
-            return replace(self, condition_on=()), (
+            note = (
                 f"cases span {np.ptp(axis.days):.0f} days, less than {SHORTEST_SEASON}, so the "
                 "pool leaves the season out"
             )
-        return replace(self, condition_on=SEASON), period_of_cases(
-            axis, (SEASON,), method="LinearPool"
-        )
+            return replace(self, condition_on=()), [note]
+        remark = period_of_cases(axis, (SEASON,), method="LinearPool")
+        return replace(self, condition_on=SEASON), [remark]
 
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
@@ -255,7 +290,10 @@ class LinearPool(Shown):
             "status": np.zeros(n_locations, np.int64),
         }
         counted = np.ones((n_locations, 2, n), np.bool_)
-        fits = (fit for method in self.mixed for fit in fit_method(method, cases, min_samples))
+        in_time = HeldOutInTime(as_span(self.gap), self.year_start)
+        fits = (
+            fit for method in self.mixed for fit in fit_method(method, cases, min_samples, in_time)
+        )
         for c, (component, (fitted, held_out)) in enumerate(
             zip(self.components, fits, strict=True)
         ):
@@ -276,6 +314,8 @@ class LinearPool(Shown):
         state["pool_weight"] = arrays.pool_weights(
             quantiles, cases.observations, raw, belief=belief
         )
+        # A gap may leave nothing to learn from, so that nothing is known of any component.
+        state["pool_weight"][np.isnan(quantiles[..., 0]).all((1, 2, 3))] = np.nan
         if self.tails is not None:
             tails = tails_of_mixture(
                 quantiles[:, 0], state["pool_weight"], cases.observations, self._bounds(cases)

@@ -18,7 +18,7 @@ from xrecal.inputs.forms import Form, Labelled, require_free
 from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.seasonal import take_cases
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
-from xrecal.methods.base import is_positive
+from xrecal.methods.setting_checks import is_positive
 from xrecal.typing import FloatArray
 
 from .recalibrated import Recalibrated, recalibrated

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import DEFAULT, checked
-from xrecal.fit.held_out import By, HeldOut, Span, Splits, hold_out
+from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels, read_levels
 from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.lengths import Span
 from xrecal.inputs.metadata import history_line
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
@@ -58,6 +59,7 @@ def cross_validate(
     blocks: int = 5,
     window: Span | None = None,
     every: Span | None = None,
+    year_start: str | int | None = None,
     output: OutputOf = "quantile",
     q: float | Sequence[float] | np.ndarray = QUANTILES,
     threshold: Threshold | None = None,
@@ -75,20 +77,25 @@ def cross_validate(
     hindcast, observations, method, dim, member_dim, condition_on, covariates
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     by : {"year", "block", "retrospective", "rolling"}
-        What is predicted together: each calendar year, from all others; each of ``blocks``
+        What is predicted together: each year, from all others; each of ``blocks``
         contiguous parts, from all others; each part after the first, from the parts before it;
         or, as in operation, the cases up to the next refit from the last ``window``. The first two
         learn from the future too, which flatters where climate or forecast model drift; the
         others do not, with a ``gap`` of at least the lead time: earlier starts verify later.
-    gap : int or timedelta
+    gap : int, timedelta or str
         Cases, or length of time, left out of training next to those predicted: on both sides, or
-        before them where only the past counts. Without one, cases that depend on their neighbours
-        give away the answer: give at least the lead time and the memory of the weather.
+        before them where only the past counts; ``"5D"`` is a length, too. Without one, cases that
+        depend on their neighbours give away the answer: give at least the lead time and the memory
+        of the weather.
     blocks : int
         Number of parts; with ``"rolling"`` and no window, predictions start after the first.
-    window, every : int or timedelta, optional
+    window, every : int, timedelta or str, optional
         Length of the past that a rolling fit sees (all of it if not given), and time between two
         fits. Only for ``by="rolling"``, which needs ``every``.
+    year_start : str or int, optional
+        Date on which years begin, such as "07-01", or a month. Without it they begin in the
+        largest gap that the dates of all cases leave in the calendar, so that a winter is not cut
+        in two; on 1 January where that gap holds it, or none is of 30 days or more.
     output : {"quantile", "crps", "pit", "members", "exceedance", "categories"}
         Quantiles of the predictions, their CRPS, or the probability integral transform of the
         observations: uniform on (0, 1) for calibrated predictions. Where a predicted CDF jumps, it
@@ -145,7 +152,7 @@ def cross_validate(
     0.29
     """
     method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate")
-    splits = Splits(by, gap, blocks, window, every, pool, min_samples)
+    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start)
     product = _product(output, q, threshold, n, seed, isinstance(hindcast, xr.Dataset))
     results = {}
     for name, (form, observed) in pair_variables(

@@ -7,7 +7,14 @@ from hypothesis.extra.numpy import arrays
 from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.fitting import LATER_PARTS
-from xrecal.arrays.ckme.folds import TRAINED_ON, arrange_folds, assign_folds, merge
+from xrecal.arrays.ckme.folds import (
+    TRAINED_ON,
+    arrange_folds,
+    assign_folds,
+    count_near,
+    gap_axis,
+    merge,
+)
 
 from .reference import SUPPORTS, Choice, blocks_in_time, train_on
 from .test_ckme import as_embedding, make_cases
@@ -165,6 +172,36 @@ def test_a_gap_counts_steps_and_forward_folds_know_the_past_alone():
     np.testing.assert_array_equal(found.cases[1, found.n_out[1] :], np.arange(8))
     assert len(found.cases) == 2
     assert len(arrange_folds(fold, step, 100, False).cases) == 0
+
+
+@given(folded_cases(), st.integers(0, 6), st.booleans())
+def test_a_gap_in_time_counts_days(cases, gap, forward):
+    fold, step = cases
+    days = 100.25 + 2.0 * step  # every other day
+    position, length = gap_axis(np.timedelta64(24 * gap, "h"), step, days)
+    found = arrange_folds(fold, position, length, forward)
+    expected = arrange_folds(fold, *gap_axis(gap // 2, step, None), forward)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_gap_in_time_needs_dates_in_order():
+    with pytest.raises(ValueError, match="gap is a length of time, and the dates of the cases are"):
+        gap_axis(np.timedelta64(5, "D"), np.arange(3), None)
+    with pytest.raises(ValueError, match="days must be finite and not descend"):
+        gap_axis(np.timedelta64(5, "D"), np.arange(3), np.array([0.0, 2.0, 1.0]))
+
+
+@given(
+    arrays(np.float64, st.integers(2, 20), elements=st.integers(0, 60)),
+    st.data(),
+    st.integers(0, 10),
+)
+def test_cases_near_others_are_counted(days, data, within):
+    tested = np.array(data.draw(st.lists(st.booleans(), min_size=days.size, max_size=days.size)))
+    a, b = np.flatnonzero(tested), np.flatnonzero(~tested)
+    expected = sum(any(abs(days[i] - days[j]) <= within for j in b) for i in a)
+    assert count_near(days, a, b, within) == expected
 
 
 # held-out forecasts, through their quantiles -----------------------------------------------------

@@ -30,7 +30,7 @@ from .fitting import (
     note_cases,
     of_support,
 )
-from .folds import Folds, arrange_folds, assign_folds
+from .folds import Folds, arrange_folds, assign_folds, gap_axis
 from .held_out_losses import (
     LOSSES,
     RECORDERS,
@@ -87,12 +87,14 @@ def fit_ckme(
     observations : array of float, shape (L, n)
         What verified, in the unit of the forecasts; NaN where unknown.
     settings : Settings
-        Kernel and its candidates, ridge, supports, bounds, loss, projection, gap (steps in time
-        left out of training on both sides of those held out), least number of cases.
+        Kernel and its candidates, ridge, supports, bounds, loss, projection, gap (steps in time,
+        or length of time, left out of training on both sides of those held out), least number of
+        cases.
     features : Features, optional
         Covariates of the cases, (L, n, k).
     days : array of float, shape (n,), optional
-        Dates of the cases in days; needed with a half-life.
+        Dates of the cases in days; needed with a half-life, and with a gap that is a length of
+        time.
     half_life : float or "cv"
         In days: a case so much older counts half. "cv" chooses among parts of the period of the
         cases by how well the past forecasts what follows; blocks with cases from both sides
@@ -216,6 +218,7 @@ def search_locations(
     bounds = find_bounds(observations, settings.bounds if centred else None)
     results = no_results(calibration, settings, task, bounds)
     weight = case_weights(calibration.days, half_life, observations.shape[1])
+    position, gap = gap_axis(settings.gap, step, calibration.days)
     cases = Cases(calibration.cases, observations, features, weight, step)
     for block in location_blocks(half_life.size, 24 * math.prod(calibration.cases.loc.shape[1:])):
         ordered, invalid = ordered_cases(cases.take(block), centred=centred, shapes=settings.shapes)
@@ -230,12 +233,10 @@ def search_locations(
                 squared=None if calibration.squared is None else calibration.squared[number],
                 vectors=None if calibration.vectors is None else calibration.vectors[number],
             )  # fmt: skip
-            in_time = ordered.step[cell, :n]
-            folds = arrange_folds(fold[cell, :n], in_time, settings.gap, task.forward)
+            in_time = position[ordered.slot[cell, :n]]
+            folds = arrange_folds(fold[cell, :n], in_time, gap, task.forward)
             others = (
-                [arrange_folds(later[cell, :n], in_time, settings.gap, True)]
-                if task.n_quantiles
-                else []
+                [arrange_folds(later[cell, :n], in_time, gap, True)] if task.n_quantiles else []
             )
             answers = Answers(
                 one,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.kernel import Features, no_features
+from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray, IntArray
 
 SMALLEST_WEIGHT = 1e-12
@@ -25,7 +26,7 @@ class Settings(NamedTuple):
     ridge: float | None = None
     loss: str = "crps"
     projection: str = "euclidean"
-    gap: int = 0
+    gap: Span = 0
     bounds: str | tuple[float | None, float | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)

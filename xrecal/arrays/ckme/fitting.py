@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -281,11 +282,12 @@ def check_settings(settings: Settings, blocks: int) -> None:
         check_choice("supports", support, SUPPORTS)
     if settings.shapes and "observations" in settings.supports:
         raise ValueError("shapes of forecasts say nothing of past observations; leave them out")
-    whole = is_whole(blocks) and is_whole(settings.gap)
-    if not whole or blocks < 0 or blocks == 1 or settings.gap < 0:
+    in_time = isinstance(settings.gap, np.timedelta64 | datetime.timedelta)  # checked with days
+    whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
+    if not whole or blocks < 0 or blocks == 1 or (not in_time and settings.gap < 0):  # type: ignore[operator]
         raise ValueError(
             "blocks must be 2 or more (0: each group is a fold) and gap 0 or more, whole numbers, "
-            f"got {blocks=}, gap={settings.gap}"
+            f"or a timedelta, got {blocks=}, gap={settings.gap}"
         )
     for name in ("bandwidth", "ridge"):
         value = getattr(settings, name)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import datetime
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.compiled import IndexMatrix, Indices
 from xrecal.arrays.kernels.kernel import subset
-from xrecal.typing import IntArray
+from xrecal.arrays.splitting import Span, measure
+from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
 """Contiguous blocks that are made where one group holds most of the cases: holding it out would
 leave too little to learn from."""
+
+ROUNDING = 1e-6
+"""Days by which distances of dates differ from what they stand for."""
 
 TRAINED_ON = 0.75
 """Share of the training cases that folds must keep to be held out together."""
@@ -30,23 +35,53 @@ class Folds(NamedTuple):
     """(F,) cases held or left out"""
 
 
-def arrange_folds(fold: IntArray, step: IntArray, gap: int, forward: bool) -> Folds:
+def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[FloatArray, float]:
+    """Position of each case (n,), never descending, and the gap on the same axis.
+
+    A number of cases counts steps in time, a length of time the days of their dates.
+    """
+    if isinstance(gap, np.timedelta64 | datetime.timedelta):
+        apart = measure("gap", gap, step.size, days, least=0)
+        return apart.position, apart.length
+    return step.astype(np.float64), float(gap)
+
+
+def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: float) -> int:
+    """How many of some cases, by number, have another one so many days away or nearer."""
+    if not others.size:
+        return 0
+    others_days, tested_days = np.sort(days[others]), days[tested]
+    after = np.searchsorted(others_days, tested_days)
+    before = others_days[np.maximum(after - 1, 0)]
+    behind = others_days[np.minimum(after, others_days.size - 1)]
+    nearest = np.minimum(np.abs(tested_days - before), np.abs(behind - tested_days))
+    return int((nearest <= within + ROUNDING).sum())
+
+
+def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
+    """Distance (n,) of cases at ascending positions (n,) to the nearest of some, by number."""
+    case = np.arange(position.size)
+    # Between the held-out cases before and behind: the nearer one decides.
+    behind = np.searchsorted(held, case)
+    before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
+    nearest: FloatArray = np.minimum(
+        abs(position - position[held[before]]), abs(position[held[behind]] - position)
+    )
+    return nearest
+
+
+def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: bool) -> Folds:
     """Folds that can be used: with two cases to train on, and one held out.
 
-    ``step`` (n,), the step in time of each case, never descends and is what ``gap`` counts in.
-    Cases of one step are in the same fold. ``forward`` trains on earlier cases only, as an
-    operational forecast does.
+    Positions (n,) and the gap are those of :func:`gap_axis`. Cases of one position are in the same
+    fold. ``forward`` trains on earlier cases only, as an operational forecast does.
     """
     case, rows, sizes = np.arange(fold.size), [], []
     for f in range(fold.max(initial=-1) + 1):
         held = np.flatnonzero(fold == f)
         if held.size == 0:
             continue
-        # Between the held-out cases before and behind: the nearer one decides.
-        behind = np.searchsorted(held, case)
-        before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
-        apart = np.minimum(abs(step - step[held[before]]), abs(step[held[behind]] - step))
-        kept = apart > gap
+        kept = distance_to(held, position) > gap + ROUNDING
         if forward:
             kept &= case < held[0]
         kept[held] = False

@@ -229,6 +229,18 @@ class Location:
             exponent *= self.root[:, np.newaxis] * self.root
         return exponent
 
+    def inverse(self, bandwidth: float, strength: float, ridge: float) -> FloatArray:
+        """``(K + λ n)⁻¹`` (n, n) with that matrix K; its pseudoinverse if it is singular.
+
+        A ridge forbids that, but for rounding, and rounding in one location is no error of others.
+        """
+        gram = self.gram(bandwidth, strength)
+        gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
+        try:
+            return np.asarray(np.linalg.inv(gram))
+        except np.linalg.LinAlgError:
+            return np.asarray(np.linalg.pinv(gram))
+
     def columns_of(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
         """Columns (k, n) of some cases of that matrix."""
         assert self.columns is not None

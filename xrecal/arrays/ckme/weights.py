@@ -16,7 +16,6 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, fill_centres, fill_members, inside
 from .embedding import FittedCKME, case_weights, check_choice, check_observations, lives_of
-from .lapack import solve_any
 from .location import (
     Cases,
     Location,
@@ -218,11 +217,9 @@ class _Ensembles:
             landmarks = solver.landmarks_for(ridge)
             return np.array(landmarks), solver.factor.solver(ridge, len(landmarks))
         one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
-        gram = one.gram(*kernel)
-        gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
         # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
-        inverse = solve_any(gram, np.eye(gram.shape[0]))
-        return slice(gram.shape[0]), lambda similarities: similarities @ inverse
+        inverse = one.inverse(*kernel, ridge)
+        return slice(inverse.shape[0]), lambda similarities: similarities @ inverse
 
     def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
         """Centre and spread (2, T) of each forecast."""

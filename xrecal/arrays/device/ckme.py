@@ -22,12 +22,13 @@ from xrecal.arrays.ckme.fitting import (
     no_results,
     note_cases,
 )
-from xrecal.arrays.ckme.folds import Folds, arrange_folds, assign_folds
+from xrecal.arrays.ckme.folds import Folds, arrange_folds, assign_folds, gap_axis
 from xrecal.arrays.ckme.search import Search, sets_of_folds
 from xrecal.arrays.ckme.solvers import is_low_rank
 from xrecal.arrays.dispatch import namespace, only_on_host, to_host
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import Features
+from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray, IntArray
 
 from .case_groups import Group, groups_of, select, usable
@@ -139,10 +140,12 @@ def _bytes_each(calibration: Calibration, settings: Settings, folds: Folds, n: i
     return 8 * n * (kernels * width + 12 * held + 8 * members)
 
 
-def _folds(calibration: Calibration, group: Group, gap: int, forward: bool) -> Folds:
+def _folds(calibration: Calibration, group: Group, gap: Span, forward: bool) -> Folds:
     """Folds of the cases of a group."""
     groups, blocks, in_time, used = calibration[3:7]
     fold = assign_folds(groups, used[group.places[:1]], blocks, in_time)[0][group.slots]
-    step = np.ascontiguousarray(in_time[group.slots], np.int64)
-    results: Folds = arrange_folds(np.ascontiguousarray(fold), step, gap, forward)
+    position, length = gap_axis(gap, in_time, calibration.days)
+    results: Folds = arrange_folds(
+        np.ascontiguousarray(fold), position[group.slots], length, forward
+    )
     return results

@@ -1,0 +1,75 @@
+"""Lengths along the cases as they are typed, and the date on which years of cases begin."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xrecal.arrays.rows import is_whole
+
+from .valid_time import seconds_in
+
+Span: TypeAlias = int | str | np.timedelta64 | datetime.timedelta
+"""A length along the cases: a number of them, or a length of time, perhaps as text."""
+
+_LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_DATE = re.compile(r"(\d{1,2})-(\d{1,2})")
+
+_LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def length_of(text: str) -> datetime.timedelta | None:
+    """A length of time such as "5D" or "12 hours"; None for other text."""
+    found = _LENGTH.fullmatch(text)
+    seconds = None if found is None else seconds_in(found[2])
+    if found is None or seconds is None:
+        return None
+    return datetime.timedelta(seconds=float(found[1]) * seconds)
+
+
+def _is_fixed(length: np.timedelta64) -> bool:
+    """Whether it is there, and of a unit that is no part of a calendar."""
+    return not (np.isnat(length) or np.datetime_data(length.dtype)[0] in ("Y", "M", "generic"))
+
+
+def read_gap(gap: Any, owner: str) -> int | str:
+    """A gap as settings keep it: a number of cases, or text such as "5D" for a length of time."""
+    if is_whole(gap) and gap >= 0:
+        return int(gap)
+    length = length_of(gap) if isinstance(gap, str) else gap
+    if isinstance(length, np.timedelta64) and _is_fixed(length):
+        length = datetime.timedelta(seconds=float(length / np.timedelta64(1, "s")))
+    if not isinstance(length, datetime.timedelta) or length < datetime.timedelta():
+        raise ValueError(
+            f"{owner}: gap must be a number of cases, 0 or more, or a length of time such as '5D', "
+            f"got {gap!r}"
+        )
+    return f"{length / datetime.timedelta(days=1):.12g}D" if length else 0
+
+
+def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.timedelta:
+    """A length with text as what it stands for; ValueError, with the name, for other text."""
+    span = length_of(length) if isinstance(length, str) else length
+    if isinstance(length, str) and span is None:
+        raise ValueError(
+            f"{name} is {length!r}, which is no length of time; give a number with a unit of fixed "
+            "length, such as '5D', '12h' or '2 weeks', or a number of cases"
+        )
+    return span  # type: ignore[return-value]  # None, of a window that is not given, passes
+
+
+def read_year_start(date: Any, owner: str) -> str | None:
+    """The date on which years begin as settings keep it, MM-DD, from that or a month; or None."""
+    if date is None:
+        return None
+    found = _DATE.fullmatch(date) if isinstance(date, str) else None
+    month, day = (int(found[1]), int(found[2])) if found else (date if is_whole(date) else 0, 1)
+    if not (1 <= month <= 12 and 1 <= day <= _LONGEST_MONTHS[month - 1]):
+        raise ValueError(
+            f"{owner}: year_start must be a date such as '07-01' or a month from 1 to 12, got "
+            f"{date!r}"
+        )
+    return f"{month:02d}-{day:02d}"

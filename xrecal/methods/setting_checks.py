@@ -1,0 +1,42 @@
+"""Checks of settings that several methods have."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xrecal.arrays.rows import is_whole
+
+
+def is_positive(value: object) -> bool:
+    """Whether a setting is a positive, finite number."""
+    number = isinstance(value, (float, np.floating)) or is_whole(value)
+    return number and 0 < value < np.inf  # type: ignore[operator]
+
+
+def check_names(method: str, condition_on: object) -> None:
+    """Raise ValueError unless a setting names covariates."""
+    names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
+    named = bool(names) and all(isinstance(n, str) and n for n in names)
+    if condition_on is not None and not named:
+        raise ValueError(
+            f"{method}: condition_on must be 'season', the name of a covariate or a tuple of "
+            f"names, got {condition_on!r}"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"{method}: condition_on names a covariate twice: {condition_on!r}")
+
+
+def check_bounds(method: str, bounds: object) -> None:
+    """Raise ValueError unless a setting is "auto", None or a pair of bounds."""
+    if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
+        return
+    pair = isinstance(bounds, tuple) and len(bounds) == 2
+    if isinstance(bounds, tuple) and pair:
+        lower = -np.inf if bounds[0] is None else bounds[0]
+        upper = np.inf if bounds[1] is None else bounds[1]
+        pair = all(isinstance(b, (int, float, np.number)) for b in (lower, upper)) and lower < upper
+    if not pair:
+        raise ValueError(
+            f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
+            f"None stands for no bound, got {bounds!r}"
+        )
