@@ -28,6 +28,9 @@ from .state import COVARIATE, cases_of, is_part, task_arguments
 
 F = TypeVar("F", bound=Fitted)
 
+DATES = ("year", "season", "days", "day")
+"""What is known of the date of each case; steps begin anew."""
+
 
 def update(
     model: F,
@@ -129,8 +132,9 @@ def _join_labels(
 
 def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
     """Dates of both, where both are dated."""
-    pairs = ((kept.year, added.year), (kept.season, added.season), (kept.days, added.days))
-    return CaseAxis(*(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs))
+    dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
+    known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
+    return CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
 
 
 def _added_state(

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from xrecal.typing import FloatArray, IntArray
+
+WITH_LEAP_YEARS = ("standard", "gregorian", "proleptic_gregorian", "julian")
+"""Calendars of cftime in which some years have a 29 February."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ class CaseAxis:
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
     """Step in time, which never descends; without, each case is a step of its own."""
+    day: FloatArray | None = None
+    """Calendar day as a fraction of a year of 365 days, in [0, 1), the same in every year."""
 
     def take(self, cases: slice | IntArray) -> CaseAxis:
         """Dates of some cases."""
@@ -30,7 +36,7 @@ class CaseAxis:
         def taken(part: Any) -> Any:
             return None if part is None else part[cases]
 
-        return CaseAxis(*map(taken, (self.year, self.season, self.days, self.step)))
+        return CaseAxis(*map(taken, (self.year, self.season, self.days, self.step, self.day)))
 
     def steps(self, n: int) -> IntArray:
         """Step in time of each of ``n`` cases."""
@@ -82,14 +88,30 @@ def _standard_dates(dates: Any) -> CaseAxis:
     length = (start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")
     elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
     days = dates.astype("datetime64[s]").astype(np.int64) / 86400
-    return CaseAxis(start.astype(np.int64) + 1970, elapsed / length, days)
+    passed = elapsed / np.timedelta64(1, "D")
+    day = calendar_day(passed, length > np.timedelta64(365, "D"))
+    return CaseAxis(start.astype(np.int64) + 1970, elapsed / length, days, day=day)
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
     """Dates of another calendar, as cftime objects; the year has that calendar's length."""
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
-    season = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
+    parts = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
     origin = dates[0].replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
     days = [(d - origin).total_seconds() / 86400 for d in dates]
-    return CaseAxis(year, np.array(season), np.array(days))
+    day = season = np.array(parts)
+    if dates[0].calendar in WITH_LEAP_YEARS:
+        passed = [(d - s).total_seconds() / 86400 for d, s in zip(dates, start, strict=True)]
+        leap = [(s.replace(year=s.year + 1) - s).days > 365 for s in start]
+        day = calendar_day(np.array(passed), np.array(leap))
+    return CaseAxis(year, season, np.array(days), day=day)
+
+
+def calendar_day(passed: FloatArray, leap: npt.NDArray[np.bool_]) -> FloatArray:
+    """Fractions of a year of 365 days, from the days that have passed since its beginning.
+
+    1 March is the same in every year; 29 February lies half-way between its neighbours.
+    """
+    extra = np.select([passed >= 60, passed >= 59], [1.0, 0.5], 0.0)
+    return np.asarray((passed - np.where(leap, extra, 0.0)) / 365)
