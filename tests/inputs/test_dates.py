@@ -1,5 +1,7 @@
 """Dates of cases, counted by hand."""
 
+from datetime import timedelta
+
 import cftime
 import numpy as np
 import pytest
@@ -233,3 +235,26 @@ def test_no_year_begins_within_a_shorter_gap_than_another(days, shift):
     at = dates[gaps.argmax()] + gaps.max() / 2
     turned = axis.year + (365.25 * axis.season > at)
     np.testing.assert_array_equal(year - turned, np.full(turned.size, (year - turned)[0]))
+
+
+@pytest.mark.parametrize(
+    ("date", "day"),
+    [
+        ("2003-01-01", 0), ("2004-01-01", 0), ("2003-02-28", 58), ("2004-02-28", 58),
+        ("2004-02-29", 58.5), ("2003-03-01", 59), ("2004-03-01", 59), ("2004-03-01T12", 59.5),
+        ("2003-12-31", 364), ("2004-12-31", 364), ("1900-03-01", 59), ("2000-12-31T18", 364.75),
+    ],
+)  # fmt: skip
+def test_calendar_days_have_one_place_in_every_year(date, day):
+    stamp = np.array([date], "datetime64[ns]")
+    np.testing.assert_allclose(date_axis(stamp).day * 365, [day])
+    start = xr.date_range(date[:10], date[:10], calendar="standard", use_cftime=True).to_numpy()
+    hour = int(date[11:] or 0)
+    np.testing.assert_allclose(date_axis(start + timedelta(hours=hour)).day * 365, [day])
+
+
+@pytest.mark.parametrize("calendar", ["noleap", "360_day", "all_leap"])
+def test_in_other_calendars_all_years_are_alike(calendar):
+    dates = xr.date_range("2004-01-01", "2005-12-30", calendar=calendar, use_cftime=True)
+    axis = date_axis(dates.to_numpy())
+    np.testing.assert_array_equal(axis.day, axis.season)

@@ -6,7 +6,7 @@ from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates, NewCases
 
-PERIODS = {"season": 1.0, "lead": None}
+PERIODS = {"season": 1.0, "lead": None, "calendar_day": 1.0}
 """Covariates of all cases, and their periods."""
 
 
@@ -17,7 +17,8 @@ def axis_of(n):
 
 
 def covariates_of(rng, n_locations, n):
-    values = np.stack([rng.uniform(size=(n_locations, n)), rng.normal(size=(n_locations, n))], -1)
+    season, lead = rng.uniform(size=(n_locations, n)), rng.normal(size=(n_locations, n))
+    values = np.stack([season, lead, season], -1)
     return Covariates(values, tuple(PERIODS), tuple(PERIODS.values()))
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import xarray as xr
 
 import xrecal
 from tests.labelled import random
@@ -22,7 +23,7 @@ def test_invalid_window(window):
 
 def test_window_needs_dates():
     method = xrecal.Climatology(window=30)
-    assert method.covariates == ("season",)
+    assert method.covariates == ("calendar_day",)
     assert xrecal.Climatology().covariates == ()
     xrecal.Climatology().check(CaseAxis(), 30)
     for axis in (CaseAxis(), CaseAxis(year=np.arange(2000, 2030))):  # years have no season
@@ -111,12 +112,45 @@ def test_observations_count_by_covariates_and_within_the_window(window, rng):
 
 
 def test_the_season_of_a_window_is_not_weighed_by(rng):
-    assert xrecal.Climatology(window=30).covariates == ("season",)
-    assert xrecal.Climatology(window=30, condition_on="lead").covariates == ("lead", "season")
-    assert xrecal.Climatology(window=30, condition_on="season").covariates == ("season",)
+    assert xrecal.Climatology(window=30).covariates == ("calendar_day",)
+    assert xrecal.Climatology(window=30, condition_on="lead").covariates == ("lead", "calendar_day")
     method = xrecal.Climatology(window=400)
     observations, covariates = rng.normal(size=(1, 30)), covariates_of(rng, 1, 30)
     cases = as_cases(None, observations, covariates)
     new = as_new(Forecasts(rng.normal(size=(1, 2, 3))), covariates_of(rng, 1, 2))
     found = method.predict_locations(new, cases, method.fit_locations(cases, 20))
     np.testing.assert_allclose(found.weights, 1 / 30)
+
+
+@pytest.mark.parametrize("calendar", ["standard", "proleptic_gregorian"])
+@pytest.mark.parametrize("cftime", [False, True])
+@pytest.mark.parametrize("window", [1, 3, 10, 30, 31])
+@pytest.mark.parametrize(
+    "date", ["2004-03-01", "2005-03-01", "2005-02-28", "2004-12-25", "2005-01-03", "2012-07-01"]
+)
+def test_a_calendar_day_is_the_same_in_every_year(date, window, cftime, calendar):
+    times = xr.date_range("2000-01-01", "2008-12-31", calendar=calendar, use_cftime=cftime)
+    new = xr.date_range(date, date, calendar=calendar, use_cftime=cftime)
+    hindcast = random("time", "member", sizes={"time": len(times)}, time=times)
+    model = hindcast.recal.fit(hindcast.isel(member=0), xrecal.Climatology(window))
+    weights = model.apply(random("time", "member", sizes={"time": 1}, time=new))["t2m_weight"]
+    # Days of the year by name, in a year without 29 February.
+    names = np.array([t.strftime("%m-%d") for t in times])
+    plain = np.arange("2001-01-01", "2002-01-01", dtype="datetime64[D]")
+    place = {str(day)[5:]: i for i, day in enumerate(plain)} | {"02-29": 58.5}
+    apart = np.abs(np.array([place[name] for name in names]) - place[date[5:]])
+    inside = np.minimum(apart, 365 - apart) <= window / 2
+    np.testing.assert_array_equal(weights.to_numpy()[0] > 0, inside)
+    count = dict(zip(*np.unique(names[inside], return_counts=True), strict=True))
+    assert set(count) - {"02-29"} == {d for d in count if count[d] == 9}
+
+
+def test_the_window_around_29_february_has_its_neighbours():
+    times = xr.date_range("2000-01-01", "2008-12-31")
+    hindcast = random("time", "member", sizes={"time": len(times)}, time=times)
+    model = hindcast.recal.fit(hindcast.isel(member=0), xrecal.Climatology(window=1))
+    new = random("member").assign_coords(time=np.datetime64("2012-02-29", "ns"))
+    inside = model.apply(new)["t2m_weight"].to_numpy() > 0
+    names = {t.strftime("%m-%d") for t in times[inside]}
+    assert names == {"02-28", "02-29", "03-01"}
+    assert inside.sum() == 9 + 3 + 9

@@ -15,7 +15,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
-from xrecal.inputs.covariates import SEASON, Given, period_of, read_covariates
+from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covariates
 from xrecal.inputs.dims import LEVEL, MEMBER, require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
 from xrecal.inputs.metadata import check_units
@@ -296,7 +296,7 @@ def matching_covariates(
                 f"the covariate {covariate!r} has the period {period} in {mine}, but "
                 f"{fitted.periods[covariate]} in {theirs}; set the same attribute 'period' in both"
             )
-    if SEASON in fitted.periods and (given is None or SEASON not in given):
+    if any(name in fitted.periods and name not in (given or ()) for name in (SEASON, DAY)):
         _check_season(form, fitted, name=name)
     return covariates
 

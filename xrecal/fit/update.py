@@ -28,6 +28,9 @@ from .state import COVARIATE, cases_of, is_part, task_arguments
 
 F = TypeVar("F", bound=Fitted)
 
+DATES = ("year", "season", "days", "month_day", "day")
+"""What is known of the date of each case; steps begin anew."""
+
 
 def update(
     model: F,
@@ -129,11 +132,9 @@ def _join_labels(
 
 def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
     """Dates of both, where both are dated."""
-    joined = {}
-    for name in ("year", "season", "days", "month_day"):
-        both = getattr(kept, name), getattr(added, name)
-        joined[name] = None if any(part is None for part in both) else np.concatenate(both)
-    return CaseAxis(**joined)
+    dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
+    known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
+    return CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
 
 
 def _added_state(

@@ -14,7 +14,7 @@ from .dims import require_equal_labels
 from .forms import Form
 from .valid_time import days_of, known_valid_times
 
-SEASON = "season"
+SEASON, DAY = "season", "calendar_day"
 """The covariate that is read from dates: the fraction of the year, with period 1."""
 
 
@@ -69,7 +69,7 @@ def read_covariates(
         value = given.get(wanted)
         from_labels = value is None
         if value is None:
-            value = season_of(form, dim) if wanted == SEASON else _coordinate(form, wanted)
+            value = _by_date(wanted, form, dim)
         if value is None:
             raise ValueError(_missing(wanted, form, dim, name))
         if not isinstance(value, xr.DataArray):
@@ -83,19 +83,29 @@ def read_covariates(
     return covariates
 
 
-def season_of(form: Form, dim: Hashable) -> xr.DataArray | None:
+def _by_date(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
+    """The season or calendar day, or a coordinate of another name."""
+    if wanted in (SEASON, DAY):
+        return season_of(form, dim, by_day=wanted == DAY)
+    return _coordinate(form, wanted)
+
+
+def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArray | None:
     """Fraction of the year of each case, or of the single forecast, at each lead.
 
+    By day it is that of a year of 365 days, in which each calendar day has its own place.
     Where leads do not tell the valid time, that of the start stands for it: each lead has a fit
     of its own, to which it makes no difference but in months of different lengths.
     """
     period = {"period": 1.0}
     valid = known_valid_times(form.broadcast().loc.isel({form.member_dim: 0}, drop=True), dim)
     dated = None if valid is None else date_axis(valid.to_numpy().ravel())
-    if valid is not None and dated is not None and dated.season is not None:
-        return valid.copy(data=dated.season.reshape(valid.shape)).assign_attrs(period)
+    part = "day" if by_day else "season"
+    known = None if dated is None else getattr(dated, part)
+    if valid is not None and known is not None:
+        return valid.copy(data=known.reshape(valid.shape)).assign_attrs(period)
     of_cases = [part for part in form.parts.values() if dim in part.dims] or [form.loc]
-    season = case_axis(of_cases[0], dim).season
+    season = getattr(case_axis(of_cases[0], dim), part)
     if of_cases[0].sizes.get(dim) == 0:
         season = np.zeros(0)  # no date is missing
     if season is None:
@@ -120,10 +130,10 @@ def _coordinate(form: Form, wanted: str) -> xr.DataArray | None:
 
 
 def _missing(wanted: str, form: Form, dim: Hashable, name: str) -> str:
-    if wanted == SEASON:
+    if wanted in (SEASON, DAY):
         return (
-            f"the season needs the dates of {name}: a datetime64 or cftime coordinate "
-            f"along {dim!r}, or a scalar one for a single forecast"
+            f"the {wanted.replace('_', ' ')} needs the dates of {name}: a datetime64 or cftime "
+            f"coordinate along {dim!r}, or a scalar one for a single forecast"
         )
     return (
         f"the covariate {wanted!r} is not known for {name}, whose coordinates are "

@@ -10,9 +10,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from xrecal.typing import FloatArray, IntArray
+
+WITH_LEAP_YEARS = ("standard", "gregorian", "proleptic_gregorian", "julian")
+"""Calendars of cftime in which some years have a 29 February."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class CaseAxis:
     """Step in time, which never descends; without, each case is a step of its own."""
     month_day: IntArray | None = None
     """Month and day of the month, as 100 times the one plus the other."""
+    day: FloatArray | None = None
+    """Calendar day as a fraction of a year of 365 days, in [0, 1), the same in every year."""
 
     def take(self, cases: slice | IntArray) -> CaseAxis:
         """Dates of some cases."""
@@ -128,18 +134,33 @@ def _standard_dates(dates: Any) -> CaseAxis:
     elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
     days = dates.astype("datetime64[s]").astype(np.int64) / 86400
     month = dates.astype("datetime64[M]")
-    day = (dates.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64) + 1
-    month_day = 100 * (month.astype(np.int64) % 12 + 1) + day
+    of_month = (dates.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64) + 1
+    month_day = 100 * (month.astype(np.int64) % 12 + 1) + of_month
     year = start.astype(np.int64) + 1970
-    return CaseAxis(year, elapsed / length, days, month_day=month_day)
+    day = calendar_day(elapsed / np.timedelta64(1, "D"), length > np.timedelta64(365, "D"))
+    return CaseAxis(year, elapsed / length, days, month_day=month_day, day=day)
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
     """Dates of another calendar, as cftime objects; the year has that calendar's length."""
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
-    season = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
+    parts = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
     origin = dates[0].replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
     days = [(d - origin).total_seconds() / 86400 for d in dates]
     month_day = np.array([100 * d.month + d.day for d in dates])
-    return CaseAxis(year, np.array(season), np.array(days), month_day=month_day)
+    day = season = np.array(parts)
+    if dates[0].calendar in WITH_LEAP_YEARS:
+        passed = [(d - s).total_seconds() / 86400 for d, s in zip(dates, start, strict=True)]
+        leap = [(s.replace(year=s.year + 1) - s).days > 365 for s in start]
+        day = calendar_day(np.array(passed), np.array(leap))
+    return CaseAxis(year, season, np.array(days), month_day=month_day, day=day)
+
+
+def calendar_day(passed: FloatArray, leap: npt.NDArray[np.bool_]) -> FloatArray:
+    """Fractions of a year of 365 days, from the days that have passed since its beginning.
+
+    1 March is the same in every year; 29 February lies half-way between its neighbours.
+    """
+    extra = np.select([passed >= 60, passed >= 59], [1.0, 0.5], 0.0)
+    return np.asarray((passed - np.where(leap, extra, 0.0)) / 365)

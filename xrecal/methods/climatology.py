@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.covariates import SEASON
+from xrecal.inputs.covariates import DAY, SEASON
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
@@ -41,7 +41,9 @@ class Climatology(Shown, MemberPerCase):
     ----------
     window : float, optional
         Width in days of the part of the year around the forecast's date whose observations
-        count, equally; all do if not given. A date with no past case in its window gets NaN.
+        count, equally; all do if not given. By calendar day, over the new year too: 1 March is the
+        same in leap years, and 29 February lies half-way between its neighbours. A date with no
+        past case in its window gets NaN.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Observations count by the similarity of their covariates
         to those of the forecast: exp(-2 sin²(πd/P)) at distance d for one of period P, a Gaussian
@@ -70,9 +72,9 @@ class Climatology(Shown, MemberPerCase):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates that the method conditions on, and the season for a window."""
-        season = () if self.window is None else (SEASON,)
-        return tuple(dict.fromkeys((*names_of(self.condition_on), *season)))
+        """Names of the covariates that the method conditions on, and the day for a window."""
+        day = () if self.window is None else (DAY,)
+        return tuple(dict.fromkeys((*names_of(self.condition_on), *day)))
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Nothing is chosen."""
@@ -106,10 +108,13 @@ class Climatology(Shown, MemberPerCase):
 
         weights = similarity_weights(cases.observations, new, cases, names_of(self.condition_on))
         if self.window is not None:
-            season, new_season = (
-                c.covariates.values[..., c.covariates.names.index(SEASON)] for c in (cases, new)
+            # Models of before know the season alone, the fraction of a year of any length.
+            known = DAY in cases.covariates.names
+            date, width = (DAY, 1.0) if known else (SEASON, 365 / 365.25)
+            day, new_day = (
+                c.covariates.values[..., c.covariates.names.index(date)] for c in (cases, new)
             )
-            weights = arrays.in_window(weights, season, new_season, self.window)
+            weights = arrays.in_window(weights, day, new_day, width * self.window)
         weights[missing_forecasts(new.forecasts)] = np.nan
         weights[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))

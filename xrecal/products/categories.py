@@ -258,7 +258,7 @@ def _climatology_edges(
         dates, position = np.unique(season.to_numpy(), return_inverse=True)
         sizes = {_DATE: dates.size, **sizes}
     (edges,) = run_blockwise(
-        _Edges(levels, dtype, fitted.axis.season, dates, window),
+        _Edges(levels, dtype, _known_days(fitted), dates, window),
         observed,
         core=[(CASE,)],
         out=[tuple(sizes)],
@@ -273,9 +273,9 @@ def _climatology_edges(
 
 
 def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
-    """Fraction of the year of each forecast; ValueError where dates are not known."""
-    season = season_of(form, fitted.dim)
-    for owner, dates in (("the hindcast had", fitted.axis.season), ("the forecast has", season)):
+    """Calendar day of each forecast; ValueError where dates are not known."""
+    season = season_of(form, fitted.dim, by_day=fitted.axis.day is not None)
+    for owner, dates in (("the hindcast had", _known_days(fitted)), ("the forecast has", season)):
         if dates is None:
             raise ValueError(
                 f"window={window:g} needs dates (datetime64 or cftime) along {fitted.dim!r}, and "
@@ -283,6 +283,11 @@ def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
             )
     assert season is not None
     return season
+
+
+def _known_days(fitted: FittedVariable) -> FloatArray | None:
+    """Calendar days of the cases; models of before know the season alone."""
+    return fitted.axis.season if fitted.axis.day is None else fitted.axis.day
 
 
 class _Edges:

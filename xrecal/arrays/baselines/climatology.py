@@ -11,7 +11,10 @@ from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.arrays.kernels.kernel import Features, feature_weights
 from xrecal.typing import FloatArray
 
-DAYS_PER_YEAR = 365.25
+DAYS_PER_YEAR = 365.0
+
+ROUNDING = 1e-6
+"""Days by which the end of a window may be missed: fractions of a year are rounded."""
 
 
 def climatology_weights(
@@ -70,7 +73,7 @@ def in_window(
     weights : array of float, shape (L, T, n)
         Weights without the window.
     season, new_season : array of float, shapes (L, n) and (L, T)
-        Dates of cases and forecasts as fractions of their year, in [0, 1).
+        Dates of cases and forecasts as fractions of a year of 365 days, in [0, 1).
     window : float
         Width in days.
 
@@ -106,7 +109,7 @@ def climatology_quantiles(
     q : array of float, shape (k,)
         Levels in [0, 1].
     season, new_season : array of float, shapes (n,) and (T,), optional
-        Dates of observations and forecasts as fractions of their year, in [0, 1).
+        Dates of observations and forecasts as fractions of a year of 365 days, in [0, 1).
     window : float, optional
         Width in days of the part of the year around each forecast's date.
 
@@ -140,7 +143,7 @@ def _within(
 ) -> npt.NDArray[np.bool_]:
     """Whether dates are within half the window of others, on the circle of the year."""
     apart = np.abs(new_season - season)
-    return np.asarray(DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart) <= window / 2)
+    return np.asarray(DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart) <= window / 2 + ROUNDING)
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
