@@ -228,14 +228,11 @@ class CKME(Conditioned, MemberPerCase):
         """Whether the members are the past observations."""
         return self.support == "observations"
 
-    @property
-    def has_tails(self) -> bool:
-        """Whether forecasts have members in tails."""
-        return self.tails is not None and not self.shares_members
-
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Calibration case of each member, -1 in tails, and what each is."""
-        return with_tail_slots(np.arange(n), ["case"] * n) if self.has_tails else super().slots(n)
+        if self.tails is None or self.shares_members:
+            return super().slots(n)
+        return with_tail_slots(np.arange(n), ["case"] * n)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Bandwidth and ridge, and whatever else the settings leave to choose."""
@@ -329,9 +326,8 @@ class CKME(Conditioned, MemberPerCase):
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
         from xrecal.arrays.ckme.errors import case_tails
 
-        own_members = not self.shares_members
-        issued = self.weighted_ensembles(new, cases, fitted, own_members=own_members)
-        if not self.has_tails:
+        issued = self.weighted_ensembles(new, cases, fitted, own_members=not self.shares_members)
+        if self.tails is None or self.shares_members:
             return issued
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)
