@@ -85,13 +85,17 @@ def test_coordinates_stay(call, door, lazy):
     ("call", "method"), [("mean", "mean"), ("std", "standard_deviation"), ("members", None)]
 )
 def test_moments_have_the_cell_method_of_their_members(call, method, door):
-    added = "" if method is None else f" member: {method}"
+    added = "" if method is None else f" realization: {method}"
     assert made(call, door).attrs["cell_methods"] == f"time: maximum{added}"
 
 
-def test_cell_methods_name_the_dimension_of_the_members():
+def test_cell_methods_name_what_cf_knows():
+    """The dimension of the members is gone, so CF has their standard name."""
     forecast = NEW.rename(member="number").drop_attrs()
-    assert forecast.recal.mean().attrs["cell_methods"] == "number: mean"
+    assert forecast.recal.mean().attrs["cell_methods"] == "realization: mean"
+    assert forecast.recal.quantile(0.5).attrs["cell_methods"] == "realization: median"
+    assert "cell_methods" not in forecast.recal.quantile(0.4).attrs
+    assert "cell_methods" not in forecast.recal.quantile([0.5]).attrs
     normal = xrecal.gaussian(NEW.mean("member"), NEW.std("member")).drop_attrs()
     assert normal.recal.std().t2m.attrs["cell_methods"] == "realization: standard_deviation"
 

@@ -142,8 +142,7 @@ def test_attributes_stay_and_history_grows(form):
     result = FORMS[form](ENSEMBLE).recal.mean()
     if isinstance(result, xr.Dataset):
         result = result["t2m"].assign_attrs(history=result.attrs["history"])
-    has_members = form in ("ensemble", "weighted", "shared")
-    method = {"cell_methods": f"{'member' if has_members else 'realization'}: mean"}
+    method = {"cell_methods": "realization: mean"}
     told = {"history": "xrecal: mean of the forecast distribution"}
     assert result.attrs == ENSEMBLE.attrs | method | told
 

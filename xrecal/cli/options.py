@@ -110,7 +110,7 @@ def learning(function: F) -> F:
             metavar="KEY=VALUE",
             multiple=True,
             callback=_pairs,
-            help="Setting of the method, such as ridge=0.1 or bounds=[0,null]; may be repeated.",
+            help="Setting of the method, such as gap=5D or bounds=[0,null]; may be repeated.",
         ),
     ):
         function = option(function)

@@ -77,6 +77,17 @@ class Form:
         """The user's member dimension; members are neither quantiles nor components."""
         return self.member_dim if self.kind in ("ensemble", "weighted") else "member"
 
+    def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
+        """Coordinate of n members: the user's where they are as many, else numbers so described."""
+        if self.member_dim not in self.loc.xindexes or self.kind not in ("ensemble", "weighted"):
+            return {}
+        given = self.loc[self.member_dim]
+        labels = given.to_numpy()
+        if labels.size != n:
+            first = labels.min() if labels.dtype.kind in "iu" else 0
+            labels = np.arange(first, first + n)
+        return {self.member_dim: xr.Variable(self.member_dim, labels, given.attrs)}
+
     def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
         """Dimensions of a result in the user's order, ``new`` ones in place of the members."""
         every = {*self.dims, self.member_dim}

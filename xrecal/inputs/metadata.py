@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+CONVENTIONS = "CF-1.11"
+"""Metadata conventions of what is issued."""
+
 _SPELLINGS = {
     "K": "kelvin kelvins degk deg_k degreek degree_k degrees_k degrees_kelvin degree_kelvin",
     "degC": "celsius degc deg_c °c ℃ degreec degree_c degrees_c degree_celsius degrees_celsius "
@@ -205,6 +208,14 @@ def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:
     """Attributes with a line added to ``history``."""
     before = str(attrs.get("history", ""))
     return {**attrs, "history": f"{before}\nxrecal: {what}".lstrip()}
+
+
+def with_conventions(attrs: Mapping[Any, Any]) -> dict[str, Any]:
+    """Attributes of a Dataset that is issued, which say that it follows the CF conventions."""
+    given = str(attrs.get("Conventions", ""))
+    if "CF-" in given:
+        return dict(attrs)
+    return {**attrs, "Conventions": f"{CONVENTIONS}, {given}" if given else CONVENTIONS}
 
 
 def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from xrecal.fit.fitted import CASE, Fitted
 from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
-from xrecal.inputs.metadata import history_line
+from xrecal.inputs.metadata import history_line, with_conventions
 from xrecal.typing import FloatArray
 
 from .recalibrated import SLOT, Recalibrated
@@ -108,7 +108,7 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     if isinstance(forecast, xr.DataArray):  # the others describe the variable
         attrs = {name: value for name, value in attrs.items() if name == "history"}
     history = history_line(attrs, f"recalibrated by {model.method}")
-    return xr.Dataset(variables, attrs=history)
+    return xr.Dataset(variables, attrs=with_conventions(history))
 
 
 def _require_same_places(

@@ -105,7 +105,8 @@ def coherent_members(
             result = like_raw(source, seed)
         else:
             result = like_past(source, size, template, seed)
-        return result.assign_attrs(source.attrs)
+        labels = source.form.labels_of_members(size)
+        return result.assign_coords(labels).assign_attrs(source.attrs)
 
     line = f"{size} equally likely members, {_ORDERS[coherence]}, seed {seed}"
     return sources.product(one, f"{line}, after recalibration by {sources.method}")

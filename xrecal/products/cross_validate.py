@@ -16,7 +16,7 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels, read_levels
 from xrecal.inputs.forms import Labelled, require_free
 from xrecal.inputs.lengths import Span
-from xrecal.inputs.metadata import history_line
+from xrecal.inputs.metadata import history_line, with_conventions
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.thresholds import Threshold
@@ -167,7 +167,7 @@ def cross_validate(
         result.attrs |= history_line(history, what)
         return result.rename(hindcast.name if output in ("quantile", "members") else output)
     attrs = {**hindcast.attrs, "cross_validation": str(splits)}
-    return xr.Dataset(results, attrs=history_line(attrs, what))
+    return xr.Dataset(results, attrs=with_conventions(history_line(attrs, what)))
 
 
 def _product(

@@ -216,7 +216,8 @@ def drawn(source: Source, n: int, seed: int) -> xr.DataArray:
 
 def _arranged(source: Source, n: int, reduction: Reduction) -> xr.DataArray:
     new = {source.form.member_dim_of_results: n}
-    return reduce(source, reduction, new, source.numbers()).assign_attrs(source.attrs)
+    result = reduce(source, reduction, new, source.numbers()).assign_attrs(source.attrs)
+    return result.assign_coords(source.form.labels_of_members(n))
 
 
 def members_line(n: int, seed: int) -> str:

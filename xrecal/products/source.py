@@ -23,7 +23,7 @@ from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import CALIBRATION, candidates
 from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
-from xrecal.inputs.metadata import describing, history_line
+from xrecal.inputs.metadata import describing, history_line, with_conventions
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays
@@ -119,7 +119,7 @@ class Sources(Generic[S]):
         if isinstance(self.forecast, xr.DataArray):
             result = next(iter(results.values())).rename(name or self.forecast.name)
         else:
-            result = xr.Dataset(results, attrs=self.forecast.attrs)
+            result = xr.Dataset(results, attrs=with_conventions(self.forecast.attrs))
         return result.assign_attrs(history_line(result.attrs, line))
 
 

@@ -12,7 +12,7 @@ import xarray as xr
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import level_coordinate, read_levels
-from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.forms import Labelled
 from xrecal.typing import FloatArray
 
 from .recalibrated import recalibrated
@@ -22,6 +22,10 @@ from .source import Source, Sources, issued, reduce
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
     from xrecal.fit.fitted import Fitted
+
+
+MEDIAN = 0.5
+"""The only level of a quantile that has a CF cell method."""
 
 
 @on_device
@@ -198,7 +202,7 @@ def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: st
     """A moment of each distribution; ``method`` is the CF cell method."""
 
     def one(source: Source) -> xr.DataArray:
-        attrs = _with_cell_method(source.attrs, source.form, method)
+        attrs = _with_cell_method(source.attrs, method)
         return reduce(source, reduction).assign_attrs(attrs)
 
     return sources.product(one, moment + sources.after_recalibration)
@@ -213,17 +217,19 @@ def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray
     """Quantiles of each distribution, along ``quantile`` if there are several levels."""
     result = reduce(source, partial(quantiles_of, levels=levels), {"quantile": levels.size})
     result = result.assign_coords(quantile=level_coordinate(levels)).assign_attrs(source.attrs)
-    return result if several else result.isel(quantile=0)
+    if several:
+        return result
+    attrs = source.attrs if levels[0] != MEDIAN else _with_cell_method(source.attrs, "median")
+    return result.isel(quantile=0).assign_attrs(attrs)
 
 
-def _with_cell_method(attrs: Mapping[Any, Any], form: Form, method: str) -> dict[str, Any]:
-    """Attributes of a moment over the members, with the CF cell method added.
+def _with_cell_method(attrs: Mapping[Any, Any], method: str) -> dict[str, Any]:
+    """Attributes of a statistic over the members, with the CF cell method added.
 
-    Forms without members have it over ``realization``, a standard name, as components and levels
-    are no axes of the variable. A spread of directions is no direction.
+    It is over ``realization``, a standard name: the dimension of the members is gone, and CF takes
+    no other names. A spread of directions is no direction.
     """
     if method == "standard_deviation":
         attrs = {name: value for name, value in attrs.items() if name != PERIOD}
-    over = form.member_dim if form.kind in ("ensemble", "weighted") else "realization"
     before = str(attrs.get("cell_methods", ""))
-    return {**attrs, "cell_methods": f"{before} {over}: {method}".lstrip()}
+    return {**attrs, "cell_methods": f"{before} realization: {method}".lstrip()}
