@@ -7,6 +7,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -29,6 +30,7 @@ PUBLIC = {
     for line in (Path(__file__).parent / "interface.txt").read_text().splitlines()
 }
 """Names of public functions, whose signature is a contract."""
+parsed = cache(ast.parse)
 
 
 def module_of(path: Path, package: Path) -> str:
@@ -40,7 +42,7 @@ def imports(path: Path, package: Path = PACKAGE) -> set[tuple[str, str]]:
     """Modules and names in them that a file imports: at the top, for typing, inside a function."""
     home = path.relative_to(package.parent).parent.parts
     pairs = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path.read_text())):
         if isinstance(node, ast.Import):
             pairs |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -69,7 +71,7 @@ def circle(package: Path) -> list[str]:
 
 def lines_of_code(text: str) -> int:
     """Lines that are no docstring, no comment and not empty."""
-    tree = ast.parse(text)
+    tree = parsed(text)
     docstrings: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
@@ -80,7 +82,7 @@ def lines_of_code(text: str) -> int:
 
 
 def functions(path: Path) -> Iterator[ast.FunctionDef]:
-    yield from (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef))
+    yield from (n for n in ast.walk(parsed(path.read_text())) if isinstance(n, ast.FunctionDef))
 
 
 def parameters(function: ast.FunctionDef) -> int:
