@@ -42,8 +42,9 @@ SETTINGS = {
     ),
     "of one without": (
         lambda: FIT(TRUTH, Raw(), gap=1),
-        "hindcast.recal.fit has no parameter 'gap': it is a setting of CKME, not of Raw, whose "
-        "settings are none: write hindcast.recal.fit(observations, xrecal.CKME(gap=1))",
+        "hindcast.recal.fit has no parameter 'gap': it is a setting of CKME and LinearPool, "
+        "not of Raw, whose settings are none: write "
+        "hindcast.recal.fit(observations, xrecal.CKME(gap=1))",
     ),
     "of the default method, several": (
         lambda: FIT(TRUTH, support="auto", gap=3),
@@ -163,7 +164,7 @@ MODELS = {
         lambda: xrecal.compare(HINDCAST, TRUTH, metods=[EMOS()]),
         "xrecal.compare has no parameter 'metods'; did you mean 'methods'? It takes hindcast, "
         "observations, methods, forecast, verification, dim, member_dim, by, gap, blocks, window, "
-        "every, condition_on, covariates, pool, min_samples",
+        "every, year_start, condition_on, covariates, pool, min_samples",
     ),
     "compare without observations": (
         lambda: xrecal.compare(HINDCAST),

@@ -306,7 +306,11 @@ def values_for_missing(pairs: Pairs) -> tuple[Any, Any] | None:
     from xrecal.arrays.distributions.forms import fill_values
 
     loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
-    if dim not in loc.dims or not all(isinstance(a.data, np.ndarray) for a in (loc, observed)):
+    if (
+        dim not in loc.dims
+        or not loc.size
+        or not all(isinstance(a.data, np.ndarray) for a in (loc, observed))
+    ):
         return None
     members = loc.transpose(..., dim, pairs.form.member_dim)
     first = members.isel({pairs.form.member_dim: 0}, drop=True)

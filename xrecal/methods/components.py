@@ -91,6 +91,10 @@ class HeldOutInTime(NamedTuple):
     """Date on which years of cases begin."""
 
 
+NEXT_TO_EACH_OTHER = HeldOutInTime()
+"""Without a gap, in years of their own."""
+
+
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     """Components of a pool of methods, in the order in which they are fitted."""
     components: list[Component] = []
@@ -111,7 +115,7 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 
 def fit_method(
-    method: Method, cases: Cases, min_samples: int, in_time: HeldOutInTime
+    method: Method, cases: Cases, min_samples: int, in_time: HeldOutInTime = NEXT_TO_EACH_OTHER
 ) -> Iterator[tuple[Mapping[str, npt.NDArray[Any]], FloatArray]]:
     """Fitted parameters and held-out quantiles (L, 2, n, Q) of each component of a method.
 

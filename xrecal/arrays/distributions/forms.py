@@ -172,7 +172,7 @@ def fill_values(*arrays: FloatArray) -> tuple[npt.NDArray[np.bool_], ...]:
     At each location those beyond 1e19, and those more than 1e3 times all others, which are half of
     the values or more.
     """
-    values = [np.asarray(a).reshape(len(a), -1) for a in arrays]
+    values = [np.asarray(a).reshape(len(a), math.prod(a.shape[1:])) for a in arrays]
     masks = tuple(np.zeros(a.shape, np.bool_) for a in arrays)
     largest = np.zeros(len(arrays[0]))
     for a in values:
