@@ -397,7 +397,9 @@ def test_errors(rng):
     with pytest.raises(ValueError, match=r"blocks must be 2 or more .* and gap 0 or more"):
         fit_ckme(cases, y, blocks=1)
     for gap in (-1, 1.5):
-        with pytest.raises(ValueError, match=f"whole numbers, got blocks=5, gap={gap}"):
+        with pytest.raises(
+            ValueError, match=f"whole numbers, or a timedelta, got blocks=5, gap={gap}"
+        ):
             fit_ckme(cases, y, Settings(gap=gap))
     with pytest.raises(ValueError, match="step must hold whole numbers, got float64"):
         fit_ckme(cases, y, step=np.arange(40) / 2)

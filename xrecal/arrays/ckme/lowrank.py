@@ -18,7 +18,7 @@ from .location import Location
 SMALLEST = 1e-14
 """Residuals of the diagonal below this are rounding."""
 
-TOGETHER, SHARE = 32, 0.5
+TOGETHER, SHARE = 16, 0.5
 """Cases that may be added at once, and how much of the largest residual each of them must have."""
 
 

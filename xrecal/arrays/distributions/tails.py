@@ -109,10 +109,12 @@ def _beyond(xp: Any, errors: Any, n: Any) -> Any:
     """Distances (L, n) of the n largest errors from the one before them; NaN for all others."""
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
-    n = xp.ceil(n - 1e-9)[:, None]
+    n = n[:, None] - ROUNDING  # of places from 0, as many as the next whole number are below
     threshold = xp.max(xp.where(place >= n, descending, -float("inf")), axis=-1)[:, None]
     found = (place < n) & xp.isfinite(descending) & xp.isfinite(threshold)
-    return xp.where(found, descending - xp.where(xp.isfinite(threshold), threshold, 0.0), xp.nan)
+    return xp.where(
+        found, descending - xp.where(xp.isfinite(threshold), threshold, 0.0), float("nan")
+    )
 
 
 class Outer(NamedTuple):
