@@ -16,7 +16,7 @@ import xrecal
 from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
 from examples.real_data import open_data
 from xrecal import arrays
-from xrecal.arrays.distributions.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS
+from xrecal.arrays.distributions.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS, skill_of_raw
 
 BASELINES = ("raw", "climatology", "emos", "emos_season", "idr")
 LEVELS = (np.arange(100) + 0.5) / 100
@@ -133,9 +133,9 @@ def fit(source: str, one: Set) -> Fitted:
     pool = xrecal.LinearPool(methods=(*kernels, *default), condition_on=())
     weighed, true = [], arrays.pool_weights
 
-    def weigh(*arguments):
+    def weigh(*arguments, **options):
         weighed.append(arguments)
-        return true(*arguments)
+        return true(*arguments, **options)
 
     with mock.patch.object(arrays, "pool_weights", weigh):
         model = one.hindcast.recal.fit(one.observations, pool, min_samples=10)
@@ -183,7 +183,7 @@ def score(fitted: Fitted, variant: Variant) -> float:
         fitted.raw,
         steps=variant.steps,
         blocks=variant.blocks,
-        belief=variant.belief,
+        belief=variant.belief * skill_of_raw(fitted.raw, fitted.observed),
         doubt=variant.doubt,
         passes=variant.passes,
     )

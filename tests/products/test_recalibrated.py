@@ -162,7 +162,9 @@ def test_single_forecast_is_dated_by_its_scalar_coordinate():
     model = HINDCAST.recal.fit(TRUTH, xrecal.Climatology(window=90))
     scores = model.crps(NEW.isel(time=2), VERIFIED.isel(time=2))
     xr.testing.assert_identical(scores, model.crps(NEW, VERIFIED).isel(time=2))
-    with pytest.raises(ValueError, match=r"the season needs the dates of forecast: .*scalar one"):
+    with pytest.raises(
+        ValueError, match=r"the calendar day needs the dates of forecast: .*scalar one"
+    ):
         model.apply(NEW.isel(time=2, drop=True))
 
 
