@@ -38,7 +38,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_finish() -> None:
     """Look for garbage more rarely, and not in what was collected: it took a core half a minute."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 30)
 
