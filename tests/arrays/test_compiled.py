@@ -274,6 +274,21 @@ def test_warm_leaves_nothing_to_compile():
     assert python(USED).split() == []
 
 
+NAMED = f"""
+from {__name__} import kernel_of
+kernel = kernel_of()
+kernel.compile(None)
+print(*(each.fndesc.mangled_name for each in kernel.overloads.values()))
+"""
+
+
+def test_no_two_processes_give_functions_the_same_names(tmp_path):
+    """Else those of one process would run in place of those of another, where both are loaded."""
+    names = [python(NAMED, **{FOLDER: str(tmp_path / one)}) for one in ("first", "second")]
+    assert all("shifted" in name for name in names)
+    assert names[0] != names[1]
+
+
 WORK = """
 import hashlib, sys, time
 from pathlib import Path

@@ -7,6 +7,7 @@ arrays, and tuples of these. Nothing is compiled, nor loaded from disk, before t
 from __future__ import annotations
 
 import inspect
+import secrets
 from collections.abc import Callable
 from functools import cache
 from typing import (
@@ -21,6 +22,7 @@ from typing import (
 
 from numba import njit, types
 from numba.core import config
+from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
@@ -54,6 +56,12 @@ OutMatrix: TypeAlias = Annotated[FloatArray, _Form("float64", 2, filled=True)]
 OutCube: TypeAlias = Annotated[FloatArray, _Form("float64", 3, filled=True)]
 OutIndices: TypeAlias = Annotated[IntArray, _Form("int64", 1, filled=True)]
 OutIndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2, filled=True)]
+
+
+# Numba numbers what it compiles, 1, 2, 3 in each process, to tell functions of one name and other
+# closures apart. Code of two processes that is loaded into a third would call each other's: at
+# random, also after a fork, no two numbers are the same.
+FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(63), None)  # type: ignore[assignment]
 
 
 class Kernel(CPUDispatcher):

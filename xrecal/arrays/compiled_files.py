@@ -2,8 +2,9 @@
 
 Each compiled function has a file of its own, named by all that decides what is in it: the code of
 the function and of those that it calls, its types, the processor, the versions of Python, Numba,
-llvmlite and NumPy. So processes that start together write the same file with the same content, and
-there is no index for them to spoil. A file appears at once, under its name, when it is complete.
+llvmlite and NumPy. So processes that start together write the same file, whose content does the
+same, and there is no index for them to spoil. A file appears at once, under its name, when it is
+complete.
 
 Machine code is run, and it comes in a pickle: the digest of a file finds accidents, not forgery.
 Like Python's own compiled files it belongs in a folder that only its users can write to.
@@ -41,6 +42,7 @@ _OPTIONS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_
 """Settings of Numba that change what it compiles."""
 
 _VERSIONS = (
+    "2",  # of the files themselves
     sys.implementation.cache_tag,
     numba.__version__,
     llvmlite.__version__,
