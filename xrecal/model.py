@@ -19,7 +19,7 @@ from .inputs.forms import Labelled
 from .inputs.pairing import Observations
 from .methods.call_errors import explained
 from .plan import planning
-from .products import categories, members, probabilities, scores, statistics
+from .products import categories, members, novelty, probabilities, scores, statistics
 from .products.apply import model_apply
 from .storage import storage, stored
 
@@ -84,6 +84,7 @@ class Recalibrator(Fitted):
     crps = verb("crps", scores.model_crps)
     brier_score = verb("brier_score", scores.model_brier_score)
     pit = verb("pit", scores.model_pit)
+    novelty = verb("novelty", novelty.model_novelty)
     plan = verb("plan", planning.plan_forecast)
     to_dataset = verb("to_dataset", stored.to_dataset)
 

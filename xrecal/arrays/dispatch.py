@@ -44,7 +44,7 @@ _PUBLIC = {
     "distributions.pool": "pool_weights",
     "kernels.kernel": "median_bandwidth similarity Features features",
     "ckme.embedding": "FittedCKME Settings",
-    "ckme.weights": "ckme_weights",
+    "ckme.weights": "ckme_novelty ckme_weights",
     "ckme.ckme": "fit_ckme fit_ckme_family",
     "ckme.vector_ckme": "Vectors fit_vector_ckme vector_ckme_weights",
     "ckme.ridges": "ridge_losses",

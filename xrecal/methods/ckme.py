@@ -17,7 +17,7 @@ from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
-from xrecal.typing import IntArray
+from xrecal.typing import FloatArray, IntArray
 
 from .base import (
     Bounds,
@@ -351,24 +351,39 @@ class CKME(Conditioned, MemberPerCase):
         """Weights of past observations, or of members that each forecast has for itself."""
         from xrecal.arrays.distributions.forms import Empirical
 
-        assert cases.forecasts is not None
-        features = cases.covariates.features(self.covariates)
         members, weights = arrays.ckme_weights(
-            new.forecasts,
-            cases.forecasts,
-            cases.observations,
-            complete_fit(fitted, features.circular.size),
-            kernel=self.kernel,
+            **self._comparison(new, cases, fitted),
             projection=self.projection,
-            features=features,
-            new_features=new.covariates.features(self.covariates),
-            days=cases.axis.days,
             own_members=own_members,
-            across=None if self.shapes else new.across,
-            squared=None if self.shapes else cases.squared,
-            shapes=self.shapes,
         )
         return Empirical(members, weights)
+
+    def novelty_locations(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> FloatArray:
+        """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
+        novelty: FloatArray = arrays.ckme_novelty(**self._comparison(new, cases, fitted))
+        return novelty
+
+    def _comparison(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> dict[str, Any]:
+        """Arguments of the array layer by which forecasts are compared with the cases."""
+        features = cases.covariates.features(self.covariates)
+        return {
+            "forecasts": new.forecasts,
+            "cases": cases.forecasts,
+            "observations": cases.observations,
+            "fitted": complete_fit(fitted, features.circular.size),
+            "kernel": self.kernel,
+            "features": features,
+            "new_features": new.covariates.features(self.covariates),
+            "days": cases.axis.days,
+            # Distances of shapes are not those of the forecasts.
+            "across": None if self.shapes else new.across,
+            "squared": None if self.shapes else cases.squared,
+            "shapes": self.shapes,
+        }
 
 
 def kept_parameters(

@@ -40,10 +40,13 @@ from .components import (
     OBSERVATIONS,
     Component,
     HeldOutInTime,
+    beside_observations,
     components_of,
     fit_method,
+    give_way,
     members_of,
     raw_quantiles,
+    state_of,
 )
 from .emos import EMOS
 from .idr import IDR
@@ -90,6 +93,10 @@ class LinearPool(Shown):
         What lies beyond the record: a generalised Pareto tail in place of the outer twentieth to
         tenth of the mass of the mixture, on each side without a bound, or nothing. Fitted to the
         observations that exceeded held-out forecasts.
+    novelty : "auto" or None
+        Where forecasts are unlike past ones, or much of what the errors of others lead to is beyond
+        the observed range, components whose members are past observations give way to those whose
+        are not; or they do not.
     bounds : "auto", (lower, upper) or None
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
@@ -111,6 +118,7 @@ class LinearPool(Shown):
 
     methods: tuple[Method, ...] | None = None
     tails: Literal["auto"] | None = "auto"
+    novelty: Literal["auto"] | None = "auto"
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
     gap: int | str = 0
@@ -119,11 +127,13 @@ class LinearPool(Shown):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     shares_members: ClassVar[bool] = False
-    before: ClassVar[Mapping[str, Any]] = {"tails": None}
+    before: ClassVar[Mapping[str, Any]] = {"tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
-        if self.tails not in ("auto", None):
-            raise ValueError(f"LinearPool: tails must be 'auto' or None, got {self.tails!r}")
+        for name in ("tails", "novelty"):
+            given = getattr(self, name)
+            if given not in ("auto", None):
+                raise ValueError(f"LinearPool: {name} must be 'auto' or None, got {given!r}")
         check_bounds("LinearPool", self.bounds)
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
@@ -344,8 +354,10 @@ class LinearPool(Shown):
         members = np.full((*shape, start), np.nan, dtype)
         weights = np.zeros((*shape, start), dtype)
         missing = missing_forecasts(new.forecasts)
-        for c, component in enumerate(self.components):
-            share = fitted["pool_weight"][:, c]
+        share_of, of_observations = fitted["pool_weight"], np.zeros(n_locations)
+        if self.novelty is not None:
+            share_of, of_observations = beside_observations(self.components, share_of)
+        for component, share in zip(self.components, share_of.T, strict=True):
             if not (share > 0).any():
                 continue
             own, mass = members_of(component, new, cases, fitted, share)
@@ -358,6 +370,9 @@ class LinearPool(Shown):
                 members[..., at] = np.where(counted, own, np.nan)
         if OBSERVATIONS in slots:
             members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
+        if (of_observations > 0).any():
+            novelty = self.novelty_locations(new, cases, fitted)
+            give_way(members, weights, slots[OBSERVATIONS], of_observations, novelty)
         weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
         issued = Empirical(members, weights)
         if self.tails is None:
@@ -365,3 +380,14 @@ class LinearPool(Shown):
         mass = mass_of(np.isfinite(cases.observations).sum(-1))
         tails = Tails(mass, fitted["tail_excess"], fitted["tail_shape"])
         return tailed(issued, tails, self._bounds(cases))
+
+    def novelty_locations(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> FloatArray:
+        """Novelty (L, T) of forecasts to its first CKME; none is known without one."""
+        compared = [c for c in self.components if isinstance(c.method, CKME)]
+        compared.sort(key=lambda c: c.method.shapes)  # type: ignore[attr-defined]
+        for component in compared[:1]:
+            assert isinstance(component.method, CKME)
+            return component.method.novelty_locations(new, cases, state_of(component, fitted))
+        return np.zeros(new.forecasts.loc.shape[:2])

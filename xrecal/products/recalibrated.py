@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,11 @@ from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import VectorCKME
-from xrecal.methods.base import Cases, NewCases, method_on_device
+from xrecal.methods.base import Cases, Comparing, NewCases, method_on_device
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, require_on_circle, takes_device_arrays
 from .source import Sources, spread
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 Task = TypeVar("Task", bound="PredictTask")
 
@@ -83,8 +80,20 @@ class Recalibrated:
         if self.period is not None:
             require_on_circle(reduction, self.period, self.form.name)
         given = self.task_arguments(extras)
+        return self._run(PredictTask(self.fitted, reduction, given.layout), given, out)
+
+    def novelty(self) -> xr.DataArray:
+        """Novelty of each forecast."""
+        given = self.task_arguments()
+        (novelty,) = self._run(NoveltyTask(self.fitted, as_it_is, given.layout), given, ({},))
+        return novelty
+
+    def _run(
+        self, task: PredictTask, given: TaskArguments, out: Sequence[Mapping[Hashable, int]]
+    ) -> tuple[xr.DataArray, ...]:
+        """Run a task on each chunk."""
         results = run_blockwise(
-            PredictTask(self.fitted, reduction, given.layout),
+            task,
             *given.values,
             core=given.core,
             out=[tuple(new) for new in out],
@@ -287,22 +296,25 @@ class PredictTask:
                 at = block, slice(start, start + step)
                 forecasts = {name: a[at] for name, a in new.items()}
                 extra = {name: a[at] for name, a in others.items()}
-                distribution = self._predict(
-                    forecasts, {name: a[block] for name, a in state.items()}, extra
-                )
+                here = {name: a[block] for name, a in state.items()}
                 products = self.reduction(
-                    distribution,
+                    self.predict(*self._given(forecasts, here, extra), here),
                     *(a for name, a in extra.items() if not name.startswith(COVARIATE)),
                 )
                 pieces.append([p.astype(first.dtype, copy=False) for p in products])
             yield [np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)]
 
-    def _predict(
+    def predict(self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray]) -> Any:
+        """What the reduction is of: distributions."""
+        return self.method.predict_locations(new, cases, state)
+
+    def _given(
         self,
         new: dict[str, FloatArray],
         state: dict[str, FloatArray],
         others: dict[str, FloatArray],
-    ) -> Distribution:
+    ) -> tuple[NewCases, Cases]:
+        """Forecasts, and the cases that they are compared with."""
         parts = {name: a for name, a in state.items() if is_part(name)}
         observed = state["observations"]
         learned = [state[COVARIATE + name] for name in self.periods]
@@ -315,4 +327,18 @@ class PredictTask:
         values = [others[COVARIATE + name] for name in self.periods]
         forecasts = forecasts_of(new)
         covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
-        return self.method.predict_locations(NewCases(forecasts, covariates), cases, state)
+        return NewCases(forecasts, covariates), cases
+
+
+def as_it_is(values: FloatArray) -> tuple[FloatArray, ...]:
+    """Values (L, T) that need no reduction."""
+    return (values,)
+
+
+class NoveltyTask(PredictTask):
+    """As :class:`PredictTask`, of the novelty of forecasts in place of distributions."""
+
+    def predict(self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray]) -> FloatArray:
+        """Novelty (L, T)."""
+        assert isinstance(self.method, Comparing)
+        return self.method.novelty_locations(new, cases, state)

@@ -12,7 +12,7 @@ import numpy as np
 from xrecal.arrays.compiled import Indices, Matrix, OutVector, Vector, copy, kernel
 from xrecal.typing import FloatArray, IntArray
 
-from .lapack import Positive, solve_lower
+from .lapack import Positive, solve_any, solve_lower
 from .location import Location
 
 SMALLEST = 1e-14
@@ -144,6 +144,24 @@ class Factor:
             return np.asarray(positive.solve(np.ascontiguousarray(z.T)) @ rows)
 
         return solve
+
+    def sums(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of ``M = L Lᵀ + λ n`` and the roots R of the case weights, without a matrix (n, n).
+
+        Factors (r,) of similarities to the first landmarks in the sum of signed weights
+        ``Rᵀ M⁻¹ R k``; ``M⁻¹ R`` (n,); and the diagonal (n,) of ``M⁻¹``.
+        """
+        rows, roots = self.rows[:rank], self._location.root
+        shift = ridge * roots.size
+        among = rows @ rows.T
+        among[np.diag_indices_from(among)] += shift
+        positive = Positive(among)
+        share = positive.solve((rows @ roots)[np.newaxis])[0]
+        solved = positive.solve(np.ascontiguousarray(rows.T))
+        root = np.ascontiguousarray(rows[:, self.landmarks[:rank]].T)
+        factors = solve_any(root.T, share)
+        diagonal = (1.0 - np.einsum("nr,rn->n", solved, rows)) / shift
+        return factors, (roots - share @ rows) / shift, diagonal
 
 
 class Pivots(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from .centre import Limits, fill_centres, fill_members, inside
 from .embedding import FittedCKME, case_weights, check_choice, check_observations, lives_of
 from .location import (
     Cases,
-    Location,
     NewForecasts,
     OrderedCases,
     feature_distances,
@@ -28,7 +27,11 @@ from .location import (
     ordered_cases,
 )
 from .simplex import PROJECTIONS
-from .solvers import LowRank
+from .solvers import ROUGH, LowRank
+
+SMALL_RIDGE = 1e-3
+"""Ridge with which the novelty of forecasts is measured, whichever one the fit chose: a larger one
+shrinks ordinary forecasts, too."""
 
 ROWS = 256
 """New forecasts weighed at once, so that their similarities to all cases stay small."""
@@ -95,32 +98,119 @@ def ckme_weights(
     >>> weights.shape, weights.sum(-1).round(6).min().item()
     ((1, 40, 40), 1.0)
     """
-    check_kernel(kernel)
     check_choice("projection", projection, PROJECTIONS)
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
-    features = no_features(n_locations, n) if features is None else features
-    new_features = no_features(n_locations, n_new) if new_features is None else new_features
     dtype = forecasts.loc.dtype
     weights = np.full((n_locations, n_new, n), np.nan, dtype)
     members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
-    past = Cases(cases, observations, features, case_weights(days, lives_of(fitted.half_life), n))
-    size = max(n * cases.loc.shape[2], n_new * forecasts.loc.shape[2])
+    past = Cases(cases, observations, _or_none(features, n_locations, n), _weights(days, fitted, n))
+    forms = _Forms(kernel, own_members, shapes)
+    new_features = _or_none(new_features, n_locations, n_new)
+    for place, one in _places(forecasts, new_features, past, fitted, forms, across, squared):
+        one.fill(members[place] if own_members else None, weights[place], projection)
+    return members, weights
+
+
+def ckme_novelty(
+    forecasts: Forecasts,
+    cases: Forecasts,
+    observations: FloatArray,
+    fitted: FittedCKME,
+    *,
+    kernel: str = "gaussian",
+    features: Features | None = None,
+    new_features: Features | None = None,
+    days: FloatArray | None = None,
+    across: Sequence[Squared] | None = None,
+    squared: Sequence[Squared] | None = None,
+    shapes: bool = False,
+) -> FloatArray:
+    r"""How little of new forecasts is known from past ones.
+
+    Parameters
+    ----------
+    forecasts, cases, observations, fitted, kernel, features, new_features, days
+        As for :func:`ckme_weights`.
+    across, squared, shapes
+        As for :func:`ckme_weights`.
+
+    Returns
+    -------
+    array of float64, shape (L, T)
+        0 for an ordinary forecast, 1 for one that is like no past one; NaN as the weights are.
+
+    Notes
+    -----
+    With a small ridge :math:`\lambda = 10^{-3}`, whichever one the fit chose, the sum of signed
+    weights :math:`s(x) = \sum_i \beta_i(x)` is the share of the forecast that comes from cases like
+    it. One minus its ratio to the median over the cases, each left out, is the novelty: there
+    :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the leverage :math:`h_i`. O(n³) time for each
+    location, or O(n r²) with r landmarks, and O(m + n) for each forecast and case.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 80))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 80, 5)))
+    >>> new = Forecasts(np.array([0.0, 5.0, 20.0]).reshape(1, 3, 1) + np.zeros(5))
+    >>> fitted = xrecal.arrays.fit_ckme(cases, truth)
+    >>> xrecal.arrays.ckme_novelty(new, cases, truth, fitted).round(1).tolist()
+    [[0.0, 0.9, 1.0]]
+    """
+    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    novelty = np.full((n_locations, n_new), np.nan)
+    past = Cases(cases, observations, _or_none(features, n_locations, n), _weights(days, fitted, n))
+    forms = _Forms(kernel, False, shapes)
+    new_features = _or_none(new_features, n_locations, n_new)
+    for place, one in _places(forecasts, new_features, past, fitted, forms, across, squared):
+        one.fill_novelty(novelty[place])
+    return novelty
+
+
+class _Forms(NamedTuple):
+    """What of forecasts is looked at."""
+
+    kernel: str
+    centred: bool
+    """Whether their moments are needed"""
+    shapes: bool
+    """Whether they are compared without their means"""
+
+
+def _or_none(features: Features | None, n_locations: int, n: int) -> Features:
+    """Covariates as given, or none."""
+    return no_features(n_locations, n) if features is None else features
+
+
+def _weights(days: FloatArray | None, fitted: FittedCKME, n: int) -> FloatArray:
+    """How much each case counts, by its age."""
+    return case_weights(days, lives_of(fitted.half_life), n)
+
+
+def _places(
+    forecasts: Forecasts,
+    new_features: Features,
+    past: Cases,
+    fitted: FittedCKME,
+    forms: _Forms,
+    across: Sequence[Squared] | None,
+    squared: Sequence[Squared] | None,
+) -> Iterator[tuple[int, _Ensembles]]:
+    """Locations that have a fit, and what makes ensembles there."""
+    check_kernel(forms.kernel)
+    n_locations, n, m = past.forecasts.loc.shape
+    size = max(n * m, forecasts.loc.shape[1] * forecasts.loc.shape[2])
+    how: dict[str, bool] = {"centred": forms.centred, "shapes": forms.shapes}
     for block in location_blocks(n_locations, 24 * size):
-        ordered, _ = ordered_cases(past.take(block), centred=own_members, shapes=shapes)
-        some = forecasts.take(block), new_features.take(block)
-        new = new_forecasts(*some, centred=own_members, shapes=shapes)
-        for cell in range(ordered.n_used.size):
+        cases, _ = ordered_cases(past.take(block), **how)
+        new = new_forecasts(forecasts.take(block), new_features.take(block), **how)
+        for cell in range(cases.n_used.size):
             place = block.start + cell
             one = FittedCKME(*(part[place] for part in fitted))
             if np.isnan(one.ridge):
                 continue
-            _Ensembles(new, ordered, cell, one, kernel == "laplace", projection).fill(
-                None if across is None else across[place],
-                None if squared is None else squared[place],
-                members[place] if own_members else None,
-                weights[place],
-            )
-    return members, weights
+            distances = (None if given is None else given[place] for given in (across, squared))
+            yield place, _Ensembles(new, cases, cell, one, forms.kernel == "laplace", *distances)
 
 
 def check_forecasts(
@@ -154,26 +244,21 @@ class _Ensembles:
         cell: int,
         fitted: FittedCKME,
         laplace: bool,
-        projection: str,
-    ) -> None:
-        self.new, self.cases, self.cell, self.laplace = new, cases, cell, laplace
-        self.fitted, self._fill_rows = fitted, FILL_ROWS[projection]
-
-    def fill(
-        self,
         across: Squared | None,
         squared: Squared | None,
-        members: FloatArray | None,
-        weights: FloatArray,
     ) -> None:
+        self.new, self.cases, self.cell = new, cases, cell
+        self.fitted, self._across = fitted, across
+        self._fitted_landmarks = self._landmarks()
+        low_rank = self._fitted_landmarks.size > 0
+        one = locate(cases, cell, laplace=laplace, low_rank=low_rank, squared=squared)
+        self.one = replace(one, precision=np.asarray(fitted.precision, np.float64))
+
+    def fill(self, members: FloatArray | None, weights: FloatArray, projection: str) -> None:
         """Fill members and weights (T, n_slots)."""
-        new, cases, cell, fitted = self.new, self.cases, self.cell, self.fitted
+        new, cases, cell, fitted, one = self.new, self.cases, self.cell, self.fitted, self.one
         n = int(cases.n_used[cell])
-        landmarks = self._landmarks()
-        low_rank = landmarks.size > 0
-        one = locate(cases, cell, laplace=self.laplace, low_rank=low_rank, squared=squared)
-        one = replace(one, precision=np.asarray(fitted.precision, np.float64))
-        chosen, solve = self._solve(one, landmarks)
+        chosen, solve = self._solve()
         centre, spread = self._centres(cases)
         bounds = float(fitted.lower), float(fitted.upper)
         error = (one.target - centre[:n]) / spread[:n]
@@ -183,18 +268,55 @@ class _Ensembles:
         centred = self._centres(new)
         share = one.root**2 / (one.root**2).sum()
         ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
-        for first in range(0, weights.shape[0], ROWS):
-            rows = slice(first, first + ROWS)
-            signed = solve(self._similarities(rows, chosen, across, one))
+        for rows in _parts(weights.shape[0]):
+            signed = solve(self._similarities(rows, chosen))
             # The solution is that of R K R, with the roots R of the case weights: β = R α.
             signed *= one.root
             theirs = np.ascontiguousarray(centred[:, rows])
             shares, points = np.empty((2, signed.shape[0], n))
-            self._fill_rows(signed, ranked, theirs, shares, points)
+            FILL_ROWS[projection](signed, ranked, theirs, shares, points)
             _to_slots(shares, cases.slot[cell], 0.0, weights[rows])
             if members is not None:
                 points[np.isnan(shares[:, 0])] = np.nan
                 _to_slots(points, cases.slot[cell], np.nan, members[rows])
+
+    def fill_novelty(self, novelty: FloatArray) -> None:
+        """Fill the novelty (T,) of forecasts."""
+        chosen, known, typical = self._familiarity()
+        for rows in _parts(novelty.size):
+            share = self._similarities(rows, chosen) @ known / typical
+            novelty[rows] = 1.0 - np.clip(share, 0.0, 1.0)
+
+    def _familiarity(self) -> tuple[slice | IntArray, FloatArray, float]:
+        """Cases (k,) to compare with, factors of similarities to these, and their usual sum.
+
+        The sum is that of signed weights, and usual is its median over cases that are left out.
+        """
+        one, kernel = self.one, self._kernel
+        n, root = one.root.size, one.root
+        if one.columns is None:
+            inverse = self._inverse(SMALL_RIDGE)
+            known, own = inverse @ root, inverse.diagonal()
+            chosen: slice | IntArray = slice(n)
+            alone = known / (root * own)
+        else:
+            factor = LowRank(one, *kernel, self._fitted_landmarks).factor
+            rank = factor.extend(ROUGH * SMALL_RIDGE)
+            known, residual, own = factor.sums(SMALL_RIDGE, rank)
+            chosen, alone = np.array(factor.landmarks[:rank]), residual / (root * own)
+        typical = float(np.median(np.clip(1.0 - alone, 0.0, 1.0)))
+        return chosen, known, max(typical, SMALL_RIDGE)
+
+    @property
+    def _kernel(self) -> tuple[float, float]:
+        """Bandwidth, and strength of the covariates."""
+        return float(self.fitted.bandwidth), float(self.fitted.strength)
+
+    def _inverse(self, ridge: float) -> FloatArray:
+        """``(K + λ n)⁻¹`` (n, n) where all cases are compared."""
+        one = self.one
+        apart = feature_distances(one.features, one.features, one.precision)
+        return replace(one, apart=apart).inverse(*self._kernel, ridge)
 
     def _landmarks(self) -> IntArray:
         """Places of the landmarks among the cases in order; none for an exact solution."""
@@ -205,20 +327,16 @@ class _Ensembles:
         landmarks: IntArray = place[landmark[landmark >= 0]]
         return np.asarray(landmarks[landmarks >= 0])
 
-    def _solve(
-        self, one: Location, fitted_landmarks: IntArray
-    ) -> tuple[slice | IntArray, Callable[[FloatArray], FloatArray]]:
+    def _solve(self) -> tuple[slice | IntArray, Callable[[FloatArray], FloatArray]]:
         """Cases to compare with, and what makes signed weights of similarities to these."""
-        kernel = float(self.fitted.bandwidth), float(self.fitted.strength)
         ridge = float(self.fitted.ridge)
-        if one.columns is not None:
-            solver = LowRank(one, *kernel, fitted_landmarks)
+        if self.one.columns is not None:
+            solver = LowRank(self.one, *self._kernel, self._fitted_landmarks)
             # Cases that came by an update may need some of their own.
             landmarks = solver.landmarks_for(ridge)
             return np.array(landmarks), solver.factor.solver(ridge, len(landmarks))
-        one = replace(one, apart=feature_distances(one.features, one.features, one.precision))
         # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
-        inverse = one.inverse(*kernel, ridge)
+        inverse = self._inverse(ridge)
         return slice(inverse.shape[0]), lambda similarities: similarities @ inverse
 
     def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
@@ -235,12 +353,11 @@ class _Ensembles:
         )
         return centred
 
-    def _similarities(
-        self, rows: slice, chosen: slice | IntArray, across: Squared | None, one: Location
-    ) -> FloatArray:
+    def _similarities(self, rows: slice, chosen: slice | IntArray) -> FloatArray:
         """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
-        distance = from_new(self.new, self.cases, self.cell, rows, chosen, across)
-        if self.laplace:
+        one = self.one
+        distance = from_new(self.new, self.cases, self.cell, rows, chosen, self._across)
+        if one.laplace:
             distance = np.sqrt(distance)
         exponent = distance / -self.fitted.bandwidth
         features = self.new.features[self.cell, rows]
@@ -249,6 +366,11 @@ class _Ensembles:
             exponent -= strength * feature_distances(features, one.features[chosen], one.precision)
         exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
         return np.asarray(np.exp(exponent) * one.root[chosen])
+
+
+def _parts(n: int) -> Iterator[slice]:
+    """Slices of n forecasts."""
+    return (slice(first, first + ROWS) for first in range(0, n, ROWS))
 
 
 def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray) -> None:
