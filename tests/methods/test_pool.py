@@ -220,3 +220,46 @@ def test_no_case_is_left_by_a_gap_of_all():
     forecast, observed = data(n=60)
     pool = xrecal.LinearPool((xrecal.EMOS(), xrecal.Climatology()), gap=60)
     assert forecast.recal.fit(observed, pool).state["pool_weight"].isnull().all()
+
+
+# forecasts unlike past ones ------------------------------------------------------------------------
+
+
+def risen(n=200, seed=0):
+    """Unbiased but for a shift, with a new forecast far above all others."""
+    rng = np.random.default_rng(seed)
+    signal = np.append(rng.uniform(-3, 8, size=n), 30.0)
+    time = np.datetime64("2000-01-01", "ns") + np.arange(n + 1) * np.timedelta64(10, "D")
+    forecast = signal[:, np.newaxis] + rng.normal(size=(n + 1, 10))
+    forecast = xr.DataArray(forecast, {"time": time}, ["time", "member"], name="x")
+    observed = xr.DataArray(1 + signal + rng.normal(size=n + 1), {"time": time}, ["time"])
+    return forecast, observed[:n]
+
+
+@pytest.mark.filterwarnings("ignore:.* (is further from|are unlike):UserWarning")
+@pytest.mark.parametrize("methods", [None, (xrecal.CKME(support="auto"), xrecal.Climatology())])
+def test_a_forecast_beyond_all_others_is_not_of_the_past(methods):
+    forecast, observed = risen()
+    above = {}
+    for novelty in ("auto", None):
+        pool = xrecal.LinearPool(methods, novelty=novelty)
+        model = forecast[:-1].recal.fit(observed, pool)
+        above[novelty] = model.exceedance(forecast[-1:], 12.0).item()
+        assert model.novelty(forecast[-1:]).item() > 0.9
+    assert above["auto"] > 0.999
+    assert above[None] < above["auto"]
+
+
+def test_ordinary_forecasts_of_a_pool_hardly_change():
+    forecast, observed = data(300)
+    scores = {}
+    for novelty in ("auto", None):
+        pool = xrecal.LinearPool((xrecal.CKME(support="auto"), xrecal.EMOS()), novelty=novelty)
+        model = forecast[:200].recal.fit(observed, pool)
+        scores[novelty] = model.crps(forecast[200:], observed).mean().item()
+    assert scores["auto"] == pytest.approx(scores[None], rel=0.01)
+
+
+def test_novelty_is_auto_or_none():
+    with pytest.raises(ValueError, match="LinearPool: novelty must be 'auto' or None, got 'no'"):
+        xrecal.LinearPool(novelty="no")

@@ -83,7 +83,7 @@ _FOR_DEVICES = {
     "distributions.weighted": "category_probabilities",
     "distributions.between_levels": "quantile_pit",
     "distributions.draws": "uniform_at",
-    "device.weights": "ckme_weights",
+    "device.weights": "ckme_novelty ckme_weights",
     "device.scores": "crps mean_of_cases pit_values",
     "device.covariates": "features",
     "device.ckme": "fit_ckme",

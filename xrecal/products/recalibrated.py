@@ -24,7 +24,7 @@ from xrecal.methods import VectorCKME
 from xrecal.methods.base import Cases, Comparing, NewCases, method_on_device
 from xrecal.typing import FloatArray
 
-from .reductions import Reduction, name_of, require_on_circle, takes_device_arrays
+from .reductions import Reduction, name_of, on_device, require_on_circle, takes_device_arrays
 from .source import Sources, spread
 
 Task = TypeVar("Task", bound="PredictTask")
@@ -330,6 +330,7 @@ class PredictTask:
         return NewCases(forecasts, covariates), cases
 
 
+@on_device
 def as_it_is(values: FloatArray) -> tuple[FloatArray, ...]:
     """Values (L, T) that need no reduction."""
     return (values,)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, lives_of
-from xrecal.arrays.ckme.weights import check_forecasts
+from xrecal.arrays.ckme.weights import SMALL_RIDGE, check_forecasts
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import Features, check_kernel
@@ -26,7 +26,7 @@ from .namespace import indices, linear, of_type, put, take, take_along
 from .simplex import PROJECTIONS
 from .solvers import Exact, identity
 
-__all__ = ["ckme_weights"]
+__all__ = ["ckme_novelty", "ckme_weights"]
 
 ROWS = 1024
 """New forecasts of a location weighed at once, so that their similarities to all stay small."""
@@ -49,19 +49,66 @@ def ckme_weights(
     shapes: bool = False,
 ) -> tuple[Any, Any]:
     """See :func:`xrecal.arrays.ckme_weights`."""
-    check_kernel(kernel)
     check_choice("projection", projection, PROJECTIONS)
-    refuse_others(cases, forecasts.scale, across, squared)
+    xp, dtype = namespace(observations), forecasts.loc.dtype
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    weights = xp.full((n_locations, n_new, n), float("nan"), dtype=dtype)
+    members = xp.full(weights.shape, float("nan"), dtype=dtype) if own_members else observations
+    given = _Given(forecasts, cases, observations, fitted, features, new_features)
+    refuse_others(cases, forecasts.scale, across, squared)
+    for one in _groups(given, days, kernel, centred=own_members, shapes=shapes):
+        one.fill(members if own_members else None, weights, PROJECTIONS[projection])
+    return members, weights
+
+
+def ckme_novelty(
+    forecasts: Forecasts,
+    cases: Forecasts,
+    observations: Any,
+    fitted: FittedCKME,
+    *,
+    kernel: str = "gaussian",
+    features: Features | None = None,
+    new_features: Features | None = None,
+    days: FloatArray | None = None,
+    across: Sequence[Any] | None = None,
+    squared: Sequence[Any] | None = None,
+    shapes: bool = False,
+) -> Any:
+    """See :func:`xrecal.arrays.ckme_novelty`."""
+    n_locations, _, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    novelty = namespace(observations).full((n_locations, n_new), float("nan"))
+    given = _Given(forecasts, cases, observations, fitted, features, new_features)
+    refuse_others(cases, forecasts.scale, across, squared)
+    for one in _groups(given, days, kernel, centred=False, shapes=shapes):
+        one.fill_novelty(novelty)
+    return novelty
+
+
+class _Given(NamedTuple):
+    """New forecasts, and what was learned from; see :func:`ckme_weights`."""
+
+    forecasts: Forecasts
+    cases: Forecasts
+    observations: Any
+    fitted: FittedCKME
+    features: Features | None
+    new_features: Features | None
+
+
+def _groups(
+    given: _Given, days: FloatArray | None, kernel: str, *, centred: bool, shapes: bool
+) -> Iterator[_Ensembles]:
+    """What makes ensembles at locations with the same usable cases."""
+    check_kernel(kernel)
+    forecasts, cases, observations, fitted, features, new_features = given
+    (n_locations, n), n_new = observations.shape, int(forecasts.loc.shape[1])
     if features is None:
         features = no_features(observations, n_locations, n)
     if new_features is None:
         new_features = no_features(observations, n_locations, n_new)
-    xp, dtype = namespace(observations), forecasts.loc.dtype
-    weights = xp.full((n_locations, n_new, n), float("nan"), dtype=dtype)
-    members = xp.full(weights.shape, float("nan"), dtype=dtype) if own_members else observations
-    ridge = to_host(fitted.ridge)
-    used = to_host(usable(cases, observations, features)[0]) & ~np.isnan(ridge)[:, np.newaxis]
+    used = to_host(usable(cases, observations, features)[0])
+    used = used & ~np.isnan(to_host(fitted.ridge))[:, np.newaxis]
     lives = lives_of(to_host(fitted.half_life))
     known = (to_host(fitted.landmark) >= 0).any(-1)
     for group in groups_of(used, lives, days, 1):
@@ -70,16 +117,22 @@ def ckme_weights(
             n_used, width = group.slots.size, min(group.slots.size, 400)
             matrix = 3 * (width if low_rank else n_used)
             for part in alike.parts(8 * n_used * (matrix + 10 * min(n_new, ROWS))):
-                chosen = select(
-                    cases, observations, features, part, centred=own_members, shapes=shapes
-                )
+                chosen = select(cases, observations, features, part, centred=centred, shapes=shapes)
                 where = locate(
                     chosen, features.circular, part.root,
                     laplace=kernel == "laplace", low_rank=low_rank,
                 )  # fmt: skip
-                one = _Ensembles(where, part, fitted, projection, shapes=shapes)
-                one.fill(forecasts, new_features, members if own_members else None, weights)
-    return members, weights
+                new = forecasts, new_features
+                yield _Ensembles(where, part, fitted, new, centred=centred, shapes=shapes)
+
+
+class _Solution(NamedTuple):
+    """From similarities to signed weights."""
+
+    chosen: IntArray | None
+    """(b, k) cases to compare with; None for all"""
+    operators: Sequence[Any]
+    """Matrices by which similarities are multiplied, one after another"""
 
 
 class _Ensembles:
@@ -90,45 +143,46 @@ class _Ensembles:
         where: Locations,
         group: Group,
         fitted: FittedCKME,
-        projection: str,
+        new: tuple[Forecasts, Features],
         *,
+        centred: bool,
         shapes: bool,
     ) -> None:
         xp = namespace(where.median)
-        self.group, self.project = group, PROJECTIONS[projection]
+        self.group, self.new, self.centred, self.shapes = group, new, centred, shapes
         self.fitted = FittedCKME(*(take(xp, part, group.places, 0) for part in fitted))
         self.where = replace(where, precision=of_type(xp, self.fitted.precision, xp.float64))
-        self.operators: tuple[Any, ...] = ()
-        self.chosen: IntArray | None = None
-        self.shapes = shapes
-        self._solve()
 
-    def _solve(self) -> None:
-        """Matrices from similarities to signed weights, and the cases to compare with."""
+    def _solve(self, ridge: FloatArray) -> _Solution:
+        """With these ridges (b,)."""
         fitted, where = self.fitted, self.where
         xp = namespace(where.median)
         kernel = fitted.bandwidth, fitted.strength
-        ridge = to_host(fitted.ridge).astype(np.float64)
         if where.squared is not None:
             gram = Exact(where, *kernel).gram
             gram = gram + identity(xp, where.n, ridge * where.n)
-            self.operators = (linear(xp, "inv", gram),)
-            return
+            return _Solution(None, (linear(xp, "inv", gram),))
         place = np.full(int(self.group.slots.max()) + 1, -1)
         place[self.group.slots] = np.arange(where.n)
         solver = LowRank(where, *kernel)
         landmarks = [row[(row >= 0) & (row < place.size)] for row in to_host(fitted.landmark)]
         solver.start_from([place[row][place[row] >= 0] for row in landmarks])
         # Cases that came by an update may need some of their own.
-        self.chosen, *operators = solver.operators(ridge)
-        self.operators = tuple(operators)
+        chosen, *operators = solver.operators(ridge)
+        return _Solution(chosen, operators)
 
-    def fill(
-        self, forecasts: Forecasts, features: Features, members: Any | None, weights: Any
-    ) -> None:
+    def _signed(self, new: Ensembles, of: Any, solution: _Solution) -> Any:
+        """Signed weights (b, q, n) of ensembles with covariates ``of``."""
+        signed = self._similarities(new, of, solution.chosen)
+        for operator in solution.operators:
+            signed = namespace(of).matmul(signed, operator)
+        return scaled(signed, self.where.root, -1)
+
+    def fill(self, members: Any | None, weights: Any, project: Callable[..., Any]) -> None:
         """Fill members and weights (L, T, n_slots) at the places of the group."""
         where, fitted = self.where, self.fitted
         xp = namespace(where.median)
+        solution = self._solve(to_host(fitted.ridge).astype(np.float64))
         cases, bounds = where.cases, (fitted.lower, fitted.upper)
         codes = to_host(fitted.support).astype(np.int64)
         own = centres_of(codes, fitted.centre, cases.mean, cases.variance, cases.features)
@@ -137,18 +191,15 @@ class _Ensembles:
         back = xp.argsort(order, axis=-1)
         ascending, limits = take_along(xp, error, order), inside(cases.target, *bounds)
         share = where.root**2 / (where.root**2).sum()
-        for first in range(0, int(forecasts.loc.shape[1]), ROWS):
-            new, of, moment = self._part(forecasts, features, first, centred=members is not None)
-            signed = self._similarities(new, of)
-            for operator in self.operators:
-                signed = xp.matmul(signed, operator)
-            signed = scaled(signed, where.root, -1)
+        for first in range(0, int(weights.shape[1]), ROWS):
+            new, of, moment = self._part(first)
+            signed = self._signed(new, of, solution)
             missing = 1.0 - xp.sum(signed, axis=-1, keepdims=True)
             signed = signed + missing * xp.asarray(share)
             centre, spread = centres_of(codes, fitted.centre, *moment, of)
             points = members_of(centre, spread, ascending, bounds, limits)
             wide = xp.broadcast_to(order[:, None, :], signed.shape)
-            found = self.project(take_along(xp, signed, wide), points)
+            found = project(take_along(xp, signed, wide), points)
             again = xp.broadcast_to(back[:, None, :], signed.shape)
             found = take_along(xp, found, again)
             self._to_slots(weights, found, found, 0.0, first)
@@ -156,10 +207,25 @@ class _Ensembles:
                 points = take_along(xp, xp.broadcast_to(points, signed.shape), again)
                 self._to_slots(members, points, found, float("nan"), first)
 
-    def _part(
-        self, forecasts: Forecasts, features: Features, first: int, *, centred: bool
-    ) -> tuple[Ensembles, Any, tuple[Any, Any]]:
+    def fill_novelty(self, novelty: Any) -> None:
+        """Fill the novelty (L, T) at the places of the group."""
+        where = self.where
+        xp = namespace(where.median)
+        solution = self._solve(np.full(self.group.places.size, SMALL_RIDGE))
+        cases = self._signed(where.ensembles, where.cases.features, solution)
+        share = xp.sum(cases, axis=-1)
+        leverage = xp.sum(cases * xp.asarray(np.eye(where.n)), axis=-1)
+        alone = xp.sort(clipped(xp, 1.0 - (1.0 - share) / (1.0 - leverage)), axis=-1)
+        usual = (alone[:, (where.n - 1) // 2] + alone[:, where.n // 2]) / 2
+        usual = xp.where(usual > SMALL_RIDGE, usual, SMALL_RIDGE)[:, None]
+        for first in range(0, int(novelty.shape[1]), ROWS):
+            new, of, _ = self._part(first)
+            share = xp.sum(self._signed(new, of, solution), axis=-1)
+            self._put(novelty, 1.0 - clipped(xp, share / usual), first)
+
+    def _part(self, first: int) -> tuple[Ensembles, Any, tuple[Any, Any]]:
         """Some of the new forecasts in order, their covariates and moments."""
+        forecasts, features = self.new
         xp = namespace(forecasts.loc)
         some = slice(first, min(first + ROWS, forecasts.loc.shape[1]))
         loc, of = (
@@ -172,13 +238,13 @@ class _Ensembles:
         part = Forecasts(loc, None, weights)
         sound = valid(part)[0]
         part = part._replace(loc=xp.where(sound[..., None], loc, float("nan")))
-        known = moments(part, centred=centred)
+        known = moments(part, centred=self.centred)
         new = arrange(part.loc - known[0][..., None] if self.shapes else part.loc, weights)
         return new, of_type(xp, of, xp.float64), known
 
-    def _similarities(self, new: Ensembles, of: Any) -> Any:
+    def _similarities(self, new: Ensembles, of: Any, chosen: IntArray | None) -> Any:
         """Kernel (b, q, k) between forecasts and cases, scaled by the roots of the case weights."""
-        where, fitted, chosen = self.where, self.fitted, self.chosen
+        where, fitted = self.where, self.fitted
         xp = namespace(of)
         if chosen is None:
             distance, others = across(new, where.ensembles), where.cases.features
@@ -204,10 +270,19 @@ class _Ensembles:
         wide = xp.take(values, indices(xp, np.maximum(there, 0)), axis=-1)
         wide = xp.where(xp.asarray(there >= 0), wide, unused)
         wide = xp.where(xp.isnan(found[..., :1]), float("nan"), wide)
-        wide = of_type(xp, wide, out.dtype)
+        self._put(out, of_type(xp, wide, out.dtype), first)
+
+    def _put(self, out: Any, values: Any, first: int) -> None:
+        """Values (b, q, ...) to the places of the group, for forecasts from the first on."""
+        xp, rows = namespace(values), slice(first, first + values.shape[1])
         if self.group.places.size == out.shape[0]:
-            out[:, first : first + wide.shape[1], :] = wide
+            out[:, rows] = values
         else:
-            rows = np.arange(first, first + wide.shape[1])
-            which = np.repeat(self.group.places, rows.size), np.tile(rows, wide.shape[0])
-            put(xp, out, which, xp.reshape(wide, (-1, wide.shape[-1])))
+            n_rows = np.arange(first, first + values.shape[1])
+            which = np.repeat(self.group.places, n_rows.size), np.tile(n_rows, values.shape[0])
+            put(xp, out, which, xp.reshape(values, (-1, *values.shape[2:])))
+
+
+def clipped(xp: Any, values: Any) -> Any:
+    """Values between 0 and 1; NaN stays."""
+    return xp.where(values < 0.0, 0.0, xp.where(values > 1.0, 1.0, values))
