@@ -129,16 +129,16 @@ def test_single_members_have_no_shapes_and_the_pool_says_nothing_of_it():
     assert (alone.state["status"] & IDENTICAL > 0).all()
 
 
-# past observations give way ------------------------------------------------------------------------
+# past observations give way -----------------------------------------------------------------------
 
 
 def mixture(novelty, beyond=0.0):
-    """Two forecasts, of three observations with 0.6 and four other members with 0.4 of the mass."""
+    """Two forecasts: three observations with 0.6 of the mass, four other members with 0.4."""
     members = np.array([[0.0, 1, 2, 0.5, 1.0, 1.5, 1.8], [0.0, 1, 2, 0.5, 1.0, 1.5, 1.8]])[
         np.newaxis
     ]
     members[:, 1, 5:] += beyond
-    weights = np.array([[0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1]] * 2)[np.newaxis]
+    weights = np.array([[[0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1]] * 2])
     give_way(members, weights, slice(0, 3), np.array([0.6]), np.full((1, 2), novelty))
     np.testing.assert_allclose(weights.sum(-1), 1)
     return weights[0]

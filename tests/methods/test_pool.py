@@ -222,7 +222,7 @@ def test_no_case_is_left_by_a_gap_of_all():
     assert forecast.recal.fit(observed, pool).state["pool_weight"].isnull().all()
 
 
-# forecasts unlike past ones ------------------------------------------------------------------------
+# forecasts unlike past ones -----------------------------------------------------------------------
 
 
 def risen(n=200, seed=0):
