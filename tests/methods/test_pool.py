@@ -104,7 +104,7 @@ def test_the_forecast_is_the_mixture_of_its_components():
     forecast, observed = data()
     train, test = forecast[:60], forecast[60:]
     methods = xrecal.CKME(ridge=0.01), xrecal.EMOS(), xrecal.Climatology()
-    pool = xrecal.LinearPool(methods, tails=None)
+    pool = xrecal.LinearPool(methods, tails=None, novelty=None)
     model = train.recal.fit(observed, pool)
     result = model.apply(test)
     assert result.x_weight.dims == ("time", "member")
@@ -236,7 +236,7 @@ def risen(n=200, seed=0):
     return forecast, observed[:n]
 
 
-@pytest.mark.filterwarnings("ignore:.* (is further from|are unlike):UserWarning")
+@pytest.mark.filterwarnings("ignore:.* (far from the hindcast|are unlike):UserWarning")
 @pytest.mark.parametrize("methods", [None, (xrecal.CKME(support="auto"), xrecal.Climatology())])
 def test_a_forecast_beyond_all_others_is_not_of_the_past(methods):
     forecast, observed = risen()
@@ -247,17 +247,18 @@ def test_a_forecast_beyond_all_others_is_not_of_the_past(methods):
         above[novelty] = model.exceedance(forecast[-1:], 12.0).item()
         assert model.novelty(forecast[-1:]).item() > 0.9
     assert above["auto"] > 0.999
-    assert above[None] < above["auto"]
+    assert above[None] <= above["auto"]
+    assert methods is not None or above[None] < 0.99
 
 
-def test_ordinary_forecasts_of_a_pool_hardly_change():
+def test_ordinary_forecasts_of_a_pool_are_no_worse():
     forecast, observed = data(300)
     scores = {}
     for novelty in ("auto", None):
         pool = xrecal.LinearPool((xrecal.CKME(support="auto"), xrecal.EMOS()), novelty=novelty)
         model = forecast[:200].recal.fit(observed, pool)
         scores[novelty] = model.crps(forecast[200:], observed).mean().item()
-    assert scores["auto"] == pytest.approx(scores[None], rel=0.01)
+    assert scores["auto"] < 1.01 * scores[None]
 
 
 def test_novelty_is_auto_or_none():

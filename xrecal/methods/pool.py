@@ -354,7 +354,8 @@ class LinearPool(Shown):
         members = np.full((*shape, start), np.nan, dtype)
         weights = np.zeros((*shape, start), dtype)
         missing = missing_forecasts(new.forecasts)
-        share_of, of_observations = fitted["pool_weight"], np.zeros(n_locations)
+        share_of: FloatArray = fitted["pool_weight"]
+        of_observations: FloatArray = np.zeros(n_locations)
         if self.novelty is not None:
             share_of, of_observations = beside_observations(self.components, share_of)
         for component, share in zip(self.components, share_of.T, strict=True):

@@ -298,7 +298,7 @@ class _Ensembles:
             inverse = self._inverse(SMALL_RIDGE)
             known, own = inverse @ root, inverse.diagonal()
             chosen: slice | IntArray = slice(n)
-            alone = known / (root * own)
+            alone: FloatArray = known / (root * own)
         else:
             factor = LowRank(one, *kernel, self._fitted_landmarks).factor
             rank = factor.extend(ROUGH * SMALL_RIDGE)

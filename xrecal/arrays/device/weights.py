@@ -276,7 +276,7 @@ class _Ensembles:
         """Values (b, q, ...) to the places of the group, for forecasts from the first on."""
         xp, rows = namespace(values), slice(first, first + values.shape[1])
         if self.group.places.size == out.shape[0]:
-            out[:, rows] = values
+            out[:, rows, ...] = values
         else:
             n_rows = np.arange(first, first + values.shape[1])
             which = np.repeat(self.group.places, n_rows.size), np.tile(n_rows, values.shape[0])
