@@ -292,18 +292,18 @@ class _Ensembles:
 
         The sum is that of signed weights, and usual is its median over cases that are left out.
         """
-        one, kernel = self.one, self._kernel
-        n, root = one.root.size, one.root
+        one = self.one
+        chosen: slice | IntArray = slice(one.root.size)
         if one.columns is None:
             inverse = self._inverse(SMALL_RIDGE)
-            known, own = inverse @ root, inverse.diagonal()
-            chosen: slice | IntArray = slice(n)
-            alone: FloatArray = known / (root * own)
+            residual: FloatArray = inverse @ one.root
+            known, own = residual, inverse.diagonal()
         else:
-            factor = LowRank(one, *kernel, self._fitted_landmarks).factor
+            factor = LowRank(one, *self._kernel, self._fitted_landmarks).factor
             rank = factor.extend(ROUGH * SMALL_RIDGE)
             known, residual, own = factor.sums(SMALL_RIDGE, rank)
-            chosen, alone = np.array(factor.landmarks[:rank]), residual / (root * own)
+            chosen = np.array(factor.landmarks[:rank])
+        alone = residual / (one.root * own)
         typical = float(np.median(np.clip(1.0 - alone, 0.0, 1.0)))
         return chosen, known, max(typical, SMALL_RIDGE)
 
