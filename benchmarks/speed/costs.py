@@ -10,12 +10,9 @@ from xrecal.arrays import squared_energy_distance
 from .data import Data, make_data, make_hindcast
 from .fit import fit, weights_of
 from .forecasts import LEVELS
-from .large import cholesky_input
+from .large import MATRIX_UP_TO, cholesky_input
 from .tables import Row
 from .timing import in_turn, shortest, time_of
-
-MATRIX_UP_TO = 10_000
-"""Cases up to which n × n matrices are made for comparison."""
 
 EXACT_UP_TO = 2000
 """Cases up to which the exact solver is timed: beyond, eight times as long at each doubling."""
