@@ -16,7 +16,7 @@ import xrecal
 from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
 from examples.real_data import open_data
 from xrecal import arrays
-from xrecal.arrays.distributions.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS, skill_of_raw
+from xrecal.arrays.distributions.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS, belief_left
 
 BASELINES = ("raw", "climatology", "emos", "emos_season", "idr")
 LEVELS = (np.arange(100) + 0.5) / 100
@@ -183,7 +183,7 @@ def score(fitted: Fitted, variant: Variant) -> float:
         fitted.raw,
         steps=variant.steps,
         blocks=variant.blocks,
-        belief=variant.belief * skill_of_raw(fitted.raw, fitted.observed),
+        belief=variant.belief * belief_left(fitted.raw, fitted.observed),
         doubt=variant.doubt,
         passes=variant.passes,
     )

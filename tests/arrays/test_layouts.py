@@ -76,6 +76,7 @@ CALLS = {
     "circular_mean": [call(members, weights, period=4.0), call(members[:, 0], weights, period=4.0)],
     "circular_members": [call(members, None, 4, period=4.0), call(members, weights, 4, period=4.0)],
     "circular_std": [call(members, weights, period=4.0), call(members[:, 0], weights, period=4.0)],
+    "ckme_novelty": [call(new, plain, y, by_landmarks)],
     "ckme_weights": [
         call(
             Forecasts(new.loc, scale[:, :T], weights[:, :T]), mixture, y, fitted,

@@ -262,5 +262,5 @@ def test_ordinary_forecasts_of_a_pool_are_no_worse():
 
 
 def test_novelty_is_auto_or_none():
-    with pytest.raises(ValueError, match="LinearPool: novelty must be 'auto' or None, got 'no'"):
+    with pytest.raises(ValueError, match="novelty must be one of 'auto', None, got 'no'"):
         xrecal.LinearPool(novelty="no")

@@ -152,5 +152,5 @@ def test_tails_of_a_mixture_come_from_cases_beyond_held_out_forecasts(rng):
 def test_tails_are_auto_or_none():
     with pytest.raises(ValueError, match="tails must be one of 'auto', None, got 7"):
         xrecal.CKME(tails=7)
-    with pytest.raises(ValueError, match="tails must be 'auto' or None, got 'gpd'"):
+    with pytest.raises(ValueError, match="tails must be one of 'auto', None, got 'gpd'"):
         xrecal.LinearPool(tails="gpd")

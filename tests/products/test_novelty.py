@@ -47,16 +47,8 @@ def test_it_is_that_of_the_array_function_at_each_place(model, dims, chunks):
         )
 
 
-def test_apply_adds_it(model):
-    issued = model.apply(NEW)
-    assert issued["t2m"].attrs["ancillary_variables"].split() == ["t2m_weight", "t2m_novelty"]
-    xr.testing.assert_equal(issued["t2m_novelty"].rename("novelty"), model.novelty(NEW))
-    assert list(issued.recal.mean().data_vars) == ["t2m"]
-
-
 def test_methods_that_compare_nothing_have_none():
     model = model_of("emos")
-    assert "t2m_novelty" not in model.apply(NEW)
     with pytest.raises(TypeError, match="EMOS\\(\\) does not compare forecasts with past ones"):
         model.novelty(NEW)
     pool = xrecal.LinearPool((xrecal.EMOS(), xrecal.IDR()), condition_on=())
@@ -70,8 +62,6 @@ def test_novel_forecasts_in_memory_are_told(model):
     with pytest.warns(UserWarning, match=told):
         novelty = model.novelty(FAR)
     assert (novelty > 0.9).all()
-    with pytest.warns(UserWarning, match=told):
-        model.apply(FAR)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.novelty(NEW)

@@ -67,7 +67,8 @@ def test_arrays_come_back():
 def test_fields_that_are_newer_than_the_text_mean_what_was_done_before():
     text = {"class": "CKME", "fields": {"ridge": 0.5}}
     assert decode(text) == xrecal.CKME(ridge=0.5, tails=None)
-    assert decode({"class": "LinearPool", "fields": {}}) == xrecal.LinearPool(tails=None)
+    pool = decode({"class": "LinearPool", "fields": {}})
+    assert pool == xrecal.LinearPool(tails=None, novelty=None)
 
 
 class Own(xrecal.CKME):

@@ -14,7 +14,6 @@ from xrecal.diagnostics.compare import compare
 from xrecal.diagnostics.comparison import REFERENCES
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods import Method
-from xrecal.products.novelty import NOVEL
 
 from .inputs import Pair
 from .session import Result, Session
@@ -25,26 +24,16 @@ def score_files(session: Session, pair: Pair) -> Result:
     forecasts, observed, _ = pair.open()
     scores = crps(forecasts, observed, member_dim=pair.chosen.member_dim)
     by_name = dict(scores.data_vars) if isinstance(scores, xr.Dataset) else {"crps": scores}
-    given = pair.forecasts.open()
-    novel = {
-        name: (given[f"{name}_novelty"] > NOVEL).sum() if f"{name}_novelty" in given else None
-        for name in by_name
-    }
     lazy = {
-        name: (one.mean(dtype=np.float64), one.notnull().sum(), novel[name])
-        for name, one in by_name.items()
+        name: (one.mean(dtype=np.float64), one.notnull().sum()) for name, one in by_name.items()
     }
     (computed,) = session.compute([lazy])
     by_variable, lines = {}, []
     for name, one in by_name.items():
-        mean, n_cases = (value.item() for value in computed[name][:2])
+        mean, n_cases = (value.item() for value in computed[name])
         units = shown_units(one.attrs)
         by_variable[str(name)] = {"crps": _number(mean), "units": units, "n_cases": n_cases}
         lines.append(f"{name}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases")
-        if novel[name] is not None:
-            n_novel = int(computed[name][2])
-            by_variable[str(name)]["n_novel"] = n_novel
-            lines[-1] += f", {n_novel} forecasts of a novelty above {NOVEL:g}"
     return Result({"status": "complete", "scores": by_variable}, "\n".join(lines))
 
 

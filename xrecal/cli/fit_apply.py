@@ -16,7 +16,6 @@ from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.fitted import FittedVariable
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.methods import Method
-from xrecal.methods.base import compares
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.plan.planning import plan
 from xrecal.plan.plans import Plan
@@ -60,17 +59,13 @@ class Product(NamedTuple):
         return self.n_members or len(self.levels or ())
 
     def of(self, model: Recalibrator, forecasts: xr.Dataset) -> xr.Dataset:
-        """The product of forecasts, and their novelty, as lazy as they are."""
+        """The product of forecasts, as lazy as they are."""
         if self.n_members is None:
             values = model.quantile(forecasts, list(self.levels or ()))
         else:
             values = model.members(forecasts, self.n_members)
         assert isinstance(values, xr.Dataset)
-        if not compares(model.method):
-            return values
-        novelty = model.novelty(forecasts)
-        assert isinstance(novelty, xr.Dataset)
-        return values.assign({f"{name}_novelty": of for name, of in novelty.items()})
+        return values
 
 
 def fit_files(

@@ -204,22 +204,6 @@ class Updatable(Protocol):
         """
 
 
-@runtime_checkable
-class Comparing(Protocol):
-    """Protocol of methods that compare forecasts with past ones."""
-
-    def novelty_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> FloatArray:
-        """Novelty (L, T) of forecasts, 0 to 1."""
-
-
-def compares(method: object) -> bool:
-    """Whether a method compares forecasts with past ones; a pool does if one that it mixes does."""
-    mixed = getattr(method, "mixed", None)
-    return isinstance(method, Comparing) and (mixed is None or any(map(compares, mixed)))
-
-
 def is_method(value: object) -> bool:
     """Whether a value is a method with its settings; a name or a class is none."""
     return not isinstance(value, type) and hasattr(value, "fit_locations")

@@ -34,7 +34,7 @@ from .base import (
     in_days,
     near_other_folds,
 )
-from .setting_checks import check_bounds, is_positive
+from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
@@ -178,12 +178,7 @@ class CKME(Conditioned, MemberPerCase):
     before: ClassVar[Mapping[str, Any]] = {"tails": None}
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ValueError(
-                    f"CKME: {name} must be one of {', '.join(map(repr, choices))}, got {value!r}"
-                )
+        check_choices("CKME", self, CHOICES)
         for name, automatic in (("bandwidth", ("median", "cv")), ("ridge", ("cv",))):
             value = getattr(self, name)
             if not (is_positive(value) or (isinstance(value, str) and value in automatic)):
@@ -351,19 +346,14 @@ class CKME(Conditioned, MemberPerCase):
         """Weights of past observations, or of members that each forecast has for itself."""
         from xrecal.arrays.distributions.forms import Empirical
 
-        members, weights = arrays.ckme_weights(
-            **self._comparison(new, cases, fitted),
-            projection=self.projection,
-            own_members=own_members,
-        )
-        return Empirical(members, weights)
+        how = {"projection": self.projection, "own_members": own_members}
+        return Empirical(*arrays.ckme_weights(**self._comparison(new, cases, fitted), **how))
 
     def novelty_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> FloatArray:
         """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
-        novelty: FloatArray = arrays.ckme_novelty(**self._comparison(new, cases, fitted))
-        return novelty
+        return arrays.ckme_novelty(**self._comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
     def _comparison(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]

@@ -40,18 +40,17 @@ from .components import (
     OBSERVATIONS,
     Component,
     HeldOutInTime,
-    beside_observations,
     components_of,
     fit_method,
-    give_way,
     members_of,
     raw_quantiles,
     state_of,
 )
 from .emos import EMOS
 from .idr import IDR
+from .novelty import beside_observations, give_way
 from .raw import Raw
-from .setting_checks import check_bounds, check_names
+from .setting_checks import check_bounds, check_choices, check_names
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ class LinearPool(Shown):
     The pool mixes the distributions: weights come from the CRPS of mixtures of held-out
     forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
     over bootstrap samples. A belief in the raw forecast, worth 160 cases or less the worse it does
-    and the surer that is, keeps them safe where cases are few; it fades as the raw forecast comes
-    down to climatology, and one that is worse is not believed. The result is a weighted ensemble
+    and the surer that is, keeps them safe where cases are few; it fades where the raw forecast is
+    worse than climatology, and one that is twice as bad is not believed. The result is a weighted ensemble
     like any other: one block of past observations for all methods that weigh them, one of past
     errors for each kind of error, 200 equal-mass quantiles for each other method, told by
     ``component``.
@@ -130,10 +129,7 @@ class LinearPool(Shown):
     before: ClassVar[Mapping[str, Any]] = {"tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
-        for name in ("tails", "novelty"):
-            given = getattr(self, name)
-            if given not in ("auto", None):
-                raise ValueError(f"LinearPool: {name} must be 'auto' or None, got {given!r}")
+        check_choices("LinearPool", self, {"tails": ("auto", None), "novelty": ("auto", None)})
         check_bounds("LinearPool", self.bounds)
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
@@ -291,7 +287,7 @@ class LinearPool(Shown):
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
-        from xrecal.arrays.distributions.pool import BELIEF, skill_of_raw
+        from xrecal.arrays.distributions.pool import BELIEF, belief_left
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -320,7 +316,7 @@ class LinearPool(Shown):
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         raw = raw_quantiles(cases)
-        belief = BELIEF * skill_of_raw(raw, cases.observations)
+        belief = BELIEF * belief_left(raw, cases.observations)
         state["pool_weight"] = arrays.pool_weights(
             quantiles, cases.observations, raw, belief=belief
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from xrecal.arrays.rows import is_whole
@@ -40,3 +43,13 @@ def check_bounds(method: str, bounds: object) -> None:
             f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
             f"None stands for no bound, got {bounds!r}"
         )
+
+
+def check_choices(method: str, settings: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
+    """Raise ValueError for a setting that is none of its choices."""
+    for name, allowed in choices.items():
+        value = getattr(settings, name)
+        if value not in allowed:
+            raise ValueError(
+                f"{method}: {name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+            )

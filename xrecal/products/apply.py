@@ -12,10 +12,8 @@ from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_line, with_conventions
-from xrecal.methods.base import compares
 from xrecal.typing import FloatArray
 
-from .novelty import novelty_of
 from .recalibrated import SLOT, Recalibrated
 from .reductions import on_circle, on_device
 
@@ -65,8 +63,7 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         probabilities, and the coordinate ``calibration_<dim>`` the case each comes from.
         Members that are past observations are the same for all forecasts. From EMOS
         ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
-        and ``NAME_upper`` unless bounds are switched off. From methods that compare forecasts with
-        past ones ``NAME_novelty``, see ``novelty``. NaN where the forecast, a covariate
+        and ``NAME_upper`` unless bounds are switched off. NaN where the forecast, a covariate
         or the fit is missing.
 
     Raises
@@ -83,7 +80,6 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         of both; or its values are further from the range of the hindcast than that range is
         wide. Values are read once where forecast and model are in memory, never of lazy ones,
         and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
-        If forecasts in memory are novel; see ``novelty``.
 
     Examples
     --------
@@ -105,10 +101,6 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
             issued = _weighted(source, base, shared.get(fitted.jointly))
             if fitted.jointly:  # whole vectors have weights
                 shared[fitted.jointly] = issued[f"{base}_weight"]
-        if compares(fitted.method):
-            issued[f"{base}_novelty"] = novelty_of(source)
-            described = issued[base].attrs["ancillary_variables"]
-            issued[base].attrs["ancillary_variables"] = f"{described} {base}_novelty"
         issued = {variable: as_given(v, fitted, forecast) for variable, v in issued.items()}
         _require_same_places(base, issued, along)
         variables |= issued

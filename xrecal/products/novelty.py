@@ -12,7 +12,7 @@ from xrecal.chunks.warnings import users_stacklevel
 from xrecal.fit.fitted import Fitted
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
-from xrecal.methods.base import compares
+from xrecal.methods.novelty import compares
 
 from .recalibrated import Recalibrated, recalibrated
 

@@ -21,7 +21,8 @@ from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import VectorCKME
-from xrecal.methods.base import Cases, Comparing, NewCases, method_on_device
+from xrecal.methods.base import Cases, NewCases, method_on_device
+from xrecal.methods.novelty import Comparing
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, on_device, require_on_circle, takes_device_arrays

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import crps, pool_weights
-from xrecal.arrays.distributions.pool import BELIEF, RESAMPLES, SMALLEST, STEPS, skill_of_raw
+from xrecal.arrays.distributions.pool import BELIEF, RESAMPLES, SMALLEST, STEPS, belief_left
 
 LEVELS = (np.arange(40) + 0.5) / 40
 
@@ -250,21 +250,22 @@ def test_the_belief_counts_by_the_number_of_cases_that_are_complete(rng):
     )
 
 
-def test_the_skill_of_the_raw_forecast_is_against_climatology_without_the_case(rng):
-    y = rng.normal(size=(3, 30))
-    raw = np.sort(y[..., np.newaxis] + 0.5 * rng.normal(size=(3, 30, 20)), -1)
+def test_belief_fades_where_climatology_without_the_case_is_better(rng):
+    y = rng.normal(size=(4, 30))
+    raw = np.sort(y[..., np.newaxis] + 0.5 * rng.normal(size=(4, 30, 20)), -1)
     raw[1] += 3.0  # refuted
+    raw[3] += 1.3  # worse, but not by much
     y[0, 3], raw[2, 5] = np.nan, np.nan
     expected = []
-    for cell in range(3):
+    for cell in range(4):
         known = np.isfinite(y[cell]) & np.isfinite(raw[cell, :, 0])
         verified = y[cell, known]
         others = np.array([np.delete(verified, i) for i in range(verified.size)])
-        skill = 1 - crps(verified, raw[cell, known]).mean() / crps(verified, others).mean()
-        expected.append(max(skill, 0.0))
-    np.testing.assert_allclose(skill_of_raw(raw, y), expected, rtol=1e-12)
-    assert expected[0] > 0.5
-    assert expected[1] == 0
+        ratio = crps(verified, raw[cell, known]).mean() / crps(verified, others).mean()
+        expected.append(np.clip(2 - ratio, 0, 1))
+    np.testing.assert_allclose(belief_left(raw, y), expected, rtol=1e-12)
+    assert expected[:2] == [1, 0]
+    assert 0.1 < expected[3] < 0.9
 
 
 def test_each_location_has_its_own_belief(rng):
@@ -278,4 +279,4 @@ def test_each_location_has_its_own_belief(rng):
 
 def test_a_constant_is_no_climatology_to_be_beaten():
     y, raw = np.ones((1, 8)), np.ones((1, 8, 5))
-    assert skill_of_raw(raw, y).tolist() == [0.0]
+    assert belief_left(raw, y).tolist() == [0.0]

@@ -103,10 +103,9 @@ def ckme_weights(
     dtype = forecasts.loc.dtype
     weights = np.full((n_locations, n_new, n), np.nan, dtype)
     members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
-    past = Cases(cases, observations, _or_none(features, n_locations, n), _weights(days, fitted, n))
-    forms = _Forms(kernel, own_members, shapes)
-    new_features = _or_none(new_features, n_locations, n_new)
-    for place, one in _places(forecasts, new_features, past, fitted, forms, across, squared):
+    how = Compared(kernel, features, new_features, days, across, squared, shapes)
+    of = _Learned(cases, observations, fitted)
+    for place, one in _places(forecasts, of, how, centred=own_members):
         one.fill(members[place] if own_members else None, weights[place], projection)
     return members, weights
 
@@ -116,23 +115,17 @@ def ckme_novelty(
     cases: Forecasts,
     observations: FloatArray,
     fitted: FittedCKME,
-    *,
-    kernel: str = "gaussian",
-    features: Features | None = None,
-    new_features: Features | None = None,
-    days: FloatArray | None = None,
-    across: Sequence[Squared] | None = None,
-    squared: Sequence[Squared] | None = None,
-    shapes: bool = False,
+    **compared: Any,
 ) -> FloatArray:
     r"""How little of new forecasts is known from past ones.
 
     Parameters
     ----------
-    forecasts, cases, observations, fitted, kernel, features, new_features, days
+    forecasts, cases, observations, fitted
         As for :func:`ckme_weights`.
-    across, squared, shapes
-        As for :func:`ckme_weights`.
+    **compared
+        ``kernel``, ``features``, ``new_features``, ``days``, ``across``, ``squared``, ``shapes``
+        as for :func:`ckme_weights`.
 
     Returns
     -------
@@ -157,60 +150,58 @@ def ckme_novelty(
     >>> xrecal.arrays.ckme_novelty(new, cases, truth, fitted).round(1).tolist()
     [[0.0, 0.9, 1.0]]
     """
-    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    n_locations, _, n_new = check_forecasts(forecasts, cases, observations, fitted)
     novelty = np.full((n_locations, n_new), np.nan)
-    past = Cases(cases, observations, _or_none(features, n_locations, n), _weights(days, fitted, n))
-    forms = _Forms(kernel, False, shapes)
-    new_features = _or_none(new_features, n_locations, n_new)
-    for place, one in _places(forecasts, new_features, past, fitted, forms, across, squared):
+    of = _Learned(cases, observations, fitted)
+    for place, one in _places(forecasts, of, Compared(**compared), centred=False):
         one.fill_novelty(novelty[place])
     return novelty
 
 
-class _Forms(NamedTuple):
-    """What of forecasts is looked at."""
+class Compared(NamedTuple):
+    """How forecasts are compared with cases; see :func:`ckme_weights`."""
 
-    kernel: str
-    centred: bool
-    """Whether their moments are needed"""
-    shapes: bool
-    """Whether they are compared without their means"""
-
-
-def _or_none(features: Features | None, n_locations: int, n: int) -> Features:
-    """Covariates as given, or none."""
-    return no_features(n_locations, n) if features is None else features
+    kernel: str = "gaussian"
+    features: Features | None = None
+    new_features: Features | None = None
+    days: FloatArray | None = None
+    across: Sequence[Squared] | None = None
+    squared: Sequence[Squared] | None = None
+    shapes: bool = False
 
 
-def _weights(days: FloatArray | None, fitted: FittedCKME, n: int) -> FloatArray:
-    """How much each case counts, by its age."""
-    return case_weights(days, lives_of(fitted.half_life), n)
+class _Learned(NamedTuple):
+    """The cases, and what was fitted to them."""
+
+    cases: Forecasts
+    observations: FloatArray
+    fitted: FittedCKME
 
 
 def _places(
-    forecasts: Forecasts,
-    new_features: Features,
-    past: Cases,
-    fitted: FittedCKME,
-    forms: _Forms,
-    across: Sequence[Squared] | None,
-    squared: Sequence[Squared] | None,
+    forecasts: Forecasts, of: _Learned, how: Compared, *, centred: bool
 ) -> Iterator[tuple[int, _Ensembles]]:
     """Locations that have a fit, and what makes ensembles there."""
-    check_kernel(forms.kernel)
-    n_locations, n, m = past.forecasts.loc.shape
-    size = max(n * m, forecasts.loc.shape[1] * forecasts.loc.shape[2])
-    how: dict[str, bool] = {"centred": forms.centred, "shapes": forms.shapes}
-    for block in location_blocks(n_locations, 24 * size):
-        cases, _ = ordered_cases(past.take(block), **how)
-        new = new_forecasts(forecasts.take(block), new_features.take(block), **how)
+    check_kernel(how.kernel)
+    (n_locations, n, m), fitted = of.cases.loc.shape, of.fitted
+    _, n_new, p = forecasts.loc.shape
+    features = no_features(n_locations, n) if how.features is None else how.features
+    new_features = no_features(n_locations, n_new)
+    if how.new_features is not None:
+        new_features = how.new_features
+    weight = case_weights(how.days, lives_of(fitted.half_life), n)
+    past = Cases(of.cases, of.observations, features, weight)
+    for block in location_blocks(n_locations, 24 * max(n * m, n_new * p)):
+        cases, _ = ordered_cases(past.take(block), centred=centred, shapes=how.shapes)
+        some = forecasts.take(block), new_features.take(block)
+        new = new_forecasts(*some, centred=centred, shapes=how.shapes)
         for cell in range(cases.n_used.size):
             place = block.start + cell
             one = FittedCKME(*(part[place] for part in fitted))
             if np.isnan(one.ridge):
                 continue
-            distances = (None if given is None else given[place] for given in (across, squared))
-            yield place, _Ensembles(new, cases, cell, one, forms.kernel == "laplace", *distances)
+            known = tuple(None if d is None else d[place] for d in (how.across, how.squared))
+            yield place, _Ensembles(new, cases, cell, one, how.kernel == "laplace", known)
 
 
 def check_forecasts(
@@ -244,11 +235,10 @@ class _Ensembles:
         cell: int,
         fitted: FittedCKME,
         laplace: bool,
-        across: Squared | None,
-        squared: Squared | None,
+        known: tuple[Squared | None, ...],
     ) -> None:
         self.new, self.cases, self.cell = new, cases, cell
-        self.fitted, self._across = fitted, across
+        self.fitted, (self._across, squared) = fitted, known
         self._fitted_landmarks = self._landmarks()
         low_rank = self._fitted_landmarks.size > 0
         one = locate(cases, cell, laplace=laplace, low_rank=low_rank, squared=squared)

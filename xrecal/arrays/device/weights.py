@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, lives_of
-from xrecal.arrays.ckme.weights import SMALL_RIDGE, check_forecasts
+from xrecal.arrays.ckme.weights import SMALL_RIDGE, Compared, check_forecasts
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import Features, check_kernel
@@ -54,33 +54,22 @@ def ckme_weights(
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     weights = xp.full((n_locations, n_new, n), float("nan"), dtype=dtype)
     members = xp.full(weights.shape, float("nan"), dtype=dtype) if own_members else observations
-    given = _Given(forecasts, cases, observations, fitted, features, new_features)
-    refuse_others(cases, forecasts.scale, across, squared)
-    for one in _groups(given, days, kernel, centred=own_members, shapes=shapes):
+    how = Compared(kernel, features, new_features, days, across, squared, shapes)
+    given = _Given(forecasts, cases, observations, fitted, how)
+    for one in _groups(given, centred=own_members):
         one.fill(members if own_members else None, weights, PROJECTIONS[projection])
     return members, weights
 
 
 def ckme_novelty(
-    forecasts: Forecasts,
-    cases: Forecasts,
-    observations: Any,
-    fitted: FittedCKME,
-    *,
-    kernel: str = "gaussian",
-    features: Features | None = None,
-    new_features: Features | None = None,
-    days: FloatArray | None = None,
-    across: Sequence[Any] | None = None,
-    squared: Sequence[Any] | None = None,
-    shapes: bool = False,
+    forecasts: Forecasts, cases: Forecasts, observations: Any, fitted: FittedCKME, **compared: Any
 ) -> Any:
     """See :func:`xrecal.arrays.ckme_novelty`."""
     n_locations, _, n_new = check_forecasts(forecasts, cases, observations, fitted)
     novelty = namespace(observations).full((n_locations, n_new), float("nan"))
-    given = _Given(forecasts, cases, observations, fitted, features, new_features)
-    refuse_others(cases, forecasts.scale, across, squared)
-    for one in _groups(given, days, kernel, centred=False, shapes=shapes):
+    how = Compared(**compared)
+    given = _Given(forecasts, cases, observations, fitted, how)
+    for one in _groups(given, centred=False):
         one.fill_novelty(novelty)
     return novelty
 
@@ -92,16 +81,15 @@ class _Given(NamedTuple):
     cases: Forecasts
     observations: Any
     fitted: FittedCKME
-    features: Features | None
-    new_features: Features | None
+    how: Compared
 
 
-def _groups(
-    given: _Given, days: FloatArray | None, kernel: str, *, centred: bool, shapes: bool
-) -> Iterator[_Ensembles]:
+def _groups(given: _Given, *, centred: bool) -> Iterator[_Ensembles]:
     """What makes ensembles at locations with the same usable cases."""
+    forecasts, cases, observations, fitted, how = given
+    kernel, features, new_features, days, across, squared, shapes = how
     check_kernel(kernel)
-    forecasts, cases, observations, fitted, features, new_features = given
+    refuse_others(cases, forecasts.scale, across, squared)
     (n_locations, n), n_new = observations.shape, int(forecasts.loc.shape[1])
     if features is None:
         features = no_features(observations, n_locations, n)

@@ -131,11 +131,12 @@ def pool_weights(
     return weights
 
 
-def skill_of_raw(raw: FloatArray, observations: FloatArray) -> FloatArray:
-    """CRPS skill (L,) of forecasts (L, n, Q) against climatology without the case; 0 at least.
+def belief_left(raw: FloatArray, observations: FloatArray) -> FloatArray:
+    """Share (L,) of the belief in forecasts (L, n, Q) that is left where climatology refutes them.
 
-    That much of the belief in the raw forecast is left: none where climatology refutes it, and no
-    switch, which the noise of few cases would throw.
+    All where their CRPS is no more than that of climatology without the case, none where it is
+    twice as much. A switch would be thrown by the noise of few cases; and to fade as skill does
+    takes the belief from forecasts that are the best there are, where little can be known.
     """
     raw, observations = np.asarray(raw, np.float64), np.asarray(observations, np.float64)
     n_quantiles = raw.shape[-1]
@@ -147,8 +148,8 @@ def skill_of_raw(raw: FloatArray, observations: FloatArray) -> FloatArray:
     place = 2 * np.arange(y.shape[-1]) - n[:, np.newaxis] + 1
     apart = 2 * np.nansum(np.sort(y, axis=-1) * place, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):  # without a second case, or all the same
-        skill = 1 - (np.nansum(miss, -1) / n) / (apart / (2 * (n - 1.0) ** 2))
-    return np.asarray(np.fmax(skill, 0.0))
+        ratio = (np.nansum(miss, -1) / n) / (apart / (2 * (n - 1.0) ** 2))
+    return np.clip(2.0 - np.where(np.isnan(ratio), 2.0, ratio), 0.0, 1.0)
 
 
 class _Rules(NamedTuple):

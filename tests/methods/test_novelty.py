@@ -1,0 +1,60 @@
+"""What gives way to novelty in a pool."""
+
+import numpy as np
+import pytest
+
+import xrecal
+from xrecal.methods.components import components_of
+from xrecal.methods.novelty import beside_observations, give_way
+
+
+def mixture(novelty, beyond=0.0):
+    """Two forecasts: three observations with 0.6 of the mass, four other members with 0.4."""
+    members = np.array([[0.0, 1, 2, 0.5, 1.0, 1.5, 1.8], [0.0, 1, 2, 0.5, 1.0, 1.5, 1.8]])[
+        np.newaxis
+    ]
+    members[:, 1, 5:] += beyond
+    weights = np.array([[[0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1]] * 2])
+    give_way(members, weights, slice(0, 3), np.array([0.6]), np.full((1, 2), novelty))
+    np.testing.assert_allclose(weights.sum(-1), 1)
+    return weights[0]
+
+
+def test_ordinary_forecasts_stay_as_they_are():
+    np.testing.assert_allclose(mixture(0.0), [[0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1]] * 2)
+
+
+@pytest.mark.parametrize("novelty", [0.3, 1.0])
+def test_observations_give_way_to_novelty(novelty):
+    weights = mixture(novelty)
+    np.testing.assert_allclose(weights[:, :3], 0.2 * (1 - novelty))
+    np.testing.assert_allclose(weights[:, 3:], (0.4 + 0.6 * novelty) / 4)
+
+
+def test_observations_give_way_to_what_lies_beyond_them():
+    weights = mixture(0.1, beyond=5)
+    np.testing.assert_allclose(weights[:, :3], [[0.18] * 3, [0.1] * 3])
+    np.testing.assert_allclose(weights[1, 3:], 0.7 / 4)
+
+
+def test_where_novelty_is_not_known_the_range_alone_counts():
+    np.testing.assert_allclose(
+        mixture(np.nan, beyond=5), [[0.2] * 3 + [0.1] * 4, [0.1] * 3 + [0.175] * 4]
+    )
+
+
+def test_observations_that_are_alone_get_something_to_give_way_to():
+    components = components_of((xrecal.CKME(support="auto"), xrecal.EMOS(), xrecal.Climatology()))
+    labels = [c.label for c in components]
+    weight = np.zeros((3, len(labels)))
+    weight[:, labels.index("ckme_observations")] = [0.7, 0.7, 0]
+    weight[:, labels.index("climatology")] = [0.3, 0.1, 0]
+    weight[:, labels.index("emos")] = [0, 0.2, 1]
+    mixed, of_observations = beside_observations(components, weight)
+    np.testing.assert_allclose(of_observations, [1, 0.8, 0])
+    np.testing.assert_array_equal(mixed[1:], weight[1:])
+    added = mixed[0] - weight[0]
+    assert added[labels.index("ckme_mean")] == added.sum() == 1
+    without = components_of((xrecal.CKME(support="observations"), xrecal.IDR()))
+    only = np.array([[0.5, 0.5]])
+    np.testing.assert_array_equal(beside_observations(without, only)[0], only)
