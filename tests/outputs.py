@@ -250,6 +250,7 @@ def issued(cases: Cases, middle: float) -> Output:
         "crps_between": lambda: x.crps(seen, "time", lower=middle - 2, upper=middle),
         "crps_tails": lambda: x.quantile_weighted_crps(seen, "time"),
         "crps_centre": lambda: x.quantile_weighted_crps(seen, "time", emphasis="center"),
+        "log_score": lambda: x.log_score(seen),
         "brier_score": lambda: x.brier_score(seen, middle, "time"),
         "brier_score_fair": lambda: x.brier_score(seen, middle, "time", fair=True),
         "ranked_probability_score": lambda: x.ranked_probability_score(seen, edges, "time"),

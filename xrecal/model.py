@@ -19,7 +19,15 @@ from .inputs.forms import Labelled
 from .inputs.pairing import Observations
 from .methods.call_errors import explained
 from .plan import planning
-from .products import categories, members, novelty, probabilities, scores, statistics
+from .products import (
+    categories,
+    log_score,
+    members,
+    novelty,
+    probabilities,
+    scores,
+    statistics,
+)
 from .products.apply import model_apply
 from .storage import storage, stored
 
@@ -82,6 +90,7 @@ class Recalibrator(Fitted):
     categories = verb("categories", categories.model_categories)
     members = verb("members", members.model_members)
     crps = verb("crps", scores.model_crps)
+    log_score = verb("log_score", log_score.model_log_score)
     brier_score = verb("brier_score", scores.model_brier_score)
     pit = verb("pit", scores.model_pit)
     novelty = verb("novelty", novelty.model_novelty)

@@ -57,6 +57,7 @@ CALLS = {
     "members": ((7,), {"seed": 3}),
     "crps": ((VERIFIED,), {"fair": True}),
     "quantile_weighted_crps": ((VERIFIED, "time"), {"emphasis": "center"}),
+    "log_score": ((VERIFIED, "time"), {}),
     "brier_score": ((VERIFIED, 281.0), {"fair": True}),
     "ranked_probability_score": ((VERIFIED, [280.0, 282.0]), {}),
     "quantile_score": ((VERIFIED, [0.2, 0.8]), {}),

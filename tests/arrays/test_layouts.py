@@ -69,6 +69,7 @@ CALLS = {
     "category_probabilities": [call(chances, ascending)],
     "censored_normal_crps": [call(y, members[..., 0], scale[..., 0], y - 2, y + 2)],
     "censored_normal_exceedance": [call(ascending, y, scale[..., 0], y - 1, y + 1)],
+    "censored_normal_log_score": [call(y, y + 1, scale[..., 0], y - 2, y + 2)],
     "censored_normal_mean_std": [call(y, scale[..., 0], y - 1, y + 1)],
     "censored_normal_quantile": [call(q, y, scale[..., 0], y - 1, y + 1)],
     "censored_threshold_crps": [call(y, y + 1, scale[..., 0], y - 1, y + 2, lower=y, upper=y + 1)],
@@ -147,12 +148,18 @@ CALLS = {
     "interval_coverage": [call(y, y - uniform(L, N), y + uniform(L, N))],
     "interval_score": [call(y, y - uniform(L, N), y + uniform(L, N), 0.8)],
     "laplace_expectations": [call(one, y[0], 0.5) for one in (*first, shared)],
+    "log_score": [
+        call(y, members), call(y, members, weights), call(y, members[:, 0], weights),
+    ],
     "median_bandwidth": [call(distances[0]), call(distances[0], "laplace")],
     "montecarlo_test": [call(one, y[0], n_resamples=20) for one in (*first, shared)],
     "normal_crps": [
         call(y, y + 1, scale[..., 0]), call(y, members, scale, weights), call(y, members, scale),
     ],
     "normal_exceedance": [call(ascending, members, scale, weights)],
+    "normal_log_score": [
+        call(y, y + 1, scale[..., 0]), call(y, members, scale, weights), call(y, members, scale),
+    ],
     "normal_mean_std": [call(members, scale, weights)],
     "normal_quantile": [call(q, members, scale, weights), call(q, y, scale[..., 0])],
     "normal_squared_energy_distance": [
@@ -176,6 +183,7 @@ CALLS = {
     ],
     "project_energy": [call(members[0], normal(M)), call(y[0], y[1])],
     "project_simplex": [call(members[0]), call(y[0])],
+    "quantile_log_score": [call(y, members, uniform(M))],
     "quantile_pit": [call(members, uniform(M), y, uniform(L, N))],
     "quantile_reliability": [call(y, y + normal(L, N), 0.5), call(y[0], y[1], 0.5)],
     "quantile_score": [call(y, ascending, uniform(3))],

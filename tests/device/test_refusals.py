@@ -64,6 +64,7 @@ def test_products_of_the_host(here, name, call):
         lambda new, seen: new.recal.skce(seen),
         lambda new, seen: new.recal.rank_histogram(seen),
         lambda new, seen: new.recal.pit_test(seen),
+        lambda new, seen: new.recal.log_score(seen),
         lambda new, seen: new.recal.brier_score(seen, 1.0),
         lambda new, seen: new.recal.summary(seen),
         lambda new, seen: new.recal.reliability(seen, 1.0),

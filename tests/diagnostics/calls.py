@@ -55,6 +55,7 @@ SCORES = {
     "fair_crps": lambda f, y, *dim: f.recal.crps(y, *dim, fair=True),
     "crps_between": lambda f, y, *dim: f.recal.crps(y, *dim, lower=279.0, upper=281.0),
     "quantile_weighted_crps": lambda f, y, *dim: f.recal.quantile_weighted_crps(y, *dim),
+    "log_score": lambda f, y, *dim: f.recal.log_score(y, *dim),
     "brier_score": lambda f, y, *dim: f.recal.brier_score(y, THRESHOLDS, *dim),
     "fair_brier_score": lambda f, y, *dim: f.recal.brier_score(y, THRESHOLDS, *dim, fair=True),
     "ranked_probability_score": lambda f, y, *dim: f.recal.ranked_probability_score(

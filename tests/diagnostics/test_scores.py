@@ -5,7 +5,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, close, ensemble_and_truth, points
+from tests.strategies import FORMS, LEVELS, close, ensemble_and_truth, points
 from xrecal import arrays
 
 from .calls import FORMS as EVERY_FORM
@@ -226,6 +226,72 @@ def test_weighted_levels_need_members(form):
         forecast.recal.quantile_weighted_crps(TRUTH)
     sampled = forecast.recal.quantile(np.arange(0.005, 1, 0.01)).t2m
     assert sampled.recal.quantile_weighted_crps(TRUTH).notnull().all()
+
+
+# log score ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dims", [ENSEMBLE.dims, ("lon", "member", "time", "lat")])
+@pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 4, "lon": 1}])
+def test_log_scores_of_members_at_each_point(dims, chunks):
+    for form in ("ensemble", "weighted", "shared"):
+        forecast = FORMS[form](ENSEMBLE)
+        forecast = forecast.transpose(*dims) if chunks is None else forecast.chunk(chunks)
+        scores = forecast.recal.log_score(TRUTH.transpose("lat", "time", "lon")).compute()
+        parts = forecast.to_dataset() if form == "ensemble" else forecast
+        for point in points(TRUTH):
+            each = parts.isel(point).transpose("time", "member", missing_dims="ignore")
+            weights = each.t2m_weight.to_numpy() if "t2m_weight" in each else None
+            expected = arrays.log_score(TRUTH.isel(point).to_numpy(), each.t2m.to_numpy(), weights)
+            np.testing.assert_array_equal(scores.isel(point), expected)
+
+
+def test_log_scores_of_other_forms_at_each_point():
+    found = {
+        form: EVERY_FORM[form](ENSEMBLE).recal.log_score(TRUTH)
+        for form in ("quantile", "percentile", "normal", "mixture", "censored")
+    }
+    quantiles = EVERY_FORM["quantile"](ENSEMBLE)
+    for point in points(TRUTH):
+        y, members = (a.isel(point).to_numpy() for a in (TRUTH, ENSEMBLE))
+        loc, scale = members.mean(-1), members.std(-1)
+        expected = {
+            "quantile": arrays.quantile_log_score(
+                y, quantiles.isel(point).transpose("time", "quantile").to_numpy(), LEVELS
+            ),
+            "percentile": arrays.quantile_log_score(y, members, [0.05, 0.3, 0.5, 0.7, 0.9]),
+            "normal": arrays.normal_log_score(y, loc, scale),
+            "mixture": arrays.normal_log_score(
+                y, members[:, :3], np.full((1, 3), 1.5), [0.5, 0.25, 0.25]
+            ),
+            "censored": arrays.censored_normal_log_score(y, loc, scale, 278.0, 283.0),
+        }
+        for form, scores in expected.items():
+            np.testing.assert_allclose(found[form].isel(point), scores, rtol=1e-10)
+
+
+def test_log_scores_of_samples_are_near_those_of_the_density():
+    ensemble, truth = hindcast()
+    normal = FORMS["normal"](ensemble)
+    levels = np.arange(0.005, 1, 0.01)
+    sampled = normal.recal.quantile(levels).t2m
+    expected = normal.recal.log_score(truth)
+    members = sampled.drop_vars("quantile").rename(quantile="member")
+    near = expected < 1.5
+    assert near.sum() > 10
+    for forecast in (sampled, members):
+        found = forecast.recal.log_score(truth).where(near)
+        np.testing.assert_allclose(found, expected.where(near), atol=0.15)
+
+
+def test_log_scores_without_a_density():
+    """Members that are all equal are a point: inf off it, and in the mean, NaN on it."""
+    dry = xr.zeros_like(ENSEMBLE)
+    truth = xr.zeros_like(TRUTH)
+    assert dry.recal.log_score(truth).isnull().all()
+    truth[4] = 1.0
+    assert (dry.recal.log_score(truth)[4] == np.inf).all()
+    assert (dry.recal.log_score(truth, "time") == np.inf).all()
 
 
 def test_settings_that_cannot_be():

@@ -173,6 +173,7 @@ ORDER = "'wind' is circular .*values on a circle have no order"
         (lambda: MODEL.apply(FORECAST).recal.quantile(0.5), ORDER),
         (lambda: MODEL.apply(FORECAST).recal.crps(VERIFIED, lower=10), ORDER),
         (lambda: MODEL.members(FORECAST, 9).recal.crps(VERIFIED, fair=True), ORDER),
+        (lambda: MODEL.members(FORECAST, 9).recal.log_score(VERIFIED), ORDER),
         (lambda: MODEL.apply(FORECAST).recal.summary(VERIFIED, "time"), "evidence is on values in"),
         (lambda: MODEL.apply(FORECAST).recal.skce(VERIFIED, "time"), "evidence is on values in an"),
         (

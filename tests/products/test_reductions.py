@@ -9,7 +9,7 @@ import pytest
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 from xrecal.diagnostics.scores import quantile_crps_of
-from xrecal.products import members, probabilities, scores, statistics
+from xrecal.products import log_score, members, probabilities, scores, statistics
 
 RNG = np.random.default_rng(0)
 LOC, SCALE, WEIGHTS = (
@@ -39,6 +39,7 @@ REDUCTIONS = {
     "crps_between": (scores.crps_between, [OBSERVED, LOW, HIGH], ()),
     "quantile_scores": (partial(scores.quantile_scores_of, levels=LEVELS), [OBSERVED], (2,)),
     "brier": (partial(scores.brier_of, fair=False), [OBSERVED, THRESHOLDS], (2,)),
+    "log_score": (log_score.log_score_of, [LOC[..., 0] + 0.1], ()),
     "pit": (partial(scores.pit_of, seed=1), [OBSERVED, CASES, *PLACES], ()),
 }
 

@@ -83,3 +83,32 @@ def test_brier_score_is_lazy_and_missing_where_the_truth_is():
     with forbid_compute():
         lazy = model.brier_score(NEW.chunk(lat=1), verified, 280.5)
     np.testing.assert_allclose(lazy.compute(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_log_score_is_that_of_the_issued_forecasts(method):
+    model = model_of(method)
+    found = model.log_score(NEW, VERIFIED)
+    issued = NEW.recal.apply(model).recal.log_score(VERIFIED)
+    np.testing.assert_allclose(found, issued.transpose(*found.dims), rtol=1e-9, atol=1e-9)
+    assert found.notnull().all()
+    assert np.isfinite(found).all() or method == "idr"  # which may leave a single member
+    assert found.dims == VERIFIED.dims
+    assert found.name == "log_score"
+    assert found.attrs["units"] == "1"
+    assert "Gaussian kernels" in found.attrs["estimator"]
+    over = ["time", "lat"]
+    np.testing.assert_allclose(model.log_score(NEW, VERIFIED, over), found.mean(over), rtol=1e-12)
+
+
+def test_log_score_is_lazy_and_missing_where_the_truth_is():
+    model = HINDCAST.recal.fit(TRUTH)
+    verified = VERIFIED.copy()
+    verified[2] = np.nan
+    expected = model.log_score(NEW, verified)
+    assert expected.isnull().all(["lat", "lon"])[2]
+    with forbid_compute():
+        lazy = model.log_score(NEW.chunk(lat=1, time=3), verified.chunk(lon=1))
+    np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
+        model.log_score(NEW, VERIFIED.assign_attrs(units="degC"))

@@ -88,6 +88,7 @@ class _Recal(Accessor):
     # scores
     crps = door(diagnostics.crps)
     quantile_weighted_crps = door(diagnostics.quantile_weighted_crps)
+    log_score = door(diagnostics.log_score)
     brier_score = door(diagnostics.brier_score)
     ranked_probability_score = door(diagnostics.ranked_probability_score)
     quantile_score = door(diagnostics.quantile_score)

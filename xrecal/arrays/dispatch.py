@@ -55,6 +55,7 @@ _PUBLIC = {
     "baselines.pit_recalibration": "pit_values recalibrated_members",
     "baselines.emos": "fit_emos predict_emos",
     "scores.crps": "crps fair_crps threshold_weighted_crps",
+    "scores.log_score": "log_score quantile_log_score normal_log_score censored_normal_log_score",
     "scores.quantile_scores": "quantile_score quantile_weighted_crps",
     "scores.event_scores": "brier_score ranked_probability_score",
     "scores.multivariate": "energy_score variogram_score",

@@ -2,6 +2,7 @@
 
 ============================  =====================================================================
 crps, quantile_weighted_crps  scores of whole distributions, or of parts of them
+log_score                     minus the log of the density at what verified
 brier_score, ...              scores of probabilities, categories and quantiles
 energy_score, ...             scores of fields, whose places belong together
 skill                         scores against those of a reference
@@ -18,6 +19,7 @@ summary                       the most telling of these together
 ============================  =====================================================================
 """
 
+from xrecal.products.log_score import log_score
 from xrecal.products.scores import crps
 
 from .decompose import decompose
@@ -42,6 +44,7 @@ __all__ = [
     "crps",
     "decompose",
     "energy_score",
+    "log_score",
     "pit",
     "pit_histogram",
     "pit_test",

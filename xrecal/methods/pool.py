@@ -66,9 +66,9 @@ class LinearPool(Shown):
     forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
     over bootstrap samples. A belief in the raw forecast, worth 160 cases or less the worse it does
     and the surer that is, keeps them safe where cases are few; it fades where the raw forecast is
-    worse than climatology, and one that is twice as bad is not believed. The result is a weighted ensemble
-    like any other: one block of past observations for all methods that weigh them, one of past
-    errors for each kind of error, 200 equal-mass quantiles for each other method, told by
+    worse than climatology, and one that is twice as bad is not believed. The result is a weighted
+    ensemble like any other: one block of past observations for all methods that weigh them, one of
+    past errors for each kind of error, 200 equal-mass quantiles for each other method, told by
     ``component``.
     The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
     weighed, which flatters it a little against methods without one; so are its kernel and bounds.

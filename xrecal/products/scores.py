@@ -312,7 +312,7 @@ def model_crps(
     """
     sources = recalibrated(model, forecast, covariates)
     member_dim = explicit_member_dim(model, forecast)
-    return _scored(sources, observations, _crps, dim, member_dim, CRPS)
+    return score_recalibrated(sources, observations, _crps, dim, member_dim, CRPS)
 
 
 def _crps(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
@@ -364,7 +364,7 @@ def model_pit(
     text = PIT.of(f"placed at random within jumps of the forecast's CDF, seed {seed}")
     sources = recalibrated(model, forecast, covariates)
     member_dim = explicit_member_dim(model, forecast)
-    return _scored(sources, observations, transform, None, member_dim, text)
+    return score_recalibrated(sources, observations, transform, None, member_dim, text)
 
 
 def model_brier_score(
@@ -408,7 +408,7 @@ def model_brier_score(
 
     sources = recalibrated(model, forecast, covariates)
     member_dim = explicit_member_dim(model, forecast)
-    return _scored(sources, observations, score, dim, member_dim, BRIER)
+    return score_recalibrated(sources, observations, score, dim, member_dim, BRIER)
 
 
 def brier(
@@ -421,7 +421,7 @@ def brier(
     return thresholds.label(reduce(source, partial(brier_of, fair=fair), new, extras))
 
 
-def _scored(
+def score_recalibrated(
     sources: Sources[Recalibrated],
     observations: Observations,
     score: Callable[[Recalibrated, xr.DataArray], xr.DataArray],

@@ -183,6 +183,8 @@ def test_scores_of_ensembles_are_the_functions(rng):
         shared.quantile_weighted_crps(y, "upper"),
         arrays.quantile_weighted_crps(y, members, weights, weighting="upper"),
     )
+    np.testing.assert_array_equal(shared.log_score(y), arrays.log_score(y, members, weights))
+    np.testing.assert_array_equal(plain.log_score(y[:, 0]), arrays.log_score(y[:, 0], members))
     np.testing.assert_array_equal(plain.fair_crps(y[:, 0]), arrays.fair_crps(y[:, 0], members))
     members[1, :2] = np.nan
     np.testing.assert_array_equal(plain.n_members(), [6, 4, 6])
@@ -195,12 +197,19 @@ def test_scores_of_normals_are_the_functions(rng):
         Normal(loc, scale, weights).threshold_weighted_crps(y, -0.5, 0.4),
         arrays.normal_threshold_crps(y, loc, scale, weights, lower=-0.5, upper=0.4),
     )
+    np.testing.assert_array_equal(
+        Normal(loc, scale, weights).log_score(y), arrays.normal_log_score(y, loc, scale, weights)
+    )
     rain = Censored(loc[:, one], scale[:, one], np.array(0.0), np.array(np.inf))
     expected = arrays.threshold_weighted_crps(
         y, rain.quantile((np.arange(2000) + 0.5) / 2000), lower=-0.5, upper=0.4
     )
     found = rain.threshold_weighted_crps(y, -0.5, 0.4)
     np.testing.assert_allclose(found, expected, atol=2e-3)
+    np.testing.assert_array_equal(
+        rain.log_score(y),
+        arrays.censored_normal_log_score(y, loc[:, 0], scale[:, 0], 0.0, np.inf),
+    )
     whole = rain.threshold_weighted_crps(y, -np.inf, np.inf)
     np.testing.assert_allclose(whole, rain.crps(y), rtol=1e-12)
 

@@ -60,7 +60,7 @@ def censored_normal_crps(
     >>> censored_normal_crps([0.0, 2.0], 0.0, 1.0, 0.0, np.inf).round(2)
     array([0.12, 1.34])
     """
-    mu, sigma, below, above, y = _broadcast(loc, scale, lower, upper, observations)
+    mu, sigma, below, above, y = censored_parts(loc, scale, lower, upper, observations)
     y = np.where(np.isinf(y), np.nan, y)
     within = np.clip(y, below, above)
     z, alpha, omega = (_standardised(a, mu, sigma) for a in (within, below, above))
@@ -106,7 +106,7 @@ def censored_normal_mean_std(
     >>> mean.round(2), std.round(2)
     (array([0. , 0.4]), array([1.  , 0.58]))
     """
-    mu, sigma, below, above = _broadcast(loc, scale, lower, upper)
+    mu, sigma, below, above = censored_parts(loc, scale, lower, upper)
     alpha, omega = _standardised(below, mu, sigma), _standardised(above, mu, sigma)
     # Deviations from the median, which may be a bound, keep a small variance exact.
     median = np.clip(0.0, alpha, omega)
@@ -161,7 +161,7 @@ def censored_normal_quantile(
     levels = np.asarray(q, np.float64)
     if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
         raise ValueError(f"q must be a 1-D array of levels in [0, 1], found {q!r}")
-    mu, sigma, below, above = (a[..., np.newaxis] for a in _broadcast(loc, scale, lower, upper))
+    mu, sigma, below, above = (a[..., np.newaxis] for a in censored_parts(loc, scale, lower, upper))
     deviation = np.where(sigma > 0, ndtri(levels), 0.0)  # 0 times infinity is NaN
     return np.asarray(np.clip(mu + sigma * deviation, below, above))
 
@@ -202,7 +202,7 @@ def censored_normal_exceedance(
     >>> censored_normal_exceedance([-1.0, 0.0, 1.0], 0.0, 1.0, 0.0, np.inf).round(2)
     array([1.  , 0.5 , 0.16])
     """
-    mu, sigma, below, above = (a[..., np.newaxis] for a in _broadcast(loc, scale, lower, upper))
+    mu, sigma, below, above = (a[..., np.newaxis] for a in censored_parts(loc, scale, lower, upper))
     given = np.asarray(thresholds, np.float64)
     given = np.broadcast_to(given, (*mu.shape[:-1], given.shape[-1]))
     standard = _standardised(mu, given, sigma)  # of the distance from the threshold up to it
@@ -211,7 +211,7 @@ def censored_normal_exceedance(
     return np.where(np.isnan(given + mu + sigma), np.nan, inside)
 
 
-def _broadcast(
+def censored_parts(
     loc: npt.ArrayLike,
     scale: npt.ArrayLike,
     lower: npt.ArrayLike,

@@ -309,6 +309,9 @@ class Distribution(Protocol):
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
         """CRPS of each ensemble with more weight on some quantiles; ValueError without members."""
 
+    def log_score(self, observations: FloatArray) -> FloatArray:
+        """Log score of each forecast."""
+
     def n_members(self) -> FloatArray:
         """Number of equally likely members of each plain ensemble; ValueError for other forms."""
 
@@ -365,6 +368,10 @@ class Empirical(NamedTuple):
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
         """CRPS with weighted quantiles; see :func:`~xrecal.arrays.quantile_weighted_crps`."""
         return arrays.quantile_weighted_crps(observations, *self, weighting=weighting)
+
+    def log_score(self, observations: FloatArray) -> FloatArray:
+        """Log score; see :func:`~xrecal.arrays.log_score`."""
+        return arrays.log_score(observations, self.members, self.weights)
 
     def n_members(self) -> FloatArray:
         """Number of members that are not missing."""
@@ -426,6 +433,10 @@ class Normal(NamedTuple):
         """No closed form."""
         _no_members("normal distributions")
 
+    def log_score(self, observations: FloatArray) -> FloatArray:
+        """Log score; see :func:`~xrecal.arrays.normal_log_score`."""
+        return arrays.normal_log_score(observations, *self._mixture())
+
     def n_members(self) -> FloatArray:
         """Not defined: there are no members."""
         _not_plain("normal distributions")
@@ -481,6 +492,10 @@ class Censored(NamedTuple):
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
         """No closed form."""
         _no_members("censored normal distributions")
+
+    def log_score(self, observations: FloatArray) -> FloatArray:
+        """Log score; see :func:`~xrecal.arrays.censored_normal_log_score`."""
+        return arrays.censored_normal_log_score(observations, *self._parts())
 
     def n_members(self) -> FloatArray:
         """Not defined: there are no members."""

@@ -1,0 +1,355 @@
+"""Log score: minus the log of the density that a forecast gives to what verified.
+
+Normal distributions have a density. That of members is estimated, that of quantiles is constant
+between neighbouring ones. Where a distribution has a point mass it has no density: NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.compiled import Cube, IndexMatrix, Matrix, OutMatrix, inner, kernel
+from xrecal.arrays.distributions.censored import censored_parts
+from xrecal.arrays.distributions.normal import as_forecasts
+from xrecal.arrays.distributions.weighted import by_support, check_levels, total_mass
+from xrecal.arrays.rows import double_blocks
+from xrecal.typing import FloatArray
+
+from .crps import check_shape
+
+LOG_SQRT_2_PI = 0.5 * math.log(2.0 * math.pi)
+
+# Quartiles that differ by less than this part of the standard deviation differ by rounding.
+SAME_QUARTILES = 1e-9
+
+# So many bandwidths out, squares overflow.
+FARTHEST = 1e150
+
+
+def log_score(
+    observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    r"""Log score of ensembles, whose density is estimated with Gaussian kernels.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...) or (..., T)
+        What verified, in the unit u of the members.
+    members : array of float, shape (..., n)
+        Members; NaN ones are left out.
+    weights : array of float, shape (..., n) or (..., T, n), optional
+        Weights >= 0, normalised here; equal if not given. With one axis more than ``members``,
+        T forecasts share the members, which are then sorted once: O(n) a forecast.
+
+    Returns
+    -------
+    array of float64, shape of ``observations``
+        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, of the density in 1/u and without a
+        unit, of either sign, smaller is better. Members that are all equal, or a single one, are a
+        point mass: inf, and NaN where they equal the observation. NaN where the observation is not
+        finite, no member is left, a weight is NaN, or an infinite member has positive weight.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or shapes do not fit.
+
+    Notes
+    -----
+    The bandwidth is :math:`h = 1.06 \min(s, r / 1.34) \, m^{-1/5}` [1]_ with the standard deviation
+    s and the interquartile range r, as in the R package scoringRules [2]_; s alone where r is 0.
+    Of weights that sum to one :math:`m = 1 / \sum_i w_i^2` is the effective number of members,
+    :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is the mean of the
+    members over a part 1/m of the mass [3]_: with equal weights the number of members, the
+    sample standard deviation and the usual quartiles, interpolated between members.
+
+    The score depends on the bandwidth, above all in small ensembles and for observations beyond
+    them [4]_; :func:`~xrecal.arrays.crps` needs none. Members at a bound of the variable, such as
+    dry ones, are a point mass that the kernels spread to both sides of the bound.
+
+    O(n log n) a forecast with members of its own.
+
+    References
+    ----------
+    .. [1] Silverman (1986), Density estimation for statistics and data analysis.
+       https://doi.org/10.1201/9781315140919
+    .. [2] Jordan, Krüger & Lerch (2019), Evaluating probabilistic forecasts with scoringRules.
+       https://doi.org/10.18637/jss.v090.i12
+    .. [3] Akinshin (2023), Weighted quantile estimators. https://arxiv.org/abs/2304.07265
+    .. [4] Krüger, Lerch, Thorarinsdottir & Gneiting (2021), Predictive inference based on Markov
+       chain Monte Carlo output. https://doi.org/10.1111/insr.12405
+
+    Examples
+    --------
+    >>> log_score(np.array([2.0, 9.0]), np.array([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]])).round(2)
+    array([ 1.45, 15.75])
+    """
+    observations = np.asarray(observations)
+    if weights is not None and (np.asarray(weights) < 0).any():
+        raise ValueError("weights must not be negative")
+    support, mass, shape = by_support(members, weights)
+    check_shape(observations, shape)
+    scores = np.empty(mass.shape[:2])
+    for block, (y, x, w) in double_blocks(observations.reshape(scores.shape), support, mass):
+        _fill_log_scores(y, x, w, np.argsort(x, axis=-1), scores[block])
+    return scores.reshape(shape)
+
+
+def quantile_log_score(
+    observations: FloatArray, quantiles: FloatArray, q: FloatArray
+) -> FloatArray:
+    r"""Log score of forecasts of which some quantiles alone are known.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...)
+        What verified, in the unit u of the quantiles.
+    quantiles : array of float, shape (..., m)
+        Quantiles of each forecast; NaN ones are left out.
+    q : array of float, shape (m,)
+        Their levels in [0, 1], in any order, each once.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the neighbouring quantiles z
+        at levels τ that enclose the observation: of the density in 1/u, without a unit, of either
+        sign, smaller is better. inf below and above all quantiles, NaN where several equal the
+        observation, or where the observation or a quantile is infinite, the observation is missing
+        or fewer than two quantiles are left.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside [0, 1] or shapes do not fit.
+
+    Notes
+    -----
+    The density of the distribution function that is linear between the levels, as
+    :func:`~xrecal.arrays.quantile_pit` has it. It says nothing of where the mass beyond the
+    outermost levels is, so every observation there scores inf: levels near 0 and 1 are needed. An
+    observation that equals one quantile belongs to the interval above it, or below the last one.
+    Quantiles that cross are taken in ascending order. O(m log m) a forecast.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> quantiles, levels = np.array([1.0, 2.0, 4.0]), np.array([0.1, 0.5, 0.9])
+    >>> float(quantile_log_score(np.array(3.0), quantiles, levels).round(2))
+    1.61
+    """
+    levels = check_levels(q)
+    y, z = np.asarray(observations, np.float64), np.asarray(quantiles, np.float64)
+    if z.shape != (*y.shape, levels.size):
+        raise ValueError(
+            f"quantiles have shape {z.shape}, but observations and levels need "
+            f"{(*y.shape, levels.size)}; put the levels on the last axis"
+        )
+    y = y[..., np.newaxis]
+    n = (~np.isnan(z)).sum(-1, keepdims=True)
+    undefined = (n < 2) | ~np.isfinite(y) | np.isinf(z).any(-1, keepdims=True)
+    if levels.size < 2:
+        return np.full(y.shape[:-1], np.nan)
+    steps = np.sort(np.where(np.isnan(z), np.nan, levels), axis=-1)  # NaN last
+    z = np.sort(z, axis=-1)
+    below, up_to = (np.asarray(part.sum(-1, keepdims=True)) for part in (z < y, z <= y))
+    upper = np.clip(up_to, 1, np.maximum(n - 1, 1))
+    outside = (up_to == 0) | (below == n)
+    tied = up_to - below > 1
+    with np.errstate(invalid="ignore", divide="ignore"):  # what follows replaces these
+        share, width = (
+            np.take_along_axis(part, upper, -1) - np.take_along_axis(part, upper - 1, -1)
+            for part in (steps, z)
+        )
+        score = np.log(width) - np.log(share)
+    score = np.where(outside, np.inf, score)
+    return np.where(undefined | tied, np.nan, score)[..., 0]
+
+
+def normal_log_score(
+    observations: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+) -> FloatArray:
+    r"""Log score of normal distributions, or of mixtures of them.
+
+    Parameters
+    ----------
+    observations : array_like, shape (...)
+        In the unit u of the variable.
+    loc, scale : array_like, shape (...) or (..., k)
+        Locations and standard deviations (>= 0), in u. The last axis holds components if weights
+        are given or loc has one axis more than observations.
+    weights : array_like, shape (..., k), optional
+        Weights of the components (>= 0), equal unless given.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, of the density in 1/u
+        and without a unit, of either sign, smaller is better. A component without width is a point
+        mass and adds no density: inf without any other, NaN where its location equals the
+        observation. NaN where an input is missing or the observation is infinite.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, or a negative scale or weight.
+
+    Notes
+    -----
+    O(k) a forecast, with all digits however far the observation is out.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+
+    Examples
+    --------
+    >>> normal_log_score([0.0, 2.0], 0.0, 1.0).round(2)
+    array([0.92, 2.92])
+    """
+    y = np.asarray(observations, np.float64)
+    components = weights is not None or np.ndim(loc) == y.ndim + 1
+    mu, sigma, w = as_forecasts(loc, scale, weights, components)
+    try:
+        shape = np.broadcast_shapes(y.shape, mu.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"observations have shape {y.shape} but the forecasts {mu.shape[:-1]}; they must match"
+        ) from None
+    density, point = np.full(shape, -np.inf), np.zeros(shape, dtype=np.bool_)  # log of the density
+    for k in range(mu.shape[-1]):
+        centre, width, mass = (a[..., k] for a in (mu, sigma, w))
+        smooth = width > 0
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            z = (y - centre) / np.where(smooth, width, 1.0)
+            log = np.log(mass) - 0.5 * z * z - np.log(np.where(smooth, width, 1.0))
+            log = np.where(smooth | np.isnan(mass), log - LOG_SQRT_2_PI, -np.inf)
+            density = np.logaddexp(density, log)
+        point |= ~smooth & (mass > 0) & (centre == y)
+    return np.where(point | ~np.isfinite(y), np.nan, -density)
+
+
+def censored_normal_log_score(
+    observations: npt.ArrayLike,
+    loc: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+) -> FloatArray:
+    """Log score of normal distributions censored to [lower, upper].
+
+    Parameters
+    ----------
+    observations : array_like, shape (...)
+        In the unit of the variable.
+    loc, scale : array_like, shape (...)
+        Location and scale (>= 0) of the normal distribution before censoring, in that unit.
+    lower, upper : array_like, shape (...)
+        Bounds, in that unit; -inf and inf are none.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        Between the bounds that of :func:`normal_log_score`, inf outside. NaN on a bound, which has
+        a point mass and no density, and where an argument is NaN, or a location, scale or
+        observation infinite.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not match, a negative scale, or bounds that leave no values.
+
+    Notes
+    -----
+    A mean that leaves NaN out is one of the cases off the bounds, and no score of how often a bound
+    is reached; :func:`~xrecal.arrays.censored_normal_crps` counts all cases.
+
+    Examples
+    --------
+    >>> censored_normal_log_score([-1.0, 0.0, 2.0], 0.0, 1.0, 0.0, np.inf).round(2)
+    array([ inf,  nan, 2.92])
+    """
+    mu, sigma, below, above, y = censored_parts(loc, scale, lower, upper, observations)
+    score = normal_log_score(y, mu, sigma)
+    outside = ((y < below) | (y > above)) & np.isfinite(y) & ~np.isnan(mu)
+    return np.where((y == below) | (y == above), np.nan, np.where(outside, np.inf, score))
+
+
+@kernel
+def _fill_log_scores(
+    observations: Matrix, support: Matrix, mass: Cube, order: IndexMatrix, out: OutMatrix
+) -> None:
+    """Scores (L, T) of supports (L, n) with weights (L, T, n); ``order`` (L, n) sorts supports."""
+    values, shares = np.empty(support.shape[1]), np.empty(support.shape[1])
+    for cell in range(support.shape[0]):
+        for t in range(mass.shape[1]):
+            y, row, used = observations[cell, t], mass[cell, t], 0
+            total = total_mass(support[cell], row)
+            for i in order[cell]:
+                if row[i] > 0.0 and not np.isnan(support[cell, i]):
+                    values[used], shares[used] = support[cell, i], row[i] / total
+                    used += 1
+            defined = total > 0.0 and abs(y) < np.inf
+            out[cell, t] = _log_score(y, values[:used], shares[:used]) if defined else np.nan
+
+
+@inner
+def _log_score(y: float, values: Any, shares: Any) -> Any:
+    """Log score of ascending members (n,) with shares (n,) that sum to one."""
+    width = _bandwidth(values, shares)
+    if not width > 0.0:
+        return np.nan if values[0] <= y <= values[-1] else np.inf
+    nearest = np.inf
+    for value in values:
+        nearest = min(nearest, abs(value - y))
+    z, density = nearest / width, 0.0
+    if z > FARTHEST:
+        return np.inf
+    # Relative to the kernel at the nearest member, so that it does not vanish far out.
+    for i in range(values.size):
+        apart = abs(values[i] - y)
+        beyond = (apart - nearest) / width * ((apart + nearest) / width)
+        density += shares[i] * np.exp(-0.5 * beyond)
+    return 0.5 * z * z + np.log(width) + LOG_SQRT_2_PI - np.log(density)
+
+
+@inner
+def _bandwidth(values: Any, shares: Any) -> Any:
+    """Silverman's bandwidth for ascending members (n,) with shares (n,); 0 if they are equal.
+
+    Members count from the lowest one: no rounding of an offset makes equal ones differ.
+    """
+    lowest, mean, variance, others, part = values[0], 0.0, 0.0, 0.0, 0.0
+    for i in range(values.size):
+        mean += shares[i] * (values[i] - lowest)
+        part += shares[i] * shares[i]
+        others += shares[i] * (1.0 - shares[i])  # 1 - part, with all digits
+    for i in range(values.size):
+        variance += shares[i] * (values[i] - lowest - mean) ** 2
+    if not (variance > 0.0 and others > 0.0):
+        return 0.0
+    spread = np.sqrt(variance / others)
+    low, high = 0.25 * (1.0 - part), 0.75 * (1.0 - part)
+    between, below = 0.0, 0.0
+    for i in range(values.size):
+        above = below + shares[i]
+        in_high = max(min(above, high + part) - max(below, high), 0.0)
+        in_low = max(min(above, low + part) - max(below, low), 0.0)
+        between += (in_high - in_low) * (values[i] - lowest)
+        below = above
+    between /= part
+    if between > SAME_QUARTILES * spread:
+        spread = min(spread, between / 1.34)
+    return 1.06 * spread * part**0.2

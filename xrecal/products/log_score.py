@@ -1,0 +1,163 @@
+"""Log score of distributions: minus the log of the density at what verified."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Form, Labelled, levels_of
+from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
+from xrecal.typing import FloatArray
+
+from .recalibrated import Recalibrated, recalibrated
+from .reductions import Reduction
+from .scores import ScoreName, against, score_recalibrated, score_variables
+from .source import reduce
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
+    from xrecal.fit.fitted import Fitted
+
+LOG_SCORE = ScoreName(
+    "log_score",
+    "logarithmic score",
+    "minus the natural log of the density, of members by Gaussian kernels, of quantiles constant "
+    "between them",
+    {"units": "1"},
+)
+
+
+def log_score_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
+    """Log scores (L, T)."""
+    return (distribution.log_score(observations),)
+
+
+def quantile_log_score_of(
+    distribution: Empirical, observations: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Log scores (L, T) of quantiles at levels (m,)."""
+    from xrecal.arrays import quantile_log_score
+
+    return (quantile_log_score(observations, distribution.members, levels),)
+
+
+@explained("xrecal.diagnostics.log_score")
+def log_score(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Log score, or ignorance, of forecasts of any form.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions to average over. Missing scores are left out of the mean.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    DataArray or Dataset
+        :math:`-\ln f(y)` of each case, with the density f of the forecast in 1 over the unit of the
+        variable: itself without a unit, of either sign, smaller is better; in another unit of the
+        variable all scores differ by the same number. Lazy if an input is. A DataArray if the
+        forecast or the observations are one. NaN where the observation or forecast is missing.
+
+        inf where the density is zero, and then in the mean: beyond the outermost quantiles, outside
+        the bounds of censored distributions, off members that are all equal or alone. NaN where
+        there is none: on a point mass, which is members that are all equal or alone, equal
+        quantiles, a component without width, or a bound of censored distributions.
+
+    Raises
+    ------
+    ValueError
+        If dimensions, labels or units do not fit, or for variables on a circle.
+
+    Notes
+    -----
+    Normal distributions and mixtures have a density. That of ensembles, weighted or not, is
+    estimated by Gaussian kernels of Silverman's bandwidth: :func:`xrecal.arrays.log_score`. That of
+    quantiles is constant between neighbouring ones: :func:`xrecal.arrays.quantile_log_score`.
+
+    The log score is local and strictly proper [1]_, and hard on observations in the tails. Of few
+    members it says as much about the bandwidth as about the forecast [2]_, and so do differences
+    between forms. Where the variable has a point mass, as rain has at zero, no density exists: the
+    kernels spread dry members to both sides of zero, censored distributions have no score on dry
+    days, and the means of the two are not comparable. There use :func:`xrecal.diagnostics.crps`.
+
+    References
+    ----------
+    .. [1] Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+       https://doi.org/10.1198/016214506000001437
+    .. [2] Krüger, Lerch, Thorarinsdottir & Gneiting (2021), Predictive inference based on Markov
+       chain Monte Carlo output. https://doi.org/10.1111/insr.12405
+
+    Examples
+    --------
+    >>> forecast.recal.log_score(observations, ["init", "location"]).round(1).item()
+    38.3
+    """
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        reduction: Reduction = log_score_of
+        if form.kind == "quantile":
+            reduction = partial(quantile_log_score_of, levels=levels_of(form))
+        return against(form, observed, reduction)
+
+    return score_variables(forecast, observations, one, dim, member_dim, LOG_SCORE)
+
+
+def model_log_score(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    dim: Hashable | list[Hashable] | None = None,
+    *,
+    covariates: Given = None,
+) -> Labelled:
+    """Log score of the recalibrated forecasts, computed chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, observations, dim, covariates
+        As for :meth:`crps`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, without a unit; see :func:`xrecal.diagnostics.log_score`, above all for
+        variables with a point mass, such as rain.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`apply`, if observations do not pair, or for variables on a circle.
+
+    Examples
+    --------
+    >>> model.log_score(forecast, observations, dim=["init", "location"]).round(1).item()
+    1.0
+    >>> forecast.recal.log_score(observations, dim=["init", "location"]).round(1).item()
+    38.3
+    """
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    return score_recalibrated(sources, observations, _log_score, dim, member_dim, LOG_SCORE)
+
+
+def _log_score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
+    return reduce(source, log_score_of, extras=[observed])
