@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import processes
 from xrecal.arrays import compiled, compiled_files
 from xrecal.arrays.baselines import idr
 from xrecal.arrays.ckme import folds, simplex
@@ -228,25 +229,14 @@ def names_of_files():
 
 def python(code, **environment):
     """What a process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = processes.python(code, **environment)
+    assert done.code == 0, done.err
+    return done.out
 
 
-def test_all_processes_give_files_the_same_names():
-    code = f"from {__name__} import names_of_files; print(*names_of_files())"
-    names = names_of_files()
-    assert python(code, PYTHONHASHSEED="1").split() == names
-    assert len(set(names)) == len(names) > 80
-
-
-USED = """
+USED = f"""
+from {__name__} import names_of_files
+print(*names_of_files())
 import numpy as np
 import xrecal
 from xrecal.arrays import compiled
@@ -269,9 +259,30 @@ print(*(k.py_func.__qualname__ for k in compiled.all_kernels() if k.stats.cache_
 """
 
 
-def test_warm_leaves_nothing_to_compile():
+@pytest.fixture(scope="module")
+def elsewhere():
+    """Names of files in a new Python, and what it had to compile after all was compiled here."""
     assert compile_all()["functions"] == len(compiled.all_kernels())
-    assert python(USED).split() == []
+    done = subprocess.run(
+        [sys.executable, "-c", USED],
+        env=os.environ | {"PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    names, compiled_there = done.stdout.splitlines()
+    return names.split(), compiled_there.split()
+
+
+def test_all_processes_give_files_the_same_names(elsewhere):
+    names = names_of_files()
+    assert elsewhere[0] == names
+    assert len(set(names)) == len(names) > 80
+
+
+def test_warm_leaves_nothing_to_compile(elsewhere):
+    assert elsewhere[1] == []
 
 
 NAMED = f"""

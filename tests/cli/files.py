@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
+from tests.processes import python
 from tests.strategies import ensemble_and_truth, new_cases
 from xrecal.cli.commands import xrecal as command
 
@@ -74,11 +75,10 @@ def refused(*args):
     return done.data["error"]
 
 
-def run_apart(*args, before=""):
-    """The command in a process of its own, after some lines of Python, one task at a time."""
-    code = f"{before}\nfrom xrecal.cli import main\nmain()"
+def run_afresh(*args):
+    """The command in a new Python, one task at a time."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)],
+        [sys.executable, "-c", "from xrecal.cli import main\nmain()", *map(str, args)],
         capture_output=True,
         text=True,
         env={**os.environ, "DASK_SCHEDULER": "synchronous"},
@@ -86,3 +86,12 @@ def run_apart(*args, before=""):
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+ONE_BY_ONE = "import dask; dask.config.set(scheduler='synchronous')"
+
+
+def run_apart(*args, before=""):
+    """The command in a process of its own, after some lines of Python, one task at a time."""
+    code = f"{ONE_BY_ONE}\n{before}\nfrom xrecal.cli import main\nmain()"
+    return Done(*python(code, *args))

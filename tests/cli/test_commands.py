@@ -10,7 +10,7 @@ import xarray as xr
 import xrecal
 from xrecal.cli import main
 
-from .files import HINDCAST, NEW, TRUTH, VERIFIED, refused, run, run_apart, succeed
+from .files import HINDCAST, NEW, TRUTH, VERIFIED, refused, run, run_afresh, succeed
 
 Q = ["--quantiles", "0.5"]
 
@@ -186,7 +186,7 @@ def test_one_location_has_p_values_of_calibration(files):
 def test_warnings_are_one_line_each(files):
     TRUTH.isel(time=slice(22)).to_dataset(name="t2m").to_netcdf(files.folder / "few.nc")
     args = files.hindcast, files.folder / "few.nc", files.folder / "m.nc", "--method", "raw"
-    done = run_apart("fit", *args, "--quiet")
+    done = run_afresh("fit", *args, "--quiet")
     assert done.code == 0
     assert done.err == "warning: only 22 of 48 forecasts along 'time' have an observation\n"
 

@@ -3,6 +3,7 @@ import pytest
 import xarray as xr
 
 import xrecal
+from tests.pairs import pairwise
 from xrecal.cli.inputs import source
 
 from .files import (
@@ -24,9 +25,9 @@ def opened(path):
     return xr.open_dataset(path, engine="zarr" if str(path).endswith("zarr") else None)
 
 
-@pytest.mark.parametrize("out", KINDS)
-@pytest.mark.parametrize("inputs", KINDS)
-@pytest.mark.parametrize("chunks", [[], ["--chunks", "lat=1,lon=2"]])
+@pytest.mark.parametrize(
+    ("inputs", "out", "chunks"), pairwise(KINDS, KINDS, [[], ["--chunks", "lat=1,lon=2"]])
+)
 def test_the_same_as_in_memory(tmp_path, inputs, out, chunks):
     files = write(tmp_path, inputs)
     model, result = tmp_path / f"model.{out}", tmp_path / f"result.{out}"

@@ -12,11 +12,15 @@ def to_device(cupy, data, chunks=None):
     )
 
 
-def require_same(cupy, found, expected, *, tolerance=1e-10):
-    """Results on the device are those of the host, with its dimensions, types and attributes."""
+def require_same(cupy, found, expected, *, computed=None, tolerance=1e-10):
+    """Results on the device are those of the host, with its dimensions, types and attributes.
+
+    ``computed`` may be given where what was found lazily has been computed already.
+    """
     found, expected = _dataset(found), _dataset(expected)
     assert list(found.data_vars) == list(expected.data_vars)
-    computed = found.compute()  # all at once, as variables share the work behind them
+    if computed is None:
+        computed = found.compute()  # all at once, as variables share the work behind them
     for name, wanted in expected.data_vars.items():
         one = found[name]
         assert (one.dims, one.dtype) == (wanted.dims, wanted.dtype)

@@ -251,11 +251,8 @@ def validate(methods=None, hindcast=HINDCAST, truth=TRUTH, **options):
     return xrecal.compare(hindcast, truth, methods, **options)
 
 
-@pytest.mark.parametrize("chunks", [None, {"lat": 1}])
-def test_without_new_forecasts_methods_are_cross_validated(chunks):
-    hindcast = HINDCAST if chunks is None else HINDCAST.chunk(chunks)
-    result = validate(hindcast=hindcast, by="year", gap=1)
-    assert not result.chunks
+def test_without_new_forecasts_methods_are_cross_validated():
+    result = validate(by="year", gap=1)
     assert result.attrs["cross_validation"] == "by='year', gap=1"
     assert repr(result).endswith("192 cases, CRPS in K, cross-validated by='year', gap=1")
     np.testing.assert_allclose(one(result, "raw").crps, HINDCAST.recal.crps(TRUTH, "time"))
@@ -264,6 +261,12 @@ def test_without_new_forecasts_methods_are_cross_validated(chunks):
         np.testing.assert_allclose(one(result, label).crps, scores.mean("time"), rtol=1e-12)
     assert (result.fit_seconds[1:] > 0).all()
     assert result.apply_seconds[1:].isnull().all()
+    few = [xrecal.EMOS(), xrecal.CKME()]
+    lazily = validate(few, HINDCAST.chunk(lat=1), by="year", gap=1)
+    assert not lazily.chunks
+    expected = result.sel({"method": lazily.method})
+    for name in ("crps", "n_cases", "skill_raw", "pit_p_value", "skce_p_value"):
+        np.testing.assert_allclose(lazily[name], expected[name], rtol=1e-12, err_msg=name)
 
 
 def test_cases_before_the_first_prediction_do_not_count():

@@ -164,7 +164,8 @@ PLACE = r"the fit of 't2m' failed at lat 47\.0 to 48\.0, lon 5\.0: ZeroDivisionE
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
 def test_a_task_that_fails_names_its_place_and_keeps_its_cause(scheduler):
     model = HINDCAST.chunk(lat=2, lon=1).recal.fit(HOT, Failing())
-    with dask.config.set(scheduler=scheduler), pytest.raises(TaskError, match=PLACE) as caught:
+    one = dask.config.set(scheduler=scheduler, num_workers=1)
+    with one, pytest.raises(TaskError, match=PLACE) as caught:
         model.compute()
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert caught.value.__cause__.args == ("too hot",)

@@ -1,3 +1,4 @@
+from functools import cache
 from itertools import pairwise
 
 import dask
@@ -13,6 +14,21 @@ from .evidence import calibrated, many, one
 
 FORECAST, TRUTH = one()
 QUICK = {"n_resamples": 100}
+
+
+@cache
+def page(threshold=None):
+    """The page of a plain ensemble at one place, which no test changes."""
+    return FORECAST.recal.report(TRUTH, threshold=threshold, **QUICK)
+
+
+@cache
+def page_of_many():
+    """The page of a plain ensemble at many places, which no test changes."""
+    forecast, truth = many()
+    return forecast.recal.report(truth, **QUICK)
+
+
 TITLES = {
     "pit": "Probability integral transform",
     "ranks": "Ranks",
@@ -34,11 +50,9 @@ def texts(figure, title):
 
 
 def test_panels_of_a_plain_ensemble():
-    figure = FORECAST.recal.report(TRUTH, threshold=281.0, **QUICK)
-    assert isinstance(figure, Figure)
-    assert titles(figure) == list(TITLES.values())
-    plain = FORECAST.recal.report(TRUTH, **QUICK)
-    assert titles(plain) == [t for name, t in TITLES.items() if name != "events"]
+    assert isinstance(page(281.0), Figure)
+    assert titles(page(281.0)) == list(TITLES.values())
+    assert titles(page()) == [t for name, t in TITLES.items() if name != "events"]
 
 
 def test_panels_of_other_forms():
@@ -49,12 +63,13 @@ def test_panels_of_other_forms():
     )
 
 
-@pytest.mark.parametrize("threshold", [None, 281.0])
 @pytest.mark.parametrize("form", ["ensemble", "quantile"])
-def test_cells_of_the_table_do_not_touch(form, threshold):
-    forecast, truth = many()
-    forecast = forecast if form == "ensemble" else forecast.recal.quantile([0.1, 0.25, 0.5, 0.9])
-    figure = forecast.recal.report(truth, threshold=threshold, **QUICK)
+def test_cells_of_the_table_do_not_touch(form):
+    figure = page_of_many()
+    if form == "quantile":
+        forecast, truth = many()
+        forecast = forecast.recal.quantile([0.1, 0.25, 0.5, 0.9])
+        figure = forecast.recal.report(truth, threshold=281.0, **QUICK)
     FigureCanvasAgg(figure).draw()
     (ax,) = [ax for ax in figure.axes if ax.get_title("left") == "Summary"]
     rows = {}
@@ -74,7 +89,7 @@ def test_pyplot_knows_nothing_of_it():
 
 
 def test_the_table_is_that_of_the_summary():
-    figure = FORECAST.recal.report(TRUTH, **QUICK)
+    figure = page()
     summary = FORECAST.recal.summary(TRUTH, **QUICK)
     found = texts(figure, "Summary")
     assert found[0] == "CRPS (K)"
@@ -90,7 +105,7 @@ def test_the_table_is_that_of_the_summary():
 
 def test_many_places():
     forecast, truth = many()
-    figure = forecast.recal.report(truth, **QUICK)
+    figure = page_of_many()
     assert figure.texts[1].get_text().endswith("; locations: 4 lat × 5 lon")
     found = texts(figure, "Summary")
     assert found[:5] == ["", "median", "lowest", "highest", "p < 0.05"]
@@ -99,14 +114,13 @@ def test_many_places():
 
 
 def test_title():
-    figure = FORECAST.recal.report(TRUTH, **QUICK)
-    assert figure.texts[0].get_text() == "Calibration of 2 m temperature (K)"
+    assert page().texts[0].get_text() == "Calibration of 2 m temperature (K)"
     bare = FORECAST.drop_attrs().rename(None).recal.report(TRUTH.drop_attrs(), **QUICK)
     assert bare.texts[0].get_text() == "Calibration of forecast"
 
 
 def test_nothing_is_cut_off():
-    figure = FORECAST.recal.report(TRUTH, threshold=281.0, **QUICK)
+    figure = page(281.0)
     figure.draw_without_rendering()
     for ax in figure.axes:
         box = ax.get_tightbbox()
@@ -134,7 +148,7 @@ def test_dask_is_computed_once():
         runs.append(args)
         return dask.get(*args, **options)
 
-    expected = forecast.recal.report(truth, **QUICK)
+    expected = page_of_many()
     with dask.config.set(scheduler=counted):
         found = forecast.chunk(lat=1).recal.report(truth.chunk(lon=2), **QUICK)
     assert len(runs) == 1

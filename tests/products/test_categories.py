@@ -1,3 +1,4 @@
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -84,14 +85,15 @@ def test_their_ranked_probability_score():
 def test_dask_is_bit_equal_and_lazy(form, given):
     forecast, edges = FORMS[form](ENSEMBLE), GIVEN[given]
     expected = array(forecast.recal.categories(edges))
-    cut = edges if given == "numbers" else edges.chunk(lat=1)
-    for chunks in CHUNKS:
-        for own in (edges, cut):
-            with forbid_compute():
-                lazy = array(forecast.chunk(chunks).recal.categories(own))
-            assert lazy.chunks is not None
-            xr.testing.assert_identical(lazy.compute(), expected)
-            assert lazy.dtype == expected.dtype
+    cuts = [edges] if given == "numbers" else [edges, edges.chunk(lat=1)]
+    with forbid_compute():
+        lazy = [
+            array(forecast.chunk(chunks).recal.categories(own)) for chunks in CHUNKS for own in cuts
+        ]
+    assert all(one.chunks is not None for one in lazy)
+    assert {one.dtype for one in lazy} == {expected.dtype}
+    for found in dask.compute(*lazy):
+        xr.testing.assert_identical(found, expected)
 
 
 @pytest.mark.parametrize("given", GIVEN)

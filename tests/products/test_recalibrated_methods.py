@@ -8,6 +8,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import forbid_compute
+from tests.pairs import pairwise
 from tests.strategies import FORMS, close, ensemble_and_truth, fraction, new_cases, points
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts, moments
@@ -65,9 +66,14 @@ REFERENCES = {
 }
 
 
-@pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"lat": 1, "lon": 1}])
-@pytest.mark.parametrize("dims", [NEW.dims, ("lon", "member", "time", "lat")])
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(
+    ("name", "dims", "chunks"),
+    pairwise(
+        OWN,
+        [NEW.dims, ("lon", "member", "time", "lat")],
+        [None, {"lat": 1}, {"lat": 1, "lon": 1}],
+    ),
+)
 def test_issued_forecasts_are_those_of_the_arrays_at_each_point(name, dims, chunks):
     truth = TRUTH.copy()
     truth[3:6, 0, 1] = np.nan

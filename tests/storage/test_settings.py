@@ -21,9 +21,11 @@ VALUES = st.recursive(
         st.timedeltas(),
     ),
     lambda inner: st.one_of(
-        st.lists(inner),
-        st.lists(inner).map(tuple),
-        st.dictionaries(st.one_of(st.text(), st.integers(), st.tuples(st.text())), inner),
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(
+            st.one_of(st.text(), st.integers(), st.tuples(st.text())), inner, max_size=4
+        ),
     ),
 )
 

@@ -36,13 +36,26 @@ def file(request, tmp_path):
     return tmp_path / f"model.{request.param[:4].strip()}", FILES[request.param]
 
 
-def assert_comes_back(model, file, new=NEW, **covariates):
+@pytest.fixture
+def files(tmp_path):
+    """Paths of all formats, and the options to save to them."""
+    names = {name: f"{name.replace(' ', '')}.{name[:4].strip()}" for name in FILES}
+    return [(tmp_path / names[name], options) for name, options in FILES.items()]
+
+
+def assert_comes_back(model, *files, new=NEW, **covariates):
     """Settings, state, text and forecasts of a model are the same after a round trip."""
+    expected = model.compute()
+    made = expected.apply(new, **covariates).compute()
+    return [compare_stored(expected, made, file, new, covariates) for file in files]
+
+
+def compare_stored(expected, made, file, new, covariates):
     path, options = file
-    model.save(path, **options)
+    expected.save(path, **options)
     opened = xrecal.open_recalibrator(path)
     assert opened.is_computed == (path.suffix == ".nc")
-    loaded, expected = opened.compute(), model.compute()
+    loaded = opened.compute()
     assert repr(loaded) == repr(expected)
     assert loaded.method == expected.method
     assert list(loaded.variables) == list(expected.variables)
@@ -57,8 +70,7 @@ def assert_comes_back(model, file, new=NEW, **covariates):
             a, b = getattr(found.axis, own), getattr(fitted.axis, own)
             assert (a is None) == (b is None), own
             np.testing.assert_array_equal(a, b)
-    made = expected.apply(new, **covariates).compute()
-    for one in (opened, loaded):
+    for one in {id(one): one for one in (opened, loaded)}.values():
         xr.testing.assert_identical(one.apply(new, **covariates).compute(), made)
     return opened
 
@@ -69,6 +81,13 @@ def model_of(method, form="ensemble"):
     return FORMS[form](HINDCAST).recal.fit(TRUTH, ALL[method])
 
 
+@cache
+def of_memory(method):
+    """Quantiles and scores of a model that was never stored."""
+    model = model_of(method)
+    return model.quantile(NEW, [0.1, 0.5, 0.9]), model.crps(NEW, VERIFIED)
+
+
 def alternately(names):
     """Each in a netCDF file, and in Zarr stores of one of the two formats."""
     return [(n, f) for i, n in enumerate(names) for f in ("nc", "zarr 3" if i % 2 else "zarr 2")]
@@ -76,26 +95,24 @@ def alternately(names):
 
 @pytest.mark.parametrize(("method", "file"), alternately(ALL), indirect=["file"])
 def test_every_method_comes_back(method, file):
-    model = model_of(method)
-    opened = assert_comes_back(model, file)
-    q = [0.1, 0.5, 0.9]
-    quantiles, scores = dask.compute(opened.quantile(NEW, q), opened.crps(NEW, VERIFIED))
-    assert quantiles.identical(model.quantile(NEW, q))
-    assert scores.identical(model.crps(NEW, VERIFIED))
+    (opened,) = assert_comes_back(model_of(method), file)
+    found = dask.compute(opened.quantile(NEW, [0.1, 0.5, 0.9]), opened.crps(NEW, VERIFIED))
+    for one, expected in zip(found, of_memory(method), strict=True):
+        assert one.identical(expected)
 
 
 @pytest.mark.parametrize(("form", "file"), alternately(FORMS), indirect=["file"])
 def test_every_form_comes_back(form, file):
-    assert_comes_back(model_of("errors", form), file, FORMS[form](NEW))
+    assert_comes_back(model_of("errors", form), file, new=FORMS[form](NEW))
 
 
 @pytest.mark.parametrize("pool", ["lat", ("lon", "lat"), {"lat": 1, "lon": 1}])
-def test_pools_come_back(pool, file):
-    assert_comes_back(HINDCAST.recal.fit(TRUTH, xrecal.CKME(), pool=pool), file)
+def test_pools_come_back(pool, files):
+    assert_comes_back(HINDCAST.recal.fit(TRUTH, xrecal.CKME(), pool=pool), *files)
 
 
 @pytest.mark.parametrize("labels", ["noleap", "years", "text", "none"])
-def test_labels_of_all_kinds_come_back(labels, file):
+def test_labels_of_all_kinds_come_back(labels, files):
     n = TRUTH.sizes["time"]
     given = {
         "noleap": [cftime.DatetimeNoLeap(2001 + i // 12, 1 + i % 12, 15) for i in range(n)],
@@ -105,10 +122,10 @@ def test_labels_of_all_kinds_come_back(labels, file):
     pair = [a.drop_vars("time") for a in (HINDCAST, TRUTH)]
     if given is not None:
         pair = [a.assign_coords(time=given) for a in pair]
-    assert_comes_back(pair[0].recal.fit(pair[1]), file, NEW.drop_vars("time"))
+    assert_comes_back(pair[0].recal.fit(pair[1]), *files, new=NEW.drop_vars("time"))
 
 
-def test_covariates_come_back(file):
+def test_covariates_come_back(files):
     n = TRUTH.sizes["time"]
     wind = xr.DataArray(np.linspace(0, 700, n) % 360, {"time": TRUTH.time}, attrs={"period": 360})
     moist = random("time", "lat", sizes={"time": n, "lat": 2}, time=None).assign_coords(
@@ -120,55 +137,57 @@ def test_covariates_come_back(file):
     )
     new = {"wind": wind[:7].assign_coords(time=NEW.time), "moist": moist[:7].assign_coords(
         time=NEW.time)}  # fmt: skip
-    assert_comes_back(model, file, covariates=new)
+    assert_comes_back(model, *files, covariates=new)
 
 
-def test_several_variables_come_back(file):
+def test_several_variables_come_back(files):
     def two(ensemble):
         return xr.Dataset({"t2m": ensemble, "dew": ensemble - 3})
 
     truth = xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2})
     model = two(HINDCAST).recal.fit(truth, xrecal.CKME())
-    opened = assert_comes_back(model, file, two(NEW))
     assert {"t2m.ridge", "dew.ridge", "t2m.lat"} <= set(model.to_dataset().variables)
-    assert opened["dew"].quantile(two(NEW)[["dew"]], 0.5).compute().identical(
-        model["dew"].quantile(two(NEW)[["dew"]], 0.5)
-    )  # fmt: skip
+    expected = model["dew"].quantile(two(NEW)[["dew"]], 0.5)
+    for opened in assert_comes_back(model, *files, new=two(NEW)):
+        found = opened["dew"].quantile(two(NEW)[["dew"]], 0.5).compute()
+        assert found.identical(expected)
 
 
-def test_updated_models_come_back_and_can_be_updated(file):
+def test_updated_models_come_back_and_can_be_updated(files):
     first, last = slice(0, 30), slice(30, None)
     model = HINDCAST.isel(time=first).recal.fit(TRUTH.isel(time=first), xrecal.CKME(ridge=0.1))
     later = HINDCAST.isel(time=last), TRUTH.isel(time=last)
-    opened = assert_comes_back(model, file)
     expected = model.update(*later)
-    assert opened.update(*later).apply(NEW).compute().identical(expected.apply(NEW))
-    path, options = file
-    updated = assert_comes_back(expected, (path.with_name(f"b{path.suffix}"), options))
-    assert updated.variables["t2m"].n_added == 18
+    issued = expected.apply(NEW)
+    for opened in assert_comes_back(model, *files):
+        assert opened.update(*later).apply(NEW).compute().identical(issued)
+    others = [(path.with_name(f"b{path.name}"), options) for path, options in files]
+    for updated in assert_comes_back(expected, *others):
+        assert updated.variables["t2m"].n_added == 18
 
 
-def test_locations_of_all_kinds_come_back(file):
+def test_locations_of_all_kinds_come_back(files):
     def stations(array):
         return array.stack(point=["lat", "lon"]).reset_index("point", drop=True).assign_coords(
             point=["Gap", "Ötz", "Rom", "Bern"], height=("point", [1.0, 2, 3, 4])
         )  # fmt: skip
 
-    assert_comes_back(stations(HINDCAST).recal.fit(stations(TRUTH)), file, stations(NEW))
+    model = stations(HINDCAST).recal.fit(stations(TRUTH))
+    assert_comes_back(model, *files, new=stations(NEW))
 
 
-def test_a_location_with_levels_comes_back(file):
+def test_a_location_with_levels_comes_back(files):
     arrays = [a.stack(point=["lat", "lon"]) for a in (HINDCAST, TRUTH, NEW)]
-    assert_comes_back(arrays[0].recal.fit(arrays[1]), file, arrays[2])
+    assert_comes_back(arrays[0].recal.fit(arrays[1]), *files, new=arrays[2])
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_attributes_and_types_come_back(dtype, file):
+def test_attributes_and_types_come_back(dtype, files):
     odd = {"valid_range": np.array([0, 400], "i2"), "flag": True, "none": None, "_FillValue": 9e9}
     hindcast = HINDCAST.astype(dtype).assign_attrs(odd)
     truth = TRUTH.astype(dtype)
     truth[:, 0, 0] = np.nan  # a location without a fit
-    assert_comes_back(hindcast.recal.fit(truth), file)
+    assert_comes_back(hindcast.recal.fit(truth), *files)
 
 
 # lazy ---------------------------------------------------------------------------------------------
@@ -241,7 +260,7 @@ def test_blocks_are_whole_along_the_last_dimensions():
 
 @pytest.mark.parametrize("method", ALL)
 def test_the_dataset_is_the_whole_model(method):
-    model = HINDCAST.recal.fit(TRUTH, ALL[method])
+    model = model_of(method)
     dataset = model.to_dataset()
     fitted = from_dataset(dataset)
     again = xrecal.Recalibrator(fitted.method, fitted.variables)

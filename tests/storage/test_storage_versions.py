@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -56,11 +57,9 @@ def issued(unpacked):
 
 def assert_as_issued(model, issued):
     forecast, quantiles, means = issued
-    for found, expected in (
-        (model.quantile(forecast, list(make.LEVELS)), quantiles),
-        (model.mean(forecast), means),
-    ):
-        xr.testing.assert_allclose(found.compute(), expected, rtol=TOLERANCE, atol=0)
+    lazy = model.quantile(forecast, list(make.LEVELS)), model.mean(forecast)
+    for found, expected in zip(dask.compute(*lazy), (quantiles, means), strict=True):
+        xr.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=0)
         for variable in expected:
             assert found[variable].dims == expected[variable].dims
             assert found[variable].dtype == expected[variable].dtype

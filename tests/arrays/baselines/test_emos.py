@@ -242,27 +242,28 @@ def simulate_seasons(rng, n, coefficients=SEASONAL):
     return x, v, loc + scale * rng.standard_normal(n), r
 
 
-def penalised_crps(coefficients, x, v, y, r, lower, upper):
-    """What the fit minimises, in the units of y: mean CRPS and ridge."""
+def penalised_crps(x, v, y, r, lower, upper):
+    """What the fit minimises over coefficients, in the units of y: mean CRPS and ridge."""
     design = np.column_stack([np.ones_like(x), x, r])
     line = np.linalg.lstsq(design, y)[0]
     unit, std = np.std(y - design @ line), np.std(r, axis=0)
-    loc, scale = location_and_scale(coefficients, x, v, r)
-    g, h = coefficients[4:].reshape(2, -1)
-    ridge = unit * np.sum((h * std) ** 2) + np.sum(((g - line[2:]) * std) ** 2) / unit
-    return np.mean(censored_normal_crps(y, loc, scale, lower, upper)) + ridge / len(y)
+
+    def loss(coefficients):
+        loc, scale = location_and_scale(coefficients, x, v, r)
+        g, h = coefficients[4:].reshape(2, -1)
+        ridge = unit * np.sum((h * std) ** 2) + np.sum(((g - line[2:]) * std) ** 2) / unit
+        return np.mean(censored_normal_crps(y, loc, scale, lower, upper)) + ridge / len(y)
+
+    return loss
 
 
-def best_penalised_of_scipy(*cases):
-    _, v, y, r, _, _ = cases
+def best_penalised_of_scipy(loss, v, y, r):
     results = []
     for c, d in [(1.0, 0.1), (0.1, 1.0), (0.6, 0.6)]:
         start = np.zeros(4 + 2 * r.shape[1])
         start[0], start[2], start[3] = y.mean(), c * y.std(), d * y.std() / np.sqrt(v.mean())
-        result = minimize(penalised_crps, start, args=cases, method="BFGS")
-        result = minimize(
-            penalised_crps, result.x, args=cases, method="Nelder-Mead", options={"maxiter": 500}
-        )
+        result = minimize(loss, start, method="BFGS")
+        result = minimize(loss, result.x, method="Nelder-Mead", options={"maxiter": 500})
         results.append(result.fun)
     return min(results)
 
@@ -271,10 +272,11 @@ def best_penalised_of_scipy(*cases):
 @pytest.mark.parametrize("n", [30, 200])
 def test_no_worse_than_scipy_with_regressors_and_bounds(rng, n, lower, upper):
     x, v, y, r = simulate_seasons(rng, n)
-    cases = x, v, np.clip(y, lower, upper), r, lower, upper
+    seen = np.clip(y, lower, upper)
+    loss = penalised_crps(x, v, seen, r, lower, upper)
     coefficients, _, converged = fit(x, v, y, r, lower=lower, upper=upper)
     assert converged
-    assert penalised_crps(coefficients, *cases) <= best_penalised_of_scipy(*cases) * (1 + 1e-6)
+    assert loss(coefficients) <= best_penalised_of_scipy(loss, v, seen, r) * (1 + 1e-6)
 
 
 @settings(max_examples=25)
@@ -293,9 +295,9 @@ def test_no_start_leads_below(seed, n, dry, factor):
     coefficients, n_cases, _ = fit(*cases[:4], lower=factor * lower)
     assert n_cases == n
     assert np.isfinite(coefficients).all()
-    reached = penalised_crps(coefficients, *cases)
-    again = minimize(penalised_crps, coefficients, args=cases, method="Nelder-Mead").fun
-    assert reached <= again * (1 + 1e-5)
+    loss = penalised_crps(*cases)
+    again = minimize(loss, coefficients, method="Nelder-Mead").fun
+    assert loss(coefficients) <= again * (1 + 1e-5)
 
 
 def test_recovers_seasons_and_latent_coefficients(rng):

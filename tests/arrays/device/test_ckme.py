@@ -61,7 +61,7 @@ def test_season_and_drift(library, rng, half_life, solver):
     of, days = season(2, 60)
     observed += 2 * np.sin(2 * np.pi * days / 365.25)
     settings = Settings(kernels=SEASONAL, supports=("observations", "regression"), solver=solver)
-    given = {"days": days, "half_life": half_life, "groups": np.arange(60) // 9, "blocks": 0}
+    given = {"days": days, "half_life": half_life, "groups": np.arange(60) // 15, "blocks": 0}
     ours = Features(library(of.values), of.circular)
     found = fit_ckme(library.tuple(cases), library(observed), settings, features=ours, **given)
     expected = ckme.fit_ckme(cases, observed, settings, features=of, **given)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.spatial.distance import cdist
@@ -198,6 +198,7 @@ def test_integer_weights_are_repeated_members(x, repeats):
     np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
+@settings(max_examples=25)
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 60)), elements=component),
     st.integers(2, 40),
