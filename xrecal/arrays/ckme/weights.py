@@ -145,10 +145,10 @@ def ckme_novelty(
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(size=(1, 80))
     >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 80, 5)))
-    >>> new = Forecasts(np.array([0.0, 5.0, 20.0]).reshape(1, 3, 1) + np.zeros(5))
+    >>> new = Forecasts(np.array([[[0.0], [3.0], [20.0]]]) + cases.loc[:, :1] - truth[0, 0])
     >>> fitted = xrecal.arrays.fit_ckme(cases, truth)
     >>> xrecal.arrays.ckme_novelty(new, cases, truth, fitted).round(1).tolist()
-    [[0.0, 0.9, 1.0]]
+    [[0.0, 0.6, 1.0]]
     """
     n_locations, _, n_new = check_forecasts(forecasts, cases, observations, fitted)
     novelty = np.full((n_locations, n_new), np.nan)
