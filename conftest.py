@@ -26,8 +26,10 @@ collect_ignore_glob = ["xrecal/accessor/*.py"]
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile in all processes of a run at once, from both ends, until all is there.
 
-    No test starts before all processes have collected, so none compiles what another does.
+    No test starts before all processes have collected, so none compiles what another does. Garbage
+    is looked for rarely, also in the process that gathers the reports: it took half a minute.
     """
+    gc.set_threshold(50_000, 20, 50)
     process = getattr(session.config, "workerinput", None)
     if process is not None:
         from xrecal.cli.warm import every_kernel
@@ -37,9 +39,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage more rarely, and not in what was collected: it took a core half a minute."""
+    """Look for no garbage in what was collected."""
     gc.freeze()
-    gc.set_threshold(5_000, 10, 30)
 
 
 class _Finder(doctest.DocTestFinder):
