@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import xrecal
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.methods.components import components_of
-from xrecal.methods.novelty import beside_observations, give_way
+from xrecal.methods.novelty import beside_observations, shares_left
 
 
 def mixture(novelty, beyond=0.0):
@@ -15,7 +16,12 @@ def mixture(novelty, beyond=0.0):
     ]
     members[:, 1, 5:] += beyond
     weights = np.array([[[0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1]] * 2])
-    give_way(members, weights, slice(0, 3), np.array([0.6]), np.full((1, 2), novelty))
+    beside = Empirical(members[..., 3:], weights[..., 3:])
+    keeps, gets = shares_left(
+        members[:, 0, :3], beside, np.array([0.6]), np.full((1, 2), novelty)
+    )
+    weights[..., :3] *= keeps
+    weights[..., 3:] *= gets
     np.testing.assert_allclose(weights.sum(-1), 1)
     return weights[0]
 

@@ -34,6 +34,7 @@ from .base import (
     in_days,
     near_other_folds,
 )
+from .novelty import joined, shares_left
 from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
 
@@ -51,6 +52,7 @@ CHOICES = {
     "support": ("observations", "errors", "auto"),
     "compare": ("forecasts", "shapes"),
     "tails": ("auto", None),
+    "novelty": ("auto", None),
 }
 """Values of settings that are names."""
 
@@ -91,8 +93,8 @@ class CKME(Conditioned, MemberPerCase):
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 
     The recalibrated forecast is a weighted ensemble of past observations, or of past errors around
-    the new forecast. Those count that go with forecasts similar to the new one, so it is
-    calibrated given the forecast.
+    the new forecast, whichever says more about cases held out. Those count that go with forecasts
+    similar to the new one, so it is calibrated given the forecast.
 
     Parameters
     ----------
@@ -124,11 +126,16 @@ class CKME(Conditioned, MemberPerCase):
         Where members may lie. Past observations, which no forecast then exceeds; errors around a
         centre of the forecast (its mean, a regression on it, errors in units of the spread that
         EMOS gives, or ratios to the mean), whichever has the smallest held-out CRPS; or the best of
-        all of these. Centres are fitted inside the folds.
+        all of these. Centres are fitted inside the folds. ``CKME(support="observations")`` is the
+        method of the paper.
     tails : "auto" or None
         What lies beyond the largest past error, where members are errors: a generalised Pareto tail
         in place of the outer twentieth to tenth of the mass, on each side without a bound, or
         nothing.
+    novelty : "auto" or None
+        With ``support="auto"``, where past observations were chosen: they give way to errors around
+        the forecast as far as it is unlike past ones, or much of what these errors lead to is
+        beyond the observed range; or they do not.
     half_life : timedelta, float or "cv", optional
         Age, in days if a number, at which a calibration case counts half: for forecast systems
         that change. "cv" chooses it by how well the past forecasts what follows.
@@ -150,8 +157,7 @@ class CKME(Conditioned, MemberPerCase):
 
     Examples
     --------
-    >>> method = xrecal.CKME(support="auto")
-    >>> model = hindcast.recal.fit(observations, method)
+    >>> model = hindcast.recal.fit(observations, xrecal.CKME(condition_on="season"))
     >>> model.crps(forecast, observations).mean().round(2).item()
     0.34
     """
@@ -164,8 +170,9 @@ class CKME(Conditioned, MemberPerCase):
     gap: int | str = 0
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
-    support: Literal["observations", "errors", "auto"] = "observations"
+    support: Literal["observations", "errors", "auto"] = "auto"
     tails: Literal["auto"] | None = "auto"
+    novelty: Literal["auto"] | None = "auto"
     half_life: HalfLife = None
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
@@ -175,7 +182,7 @@ class CKME(Conditioned, MemberPerCase):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
-    before: ClassVar[Mapping[str, Any]] = {"tails": None}
+    before: ClassVar[Mapping[str, Any]] = {"tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)
@@ -196,10 +203,10 @@ class CKME(Conditioned, MemberPerCase):
             raise ValueError("CKME: random folds have no neighbours; use gap=0 or folds='block'")
         if self.loss == "laplace" and self.support != "observations":
             raise ValueError(
-                "CKME: supports are compared by the CRPS; use loss='crps' with "
-                f"support={self.support!r}"
+                "CKME: supports are compared by the CRPS; use support='observations' with "
+                f"loss='laplace', got support={self.support!r}"
             )
-        if self.shapes and self.support != "errors":
+        if self.shapes and self.shares_members:
             raise ValueError(
                 "CKME: shapes do not say where the observation lies; use support='errors' with "
                 f"compare='shapes', got support={self.support!r}"
@@ -223,17 +230,27 @@ class CKME(Conditioned, MemberPerCase):
         """Whether the members are the past observations."""
         return self.support == "observations"
 
+    @property
+    def gives_way(self) -> bool:
+        """Whether past observations, where they are chosen, may give way to errors."""
+        return self.support == "auto" and self.novelty is not None and not self.shapes
+
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Calibration case of each member, -1 in tails, and what each is."""
-        if self.tails is None or self.shares_members:
+        cases, components = np.arange(n), ["errors"] * n
+        if self.gives_way:
+            cases = np.concatenate([cases, cases])
+            components = ["observations"] * n + components
+        elif self.tails is None or self.shares_members:
             return super().slots(n)
-        return with_tail_slots(np.arange(n), ["case"] * n)
+        return (cases, components) if self.tails is None else with_tail_slots(cases, components)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Bandwidth and ridge, and whatever else the settings leave to choose."""
         return kept_parameters(
             n_features,
-            support=self.support != "observations",
+            support=not self.shares_members,
+            beside=self.gives_way,
             half_life=self.half_life is not None,
             landmarks=None if self.solver == "exact" else self._landmarks,
         )
@@ -319,10 +336,42 @@ class CKME(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        if self.shares_members:
+            return self.weighted_ensembles(new, cases, fitted, own_members=False)
+        if not self.gives_way:
+            issued = self.weighted_ensembles(new, cases, fitted, own_members=True)
+            return self._tailed(issued, cases, fitted)
+        return self._giving_way(new, cases, fitted)
+
+    def _giving_way(
+        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> Empirical:
+        """Weighted ensembles in which past observations give way to errors."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        compared = self._comparison(new, cases, fitted)
+        of: FittedCKME = compared["fitted"]
+        members, weights, observed = arrays.ckme_weights_of_both(
+            **compared, projection=self.projection
+        )
+        errors = self._tailed(Empirical(members, weights), cases, of.of_errors()._asdict())
+        xp = namespace(of.ridge)
+        chosen = of.beside != 0
+        asked = of._replace(ridge=xp.where(chosen, of.ridge, float("nan")))  # spares the work
+        novelty = arrays.ckme_novelty(**compared | {"fitted": asked})
+        share = xp.where(chosen, 1.0, 0.0)
+        keeps, gets = shares_left(cases.observations, errors, share, novelty)
+        return joined(cases.observations, observed * keeps, errors, gets)
+
+    def _tailed(
+        self, issued: Empirical, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+    ) -> Empirical:
+        """Weighted ensembles of errors with their tails."""
         from xrecal.arrays.ckme.errors import case_tails
 
-        issued = self.weighted_ensembles(new, cases, fitted, own_members=not self.shares_members)
-        if self.tails is None or self.shares_members:
+        if self.tails is None:
             return issued
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)
@@ -380,10 +429,13 @@ def kept_parameters(
     n_features: int,
     *,
     support: bool,
+    beside: bool,
     half_life: bool,
     landmarks: Callable[[int], int] | None,
 ) -> Mapping[str, Parameter]:
     """Parameters of the state, with those of a choice of support, half-life or landmarks.
+
+    ``beside``: with those of errors to which past observations give way.
 
     ``landmarks`` gives the room for these from the number of slots.
     """
@@ -403,6 +455,16 @@ def kept_parameters(
         )
         parameters["lower"] = Parameter("lower bound", True)
         parameters["upper"] = Parameter("upper bound", True)
+    if beside:
+        parameters["beside"] = Parameter(
+            "errors to which past observations give way, where these are chosen",
+            dtype=np.int8,
+            flags=CENTRES,
+        )
+        parameters["beside_centre"] = Parameter(
+            "coefficients of centre and spread of these errors",
+            dims={COEFFICIENT: 4 + 2 * n_features},
+        )
     if half_life:
         parameters["half_life"] = Parameter("half-life of the cases in days")
     if landmarks is not None:
@@ -435,6 +497,8 @@ def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> Fit
         "n_cases": xp.zeros(ridge.size, dtype=np.int32),
         "status": xp.zeros(ridge.size, dtype=np.int8),
         "landmark": xp.full((ridge.size, 1), -1, dtype=np.int32),
+        "beside": xp.zeros(ridge.size, dtype=np.int8),
+        "beside_centre": plain,
     }
     chosen = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
     return FittedCKME(**{**default, **chosen})

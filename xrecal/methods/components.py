@@ -74,7 +74,10 @@ class Component:
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters of the method; covariates that it does not condition on do not count."""
-        return self.method.parameters(n_features if self.method.covariates else 0)
+        method = self.method
+        if isinstance(method, CKME):  # in a pool the other components are those to give way to
+            method = replace(method, novelty=None)
+        return method.parameters(n_features if method.covariates else 0)
 
     def own(self, parameter: Parameter) -> Parameter:
         """A parameter whose dimensions, other than the cases, bear the label of the component."""

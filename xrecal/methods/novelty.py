@@ -1,4 +1,4 @@
-"""Novelty: which methods know it, and what gives way to it in a pool."""
+"""Novelty: which methods know it, and how past observations give way to it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
 from .base import Cases, NewCases
 
 if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Empirical
+
     from .components import Component
 
 
@@ -50,33 +53,43 @@ def beside_observations(
     return mixed, of_observations
 
 
-def give_way(
-    members: FloatArray,
-    weights: FloatArray,
-    observed: slice,
-    of_observations: FloatArray,
-    novelty: FloatArray,
-) -> None:
-    """Let past observations count less in forecasts (L, T, n) that go beyond them, in place.
+def shares_left(
+    past: FloatArray, beside: Empirical, of_observations: FloatArray, novelty: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Factors (L, T, 1) for the weights of past observations (L, n), and of others beside them.
 
-    They keep the smaller of one minus the ``novelty`` (L, T), where it is known, and of the mass
-    that the other members have between the smallest and largest of them: these get the rest of
-    their weight ``of_observations`` (L,). Novelty alone is late: it is small for a forecast at the
-    record of the forecasts, while half of what may happen lies beyond the observations.
+    Observations, of which the weights sum to ``of_observations`` (L,), keep the smaller of one
+    minus the ``novelty`` (L, T), where it is known, and of the mass that the others have between
+    the smallest and largest of them: these get the rest. Novelty alone is late: it is small for a
+    forecast at the record of the forecasts, while half of what may happen lies beyond the
+    observations.
     """
-    past = members[:, 0, observed]
-    known = np.isfinite(past)
-    low = np.where(known, past, np.inf).min(-1)[:, np.newaxis, np.newaxis]
-    high = np.where(known, past, -np.inf).max(-1)[:, np.newaxis, np.newaxis]
-    others = np.ones(members.shape[-1], np.bool_)
-    others[observed] = False
-    beside, mass = members[..., others], weights[..., others]
-    total = mass.sum(-1)
+    members, mass = beside
+    assert mass is not None
+    xp = namespace(members)
+    known = xp.isfinite(past)
+    low = xp.min(xp.where(known, past, float("inf")), axis=-1)[:, None, None]
+    high = xp.max(xp.where(known, past, -float("inf")), axis=-1)[:, None, None]
+    total = xp.sum(mass, axis=-1)
     there = total > 0
-    total = np.where(there, total, 1)
-    inside = np.where((beside >= low) & (beside <= high), mass, 0).sum(-1)
-    familiar = np.where(np.isnan(novelty), 1, 1 - novelty)
-    keeps = np.where(there, np.minimum(familiar, inside / total), 1)
-    gets = np.where(there, (1 - of_observations[:, np.newaxis] * keeps) / total, 1)
-    weights[..., observed] *= keeps[..., np.newaxis]
-    weights[..., others] *= gets[..., np.newaxis]
+    total = xp.where(there, total, 1.0)
+    inside = xp.sum(xp.where((members >= low) & (members <= high), mass, 0.0), axis=-1) / total
+    familiar = xp.where(xp.isnan(novelty), 1.0, 1.0 - novelty)
+    keeps = xp.where(there, xp.where(inside < familiar, inside, familiar), 1.0)
+    gets = xp.where(there, (1.0 - of_observations[:, None] * keeps) / total, 1.0)
+    return keeps[..., None], gets[..., None]
+
+
+def joined(
+    past: FloatArray, observed: FloatArray, beside: Empirical, gets: FloatArray
+) -> Empirical:
+    """Past observations (L, n) with weights (L, T, n), and behind them others by a share."""
+    from xrecal.arrays.distributions.forms import Empirical
+
+    members, mass = beside
+    xp = namespace(members)
+    past = xp.broadcast_to(past[:, None, :], observed.shape)
+    return Empirical(
+        xp.concatenate([past.astype(members.dtype), members], axis=-1),
+        xp.concatenate([observed, mass * gets], axis=-1).astype(mass.dtype),
+    )

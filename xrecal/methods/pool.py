@@ -48,7 +48,7 @@ from .components import (
 )
 from .emos import EMOS
 from .idr import IDR
-from .novelty import beside_observations, give_way
+from .novelty import beside_observations, shares_left
 from .raw import Raw
 from .setting_checks import check_bounds, check_choices, check_names
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
@@ -369,7 +369,10 @@ class LinearPool(Shown):
             members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
         if (of_observations > 0).any():
             novelty = self.novelty_locations(new, cases, fitted)
-            give_way(members, weights, slots[OBSERVATIONS], of_observations, novelty)
+            beside = Empirical(members[..., n:], weights[..., n:])
+            keeps, gets = shares_left(cases.observations, beside, of_observations, novelty)
+            weights[..., :n] *= keeps
+            weights[..., n:] *= gets
         weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
         issued = Empirical(members, weights)
         if self.tails is None:

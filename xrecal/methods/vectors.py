@@ -55,6 +55,8 @@ class VectorCKME(MemberPerCase):
     output: ClassVar[Output] = "weighted"
 
     def __post_init__(self) -> None:
+        if self.method.support == "auto":  # there is nothing else to choose
+            object.__setattr__(self, "method", replace(self.method, support="observations"))
         of = " and ".join(self.names)
         for name, value, why in (
             ("support", "observations", "members are observed vectors"),

@@ -175,7 +175,7 @@ def _slot_coordinates(
             attrs = {k: v for k, v in labels.attrs.items() if k != HINDCAST_LABELS}
             coordinates[str(name)] = (member, values, attrs)
     if components is not None:
-        about = {"long_name": "component of the pool that the member comes from"}
+        about = {"long_name": "what the member is of"}
         coordinates["component"] = (member, np.asarray(components), about)
     return coordinates
 

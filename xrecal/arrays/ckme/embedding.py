@@ -66,6 +66,19 @@ class FittedCKME(NamedTuple):
     """(L,) bits of :mod:`xrecal.arrays.status`, 0 where all is well."""
     landmark: IntArray
     """(L, r) slots of the cases that a low-rank solver represents all others by; -1 without."""
+    beside: IntArray
+    """(L,) best support of errors, where that of past observations is chosen before it; else 0."""
+    beside_centre: FloatArray
+    """(L, 4 + 2 k) coefficients of its centre; NaN without."""
+
+    def of_errors(self) -> FittedCKME:
+        """The fit whose members are errors everywhere, with the same weights before projection."""
+        xp = namespace(self.ridge)
+        there = self.beside != 0
+        return self._replace(
+            support=xp.where(there, self.beside, self.support),
+            centre=xp.where(there[:, None], self.beside_centre, self.centre),
+        )
 
 
 class Calibration(NamedTuple):

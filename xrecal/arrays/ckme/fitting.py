@@ -70,6 +70,10 @@ class Results(NamedTuple):
     """(L, S, 4 + 2 k)"""
     landmark: IntArray
     """(L, S, r)"""
+    beside: IntArray
+    """(L,) code of the best support of errors, where past observations are better; else 0"""
+    beside_centre: FloatArray
+    """(L, 4 + 2 k)"""
     quantiles: FloatArray
     """(L, P, S, n, q) of held-out cases, in the folds searched over and from earlier cases"""
 
@@ -123,6 +127,8 @@ def no_results(
         loss=missing(n_supports),
         centre=missing(n_supports, 4 + 2 * k),
         landmark=np.full((n_locations, n_supports, room), -1, np.int32),
+        beside=np.zeros(n_locations, np.int64),
+        beside_centre=missing(4 + 2 * k),
         quantiles=missing(passes, n_supports, n, task.n_quantiles),
     )
 
@@ -188,6 +194,12 @@ def fit_location(
     results.strength[at], results.widening[at] = strength[best.kernel], widening[best.kernel]
     for s in search.wanted.tolist():
         yield from _represent(results, place, search, s)
+    beside = search.beside
+    if beside is not None:
+        conditioned = bool(results.strength[at, best.winner] > 0)
+        stage = CENTRING, supports.size + beside, int(conditioned)
+        results.beside[at] = supports[beside]
+        results.beside_centre[at] = yield Centre(stage, beside, conditioned)
 
 
 def _represent(results: Results, place: Place, search: Search, s: int) -> Steps[None]:
@@ -269,6 +281,8 @@ def of_support(
         results.n_cases,
         results.status.astype(np.int8),
         results.landmark[at],
+        results.beside.astype(np.int8),
+        results.beside_centre,
     )
 
 

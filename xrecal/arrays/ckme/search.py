@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import usable_supports
+from .centre import OBSERVATIONS, usable_supports
 from .folds import Folds, merge, thin_out
 from .ridge_rules import (
     FAR,
@@ -372,6 +372,15 @@ class Search:
     def wanted(self) -> IntArray:
         """Supports of interest: all, or the best one."""
         return self.every if self.candidates.each else np.array([self.best.winner])
+
+    @property
+    def beside(self) -> int | None:
+        """The best support of errors, where that of past observations is better."""
+        best, past = self.best, self.candidates.supports == OBSERVATIONS
+        errors = self.every[~past[self.every]]
+        if self.candidates.each or not past[best.winner] or not errors.size:
+            return None
+        return int(errors[np.argmin(best.tried_loss[:, errors].min(axis=0))])
 
     def _with_best(
         self, phase: int, supports: IntArray, folds: int

@@ -110,6 +110,59 @@ def ckme_weights(
     return members, weights
 
 
+def ckme_weights_of_both(
+    forecasts: Forecasts,
+    cases: Forecasts,
+    observations: FloatArray,
+    fitted: FittedCKME,
+    *,
+    projection: str = "euclidean",
+    **compared: Any,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Weighted ensembles of errors, and weights of past observations beside them.
+
+    Parameters
+    ----------
+    forecasts, cases, observations, fitted, projection
+        As for :func:`ckme_weights`.
+    **compared
+        ``kernel``, ``features``, ``new_features``, ``days``, ``across``, ``squared``, ``shapes``
+        as there.
+
+    Returns
+    -------
+    members, weights : array, shape (L, T, n)
+        Centre plus errors, and their probabilities: of the support that was fitted or, where that
+        is past observations, of the best other one, with the kernel and ridge of the former.
+    observed : array, shape (L, T, n)
+        Probabilities of past observations where they are the support, 0 elsewhere.
+
+    Notes
+    -----
+    Signed weights are the same for both, so that the costs are those of :func:`ckme_weights` and a
+    second projection.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> settings = Settings(supports=("observations", "mean"))
+    >>> fitted = xrecal.arrays.fit_ckme(cases, truth, settings)
+    >>> _, weights, observed = ckme_weights_of_both(cases, cases, truth, fitted)
+    >>> weights.shape, observed.sum(-1).round(6).max().item()
+    ((1, 40, 40), 0.0)
+    """
+    check_choice("projection", projection, PROJECTIONS)
+    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    shape = 3, n_locations, n_new, n
+    members, weights, observed = np.full(shape, np.nan, forecasts.loc.dtype)
+    of = _Learned(cases, observations, fitted)
+    for place, one in _places(forecasts, of, Compared(**compared), centred=True):
+        one.fill(members[place], weights[place], projection, observed[place])
+    return members, weights, observed
+
+
 def ckme_novelty(
     forecasts: Forecasts,
     cases: Forecasts,
@@ -244,31 +297,63 @@ class _Ensembles:
         one = locate(cases, cell, laplace=laplace, low_rank=low_rank, squared=squared)
         self.one = replace(one, precision=np.asarray(fitted.precision, np.float64))
 
-    def fill(self, members: FloatArray | None, weights: FloatArray, projection: str) -> None:
-        """Fill members and weights (T, n_slots)."""
-        new, cases, cell, fitted, one = self.new, self.cases, self.cell, self.fitted, self.one
-        n = int(cases.n_used[cell])
+    def fill(
+        self,
+        members: FloatArray | None,
+        weights: FloatArray,
+        projection: str,
+        observed: FloatArray | None = None,
+    ) -> None:
+        """Fill members and weights (T, n_slots), and those of observations beside errors."""
+        fitted, one = self.fitted, self.one
         chosen, solve = self._solve()
-        centre, spread = self._centres(cases)
-        bounds = float(fitted.lower), float(fitted.upper)
-        error = (one.target - centre[:n]) / spread[:n]
-        # Cases on a bound stay on it whatever the centre, so they rank below or above all others.
-        error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
-        order = np.argsort(error)
-        centred = self._centres(new)
-        share = one.root**2 / (one.root**2).sum()
-        ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
+        supports = [(self._support(fitted.support, fitted.centre), members, weights)]
+        if observed is not None:
+            observed[:] = 0.0
+            if fitted.beside:
+                beside = self._support(fitted.beside, fitted.beside_centre)
+                supports = [(supports[0][0], None, observed), (beside, members, weights)]
         for rows in _parts(weights.shape[0]):
             signed = solve(self._similarities(rows, chosen))
             # The solution is that of R K R, with the roots R of the case weights: β = R α.
             signed *= one.root
-            theirs = np.ascontiguousarray(centred[:, rows])
-            shares, points = np.empty((2, signed.shape[0], n))
-            FILL_ROWS[projection](signed, ranked, theirs, shares, points)
-            _to_slots(shares, cases.slot[cell], 0.0, weights[rows])
-            if members is not None:
-                points[np.isnan(shares[:, 0])] = np.nan
-                _to_slots(points, cases.slot[cell], np.nan, members[rows])
+            for support, *out in supports:
+                self._fill_rows(signed, support, FILL_ROWS[projection], *out, rows)
+        if observed is not None:
+            observed[np.isnan(weights).all(-1)] = np.nan
+
+    def _support(self, code: IntArray, centre: FloatArray) -> tuple[Ranked, FloatArray]:
+        """Cases ranked by their errors around a centre, and centres and spreads (2, T)."""
+        cases, fitted, one = self.cases, self.fitted, self.one
+        n = int(cases.n_used[self.cell])
+        known, spread = self._centres(cases, code, centre)
+        bounds = float(fitted.lower), float(fitted.upper)
+        error = (one.target - known[:n]) / spread[:n]
+        # Cases on a bound stay on it whatever the centre, so they rank below or above all others.
+        error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
+        order = np.argsort(error)
+        share = one.root**2 / (one.root**2).sum()
+        ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
+        return ranked, self._centres(self.new, code, centre)
+
+    def _fill_rows(
+        self,
+        signed: FloatArray,
+        support: tuple[Ranked, FloatArray],
+        fill_rows: Any,
+        members: FloatArray | None,
+        weights: FloatArray,
+        rows: slice,
+    ) -> None:
+        """Fill some forecasts, from signed weights (q, n)."""
+        ranked, centred = support
+        slot = self.cases.slot[self.cell]
+        shares, points = np.empty((2, *signed.shape))
+        fill_rows(signed, ranked, np.ascontiguousarray(centred[:, rows]), shares, points)
+        _to_slots(shares, slot, 0.0, weights[rows])
+        if members is not None:
+            points[np.isnan(shares[:, 0])] = np.nan
+            _to_slots(points, slot, np.nan, members[rows])
 
     def fill_novelty(self, novelty: FloatArray) -> None:
         """Fill the novelty (T,) of forecasts."""
@@ -329,13 +414,15 @@ class _Ensembles:
         inverse = self._inverse(ridge)
         return slice(inverse.shape[0]), lambda similarities: similarities @ inverse
 
-    def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
+    def _centres(
+        self, of: OrderedCases | NewForecasts, code: IntArray, centre: FloatArray
+    ) -> FloatArray:
         """Centre and spread (2, T) of each forecast."""
-        cell, fitted = self.cell, self.fitted
+        cell = self.cell
         centred = np.empty((2, of.mean.shape[1]))
         fill_centres(
-            int(fitted.support),
-            np.ascontiguousarray(fitted.centre, np.float64),
+            int(code),
+            np.ascontiguousarray(centre, np.float64),
             np.ascontiguousarray(of.mean[cell]),
             np.ascontiguousarray(of.variance[cell]),
             np.ascontiguousarray(of.features[cell]),
