@@ -29,7 +29,7 @@ def main() -> pd.DataFrame:
 
     season = xrecal.CKME(condition_on="season")
     marginal = hindcast.recal.fit(observed, season)
-    best = hindcast.recal.fit(observed, xrecal.CKME(condition_on="season", support="auto"))
+    best = hindcast.recal.fit(observed, xrecal.CKME(condition_on="season"))
     joint = hindcast.recal.fit(observed, season, jointly=VARIABLES)
     print(joint, end="\n\n")
 

@@ -26,6 +26,7 @@ INVALID = [
             ("folds", "auto"),
             ("projection", "euclidean"),
             ("support", "observations"),
+            ("novelty", "auto"),
         ]
         for value in ("other", None, 1)
     ),
@@ -43,7 +44,10 @@ INVALID = [
     ({"half_life": -1}, "CKME: half_life must be a positive timedelta or number of days"),
     ({"bounds": (1, 0)}, "CKME: bounds must be 'auto', None or"),
     *(
-        ({"loss": "laplace", "support": value}, f"use loss='crps' with support='{value}'")
+        (
+            {"loss": "laplace", "support": value},
+            f"use support='observations' with loss='laplace', got support='{value}'",
+        )
         for value in ("errors", "auto")
     ),
 ]
@@ -65,8 +69,9 @@ def test_defaults_are_those_of_the_design():
         "gap": 0,
         "projection": "euclidean",
         "solver": "auto",
-        "support": "observations",
+        "support": "auto",
         "tails": "auto",
+        "novelty": "auto",
         "half_life": None,
         "bounds": "auto",
         "condition_on": None,

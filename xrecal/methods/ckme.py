@@ -336,8 +336,6 @@ class CKME(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         if self.shares_members:
             return self.weighted_ensembles(new, cases, fitted, own_members=False)
         if not self.gives_way:

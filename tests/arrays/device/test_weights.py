@@ -46,6 +46,23 @@ def test_weights_are_those_of_the_host(library, rng, solver, projection, kernel,
     assert np.isnan(found[1, 1]).all()
 
 
+@pytest.mark.parametrize("projection", ["euclidean", "energy"])
+def test_errors_beside_observations_are_those_of_the_host(library, rng, projection):
+    cases, observed = forecasts_and_observations(rng)
+    observed[:2] = np.sign(observed[:2])
+    settings = Settings(supports=("observations", "mean"), projection=projection)
+    fitted = ckme.fit_ckme(cases, observed, settings)
+    assert set(fitted.beside) == {0, 1}
+    new = Forecasts(cases.loc[:, :6, :3] + 0.1)
+    new.loc[0, 0] = np.nan
+    given = new, cases, observed, fitted
+    expected = weights.ckme_weights_of_both(*given, projection=projection)
+    moved = (library(a) if isinstance(a, np.ndarray) else library.tuple(a) for a in given)
+    found = batched.ckme_weights_of_both(*moved, projection=projection)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(library.host(one), other, rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("solver", ["exact", "lowrank"])
 def test_season_and_drift(library, rng, solver):
     cases, observed = forecasts_and_observations(rng, 2, 60)
