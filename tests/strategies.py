@@ -74,7 +74,7 @@ FORMS = {
 """From an ensemble to a forecast of each form; ``shared`` has weights over time and members not."""
 
 METHODS = {
-    "ckme": xrecal.CKME(),
+    "ckme": xrecal.CKME(support="observations"),
     "emos": xrecal.EMOS(),
     "climatology": xrecal.Climatology(),
     "window": xrecal.Climatology(window=90),

@@ -90,9 +90,14 @@ def test_bounds_where_there_are_some():
 
 
 def test_half_lives():
-    assert lines(HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life=400)))["half_life"] == "400 days"
+    assert (
+        lines(HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations", half_life=400)))[
+            "half_life"
+        ]
+        == "400 days"
+    )
     assert "half_life" not in lines(HINDCAST.recal.fit(TRUTH))
-    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life="cv"))
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations", half_life="cv"))
     state = model.state
     state["half_life"][:] = np.inf
     assert lines(model)["half_life"] == "none"

@@ -47,7 +47,7 @@ def test_synthetic_truth():
 
 
 @requires_data("toulouse_tigge_t2m.nc")
-@pytest.mark.parametrize("method", [xrecal.CKME(), xrecal.EMOS()])
+@pytest.mark.parametrize("method", [xrecal.CKME(support="observations"), xrecal.EMOS()])
 def test_temperature_at_toulouse(method):
     with xr.open_dataset(DATA / "toulouse_tigge_t2m.nc") as data:
         forecast = data.forecast.isel(model=0).dropna("member", how="all").load()

@@ -60,7 +60,7 @@ def test_invalid_settings(settings, message):
 
 
 def test_defaults_are_those_of_the_design():
-    assert dataclasses.asdict(xrecal.CKME()) == {
+    assert dataclasses.asdict(xrecal.CKME(support="observations")) == {
         "kernel": "gaussian",
         "bandwidth": "median",
         "ridge": "cv",
@@ -78,26 +78,28 @@ def test_defaults_are_those_of_the_design():
         "compare": "forecasts",
         "year_start": None,
     }
-    assert xrecal.CKME().covariates == ()
+    assert xrecal.CKME(support="observations").covariates == ()
 
 
 def test_half_lives_are_kept_in_days():
     for length in (datetime.timedelta(days=30), np.timedelta64(720, "h"), 30):
-        assert xrecal.CKME(half_life=length) == xrecal.CKME(half_life=30.0)
+        assert xrecal.CKME(support="observations", half_life=length) == xrecal.CKME(
+            support="observations", half_life=30.0
+        )
 
 
 def test_half_lives_and_folds_need_dates():
     for half_life in (30.0, "cv"):
-        method = xrecal.CKME(half_life=half_life)
+        method = xrecal.CKME(support="observations", half_life=half_life)
         with pytest.raises(ValueError, match=r"CKME: half_life needs dates .*leave half_life out"):
             method.check(YEARS, 48)
         assert method.check(axis_of(48), 48) == (method, None)
     with pytest.raises(ValueError, match="folds='year' needs dates"):
-        xrecal.CKME(folds="year").check(CaseAxis(), 48)
+        xrecal.CKME(support="observations", folds="year").check(CaseAxis(), 48)
 
 
 def test_only_supports_of_errors_have_members_of_their_own():
-    assert xrecal.CKME().shares_members
+    assert xrecal.CKME(support="observations").shares_members
     for support in ("errors", "auto"):
         assert not xrecal.CKME(support=support).shares_members
     slots, components = xrecal.CKME(support="auto", tails=None).slots(5)
@@ -242,7 +244,9 @@ def test_a_half_life_is_chosen_with_a_given_ridge_too(rng):
     observations = forecasts.loc.mean(-1) + 0.1 * rng.normal(size=(1, 48))
     observations[0, 30:] += 10  # the system changed
     cases = as_cases(forecasts, observations, axis=axis_of(48))
-    fitted = xrecal.CKME(half_life="cv", ridge=0.05).fit_locations(cases, 20)
+    fitted = xrecal.CKME(support="observations", half_life="cv", ridge=0.05).fit_locations(
+        cases, 20
+    )
     assert np.isfinite(fitted["half_life"][0])
 
 

@@ -19,7 +19,13 @@ from xrecal.methods.components import MEMBERS, fit_method, raw_quantiles
 HINDCAST, TRUTH = ensemble_and_truth()
 OPTIONS = Path(__file__).parents[2] / "docs" / "options.md"
 N = 80
-METHODS = [xrecal.EMOS(), xrecal.IDR(), xrecal.Climatology(), xrecal.CKME(ridge=0.01), xrecal.Raw()]
+METHODS = [
+    xrecal.EMOS(),
+    xrecal.IDR(),
+    xrecal.Climatology(),
+    xrecal.CKME(support="observations", ridge=0.01),
+    xrecal.Raw(),
+]
 
 
 def test_every_support_is_described():

@@ -8,8 +8,8 @@ import pytest
 import xrecal
 from tests.stored.make import record, record_cases
 from xrecal.arrays.distributions.forms import Empirical
-from xrecal.methods.components import components_of
-from xrecal.methods.novelty import beside_observations, shares_left
+from xrecal.methods.components import beside_observations, components_of
+from xrecal.methods.novelty import shares_left
 
 
 def mixture(novelty, beyond=0.0):

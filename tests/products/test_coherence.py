@@ -430,7 +430,7 @@ def test_pooled_models_have_raw_orders_alone():
 def test_covariates_reach_members():
     bias = xr.DataArray(np.linspace(0, 1, 48), dims="time", coords={"time": HINDCAST.time})
     now = xr.DataArray(np.linspace(0, 1, 7), dims="time", coords={"time": NEW.time})
-    settings = xrecal.CKME(condition_on="extra")
+    settings = xrecal.CKME(support="observations", condition_on="extra")
     model = HINDCAST.recal.fit(TRUTH, settings, covariates={"extra": bias})
     for coherence in ("ecc", "schaake", "dates"):
         found = make(model, NEW, coherence, covariates={"extra": now})

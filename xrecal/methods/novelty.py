@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.dispatch import namespace
@@ -15,8 +14,6 @@ from .base import Cases, NewCases
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Empirical
-
-    from .components import Component
 
 
 @runtime_checkable
@@ -33,24 +30,6 @@ def compares(method: object) -> bool:
     """Whether a method compares forecasts with past ones; a pool does if one that it mixes does."""
     mixed = getattr(method, "mixed", None)
     return isinstance(method, Comparing) and (mixed is None or any(map(compares, mixed)))
-
-
-def beside_observations(
-    components: Sequence[Component], weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Weights (L, C) with which to mix, and the sum (L,) of those of past observations.
-
-    Where these would have all the weight, one that has errors as members is mixed too, so that
-    there is something for them to give way to.
-    """
-    observed = np.array([c.on_observations for c in components])
-    of_observations = weight[:, observed].sum(-1)
-    errors = [i for i, c in enumerate(components) if c.on_cases and not c.on_observations]
-    mixed = weight.copy()
-    if errors:
-        alone = (of_observations > 0) & ~(weight[:, ~observed] > 0).any(-1)
-        mixed[alone, errors[0]] = 1.0
-    return mixed, of_observations
 
 
 def shares_left(

@@ -40,6 +40,7 @@ from .components import (
     OBSERVATIONS,
     Component,
     HeldOutInTime,
+    beside_observations,
     components_of,
     fit_method,
     members_of,
@@ -48,7 +49,7 @@ from .components import (
 )
 from .emos import EMOS
 from .idr import IDR
-from .novelty import beside_observations, shares_left
+from .novelty import shares_left
 from .raw import Raw
 from .setting_checks import check_bounds, check_choices, check_names
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
