@@ -73,8 +73,11 @@ FORMS = {
 }
 """From an ensemble to a forecast of each form; ``shared`` has weights over time and members not."""
 
+PAPER = xrecal.CKME(support="observations")
+"""Members are past observations: what forecasts are made of is known without a fit."""
+
 METHODS = {
-    "ckme": xrecal.CKME(support="observations"),
+    "ckme": PAPER,
     "emos": xrecal.EMOS(),
     "climatology": xrecal.Climatology(),
     "window": xrecal.Climatology(window=90),

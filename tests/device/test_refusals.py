@@ -51,7 +51,7 @@ def test_methods_of_the_host(here, method):
     ],
 )
 def test_products_of_the_host(here, name, call):
-    model = here[0].recal.fit(here[2])
+    model = here[0].recal.fit(here[2], xrecal.CKME(support="observations"))
     with pytest.raises(TypeError, match=f"'forecast', {name} after CKME, has {HOST}"):
         call(model, here[1])
 

@@ -91,7 +91,7 @@ def test_types_and_attributes():
     assert found.loss.attrs == {"long_name": "mean held-out CRPS", "units": "K"}
     assert found.ridge.attrs["units"] == "1"
     assert found.status.attrs["flag_meanings"] == " ".join(MEANINGS.values())
-    assert found.attrs["method"] == repr(xrecal.CKME(support="observations"))
+    assert found.attrs["method"] == repr(xrecal.CKME())
     assert found.attrs["history"] == "made\nxrecal: held-out loss by ridge over 'time'"
     assert set(found.coords) == {"lat", "lon", "ridge"}
     laplace = ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.CKME(support="observations", loss="laplace"))

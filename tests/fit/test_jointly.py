@@ -344,9 +344,15 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         (lambda: fit(jointly=("u", "u")), "two or more different variables"),
         (lambda: fit(jointly=("u", "w")), "jointly names 'w', but .* of the hindcast are"),
         (lambda: fit(xrecal.EMOS()), "u and t are recalibrated jointly, which EMOS cannot do"),
-        (lambda: fit(xrecal.CKME(support="auto")), "support='auto' is not for u and t: members"),
+        (
+            lambda: fit(xrecal.CKME(support="errors")),
+            "support='errors' is not for u and t: members",
+        ),
         (lambda: fit(xrecal.CKME(support="observations", loss="laplace")), "take loss='crps'"),
-        (lambda: fit(xrecal.CKME(support="observations", projection="energy")), "vectors have no order"),
+        (
+            lambda: fit(xrecal.CKME(support="observations", projection="energy")),
+            "vectors have no order",
+        ),
         (
             lambda: fit(hindcast=HINDCAST.assign(t=HINDCAST["t"].isel(lat=0, drop=True)),
                         truth=TRUTH.assign(t=TRUTH["t"].isel(lat=0, drop=True))),

@@ -98,13 +98,20 @@ def test_half_lives_and_folds_need_dates():
         xrecal.CKME(support="observations", folds="year").check(CaseAxis(), 48)
 
 
+PAPER = {"support": "observations"}
+OF_ERRORS = ["support", "centre", "lower", "upper"]
+
+
 def test_only_supports_of_errors_have_members_of_their_own():
     assert xrecal.CKME(support="observations").shares_members
     for support in ("errors", "auto"):
         assert not xrecal.CKME(support=support).shares_members
-    slots, components = xrecal.CKME(support="auto", tails=None).slots(5)
+    slots, components = xrecal.CKME(tails=None, novelty=None).slots(5)
     np.testing.assert_array_equal(slots, np.arange(5))
-    assert components is None
+    assert components == ["errors"] * 5
+    slots, components = xrecal.CKME(tails=None).slots(2)
+    np.testing.assert_array_equal(slots, [0, 1, 0, 1])
+    assert components == ["observations"] * 2 + ["errors"] * 2
     assert SUPPORTS["auto"] == CODES
     assert len(CENTRES) == len(CODES)
 
@@ -112,14 +119,12 @@ def test_only_supports_of_errors_have_members_of_their_own():
 @pytest.mark.parametrize(
     ("settings", "n_features", "names"),
     [
-        ({}, 0, ["ridge", "bandwidth"]),
-        ({"half_life": "cv"}, 0, ["ridge", "bandwidth", "half_life"]),
-        ({"condition_on": "season"}, 2, ["ridge", "bandwidth", "strength", "precision"]),
-        (
-            {"support": "auto"},
-            0,
-            ["ridge", "bandwidth", "support", "centre", "lower", "upper"],
-        ),
+        (PAPER, 0, ["ridge", "bandwidth"]),
+        (PAPER | {"half_life": "cv"}, 0, ["ridge", "bandwidth", "half_life"]),
+        (PAPER | {"condition_on": "season"}, 2, ["ridge", "bandwidth", "strength", "precision"]),
+        ({"novelty": None}, 0, ["ridge", "bandwidth", *OF_ERRORS]),
+        ({"compare": "shapes"}, 0, ["ridge", "bandwidth", *OF_ERRORS]),
+        ({}, 0, ["ridge", "bandwidth", "beside", "beside_centre", *OF_ERRORS]),
     ],
     ids=str,
 )
@@ -157,12 +162,12 @@ def test_kernels_that_are_tried(settings, kernels):
 
 
 FITS = [
-    ({}, FORMS),
-    ({"bandwidth": 1.5, "ridge": 0.01}, FORMS),
-    ({"kernel": "laplace", "loss": "laplace", "folds": "block", "gap": 2}, FORMS[:2]),
-    ({"folds": "random", "projection": "energy"}, FORMS[:2]),
+    (PAPER, FORMS),
+    (PAPER | {"bandwidth": 1.5, "ridge": 0.01}, FORMS),
+    (PAPER | {"kernel": "laplace", "loss": "laplace", "folds": "block", "gap": 2}, FORMS[:2]),
+    (PAPER | {"folds": "random", "projection": "energy"}, FORMS[:2]),
     ({"solver": "lowrank", "support": "auto", "condition_on": "season"}, FORMS),
-    ({"condition_on": ("season", "lead"), "bandwidth": "cv"}, FORMS),
+    (PAPER | {"condition_on": ("season", "lead"), "bandwidth": "cv"}, FORMS),
     ({"support": "errors", "condition_on": "season", "half_life": 300}, FORMS[:2]),
     ({"support": "auto", "half_life": "cv", "bounds": (None, 50)}, FORMS[:1]),
 ]
@@ -177,7 +182,7 @@ def test_fits_and_predicts_as_the_array_layer(kind, settings, rng):
     observations[0, ::7] = np.nan
     covariates, new_covariates = covariates_of(rng, 2, 48), covariates_of(rng, 2, 3)
     cases = as_cases(forecasts, observations, covariates, axis_of(48))
-    method = xrecal.CKME(**settings, tails=None)
+    method = xrecal.CKME(**settings, tails=None, novelty=None)
     fitted = method.fit_locations(cases, 20)
     groups, blocks = fold_groups(method.folds, cases.axis, 48)
     shared = {"kernel": method.kernel, "projection": method.projection}
@@ -250,10 +255,12 @@ def test_a_half_life_is_chosen_with_a_given_ridge_too(rng):
     assert np.isfinite(fitted["half_life"][0])
 
 
-@pytest.mark.parametrize("support", ["observations", "auto"])
-def test_shapes_need_errors(support):
+def test_shapes_need_errors():
     with pytest.raises(ValueError, match=r"use support='errors' with compare='shapes', got"):
-        xrecal.CKME(support=support, compare="shapes")
+        xrecal.CKME(support="observations", compare="shapes")
+    chosen = xrecal.CKME(compare="shapes")
+    assert chosen.supports == xrecal.CKME(support="errors", compare="shapes").supports
+    assert not chosen.gives_way
 
 
 def test_what_is_compared_must_be_known():

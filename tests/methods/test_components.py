@@ -100,7 +100,7 @@ def test_weights_describe_their_components(model):
     assert told["emos"] == "EMOS()"
     assert told["emos_season_2"] == "EMOS(condition_on=('season',), vary_spread=True)"
     assert told["ckme_season_standardised"] == (
-        "CKME(bandwidth='cv', support='auto', condition_on=('season',)), members from past errors "
+        "CKME(bandwidth='cv', condition_on=('season',)), members from past errors "
         "in units of the spread that EMOS gives"
     )
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import DATA, forbid_compute, requires_data
-from tests.strategies import FORMS, ensemble_and_truth
+from tests.strategies import FORMS, PAPER, ensemble_and_truth
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.fit import held_out
 from xrecal.inputs.dates import case_axis
@@ -68,7 +68,7 @@ def test_every_form(form):
     )
     found = found if isinstance(found, xr.DataArray) else found["t2m"]
     for train, test in splits(HINDCAST, **options)[:2]:
-        model = hindcast.isel(time=train).recal.fit(TRUTH)
+        model = hindcast.isel(time=train).recal.fit(TRUTH, PAPER)
         expected = model.crps(hindcast.isel(time=test), TRUTH)
         expected = expected if isinstance(expected, xr.DataArray) else expected["t2m"]
         np.testing.assert_allclose(found.isel(time=test), expected, rtol=1e-6)
@@ -135,12 +135,12 @@ def test_blocks_judge_serially_dependent_cases_honestly_and_a_shuffle_does_not()
     members = signal[..., np.newaxis] + 0.1 * rng.normal(size=(3 * n, places, 5))
     members = xr.DataArray(members, dims=["time", "place", "member"], coords=truth.coords)
     past, later = members[:n], members[n + 60 :]
-    real = past.recal.fit(truth).crps(later, truth).mean().item()
+    real = past.recal.fit(truth, PAPER).crps(later, truth).mean().item()
     options = {"by": "block", "output": "crps"}
-    blocked = past.recal.cross_validate(truth, gap=30, **options).mean().item()
+    blocked = past.recal.cross_validate(truth, PAPER, gap=30, **options).mean().item()
     order = rng.permutation(n)
     shuffled = past.assign_coords(time=order)
-    shuffled = shuffled.recal.cross_validate(truth[:n].assign_coords(time=order), **options)
+    shuffled = shuffled.recal.cross_validate(truth[:n].assign_coords(time=order), PAPER, **options)
     assert shuffled.mean().item() < 0.75 * real
     assert blocked == pytest.approx(real, rel=0.1)
 

@@ -182,7 +182,11 @@ class CKME(Conditioned, MemberPerCase):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
-    before: ClassVar[Mapping[str, Any]] = {"tails": None, "novelty": None}
+    before: ClassVar[Mapping[str, Any]] = {
+        "support": "observations",
+        "tails": None,
+        "novelty": None,
+    }
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)

@@ -67,7 +67,7 @@ def joined(
 
     members, mass = beside
     xp = namespace(members)
-    past = xp.broadcast_to(past[:, None, :], observed.shape)
+    past = xp.where(xp.isnan(observed[..., :1]), float("nan"), past[:, None, :])
     return Empirical(
         xp.concatenate([past.astype(members.dtype), members], axis=-1),
         xp.concatenate([observed, mass * gets], axis=-1).astype(mass.dtype),

@@ -376,11 +376,11 @@ class Search:
     @property
     def beside(self) -> int | None:
         """The best support of errors, where that of past observations is better."""
-        best, past = self.best, self.candidates.supports == OBSERVATIONS
+        past = self.candidates.supports == OBSERVATIONS
         errors = self.every[~past[self.every]]
-        if self.candidates.each or not past[best.winner] or not errors.size:
+        if self.candidates.each or not past[self.best.winner] or not errors.size:
             return None
-        return int(errors[np.argmin(best.tried_loss[:, errors].min(axis=0))])
+        return int(errors[np.argmin(self.best.tried_loss[:, errors].min(axis=0))])
 
     def _with_best(
         self, phase: int, supports: IntArray, folds: int
@@ -396,13 +396,14 @@ class Search:
         return answers
 
     def on_edge(self) -> bool:
-        """True if the winner's ridge is the smallest or largest that could be tried."""
-        best = self.best
-        exponent, smallest = (
-            best.exponent[best.winner],
-            best.tried_down_to[best.kernel[best.winner]],
-        )
-        return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
+        """True if the winner's ridge is the smallest that could be tried, or the largest.
+
+        The largest is no edge of errors: they are then alike for all forecasts.
+        """
+        best, s = self.best, self.best.winner
+        exponent, smallest = best.exponent[s], best.tried_down_to[best.kernel[s]]
+        past = self.candidates.supports[s] == OBSERVATIONS
+        return bool(exponent < smallest + 0.1 or (past and exponent > GRID[-1] - 0.1))
 
     def refine(self) -> Steps[None]:
         """Locate the winner's ridge between the neighbours of its grid point.
