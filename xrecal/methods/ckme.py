@@ -1,7 +1,7 @@
 """The conditional kernel mean embedding as a method.
 
-What its settings choose among comes first, then :class:`CKME`, then what a fitted one keeps: the
-parameters of its state, and the arguments of the array layer that are made of them.
+First comes :class:`CKME`, then what a fitted one keeps: the parameters of its state, and the
+arguments of the array layer that are made of them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .base import (
     Bounds,
     Cases,
     Conditioned,
+    FitArrays,
     HalfLife,
     MemberPerCase,
     NewCases,
@@ -34,6 +35,7 @@ from .base import (
     in_days,
     near_other_folds,
 )
+from .ckme_choices import CHOICES, OF_SHAPES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
 
@@ -41,37 +43,6 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.forms import Distribution, Empirical
-
-CHOICES = {
-    "kernel": ("gaussian", "laplace"),
-    "loss": ("crps", "laplace"),
-    "folds": ("auto", "year", "block", "random"),
-    "projection": ("euclidean", "energy"),
-    "solver": ("auto", "exact", "lowrank"),
-    "support": ("observations", "errors", "auto"),
-    "compare": ("forecasts", "shapes"),
-    "tails": ("auto", None),
-}
-"""Values of settings that are names."""
-
-SUPPORTS = {
-    "observations": ("observations",),
-    "errors": ("mean", "regression", "standardised", "ratio"),
-    "auto": ("observations", "mean", "regression", "standardised", "ratio"),
-}
-"""Kinds of support of the array layer among which a setting chooses."""
-
-OF_SHAPES = ("standardised", "ratio")
-"""Kinds of support where forecasts are compared without their means: they bring the mean back."""
-
-STRENGTHS = (0.0, 0.25, 1.0, 4.0)
-"""Exponents of the kernel on covariates that are tried."""
-
-WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
-"""Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
-
-WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
-"""Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
 
 FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
 """Dimensions of the state."""
@@ -175,6 +146,7 @@ class CKME(Conditioned, MemberPerCase):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
+    compares: ClassVar[bool] = True
     before: ClassVar[Mapping[str, Any]] = {"tails": None}
 
     def __post_init__(self) -> None:
@@ -319,9 +291,25 @@ class CKME(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
+        own = not self.shares_members
+        issued = self.weighted_ensembles(new, cases, fitted, own_members=own)
+        return self._with_tails(issued, cases, fitted)
+
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Weighted ensembles, and the novelty (L, T) of the forecasts."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        how = {"projection": self.projection, "own_members": not self.shares_members}
+        compared = self._comparison(new, cases, fitted)
+        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
+        return self._with_tails(Empirical(*issued), cases, fitted), novelty
+
+    def _with_tails(self, issued: Empirical, cases: Cases, fitted: FitArrays) -> Empirical:
+        """Weighted ensembles, with tails if the settings ask for them."""
         from xrecal.arrays.ckme.errors import case_tails
 
-        issued = self.weighted_ensembles(new, cases, fitted, own_members=not self.shares_members)
         if self.tails is None or self.shares_members:
             return issued
         assert cases.forecasts is not None

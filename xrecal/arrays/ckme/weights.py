@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,8 @@ def ckme_weights(
     across: Sequence[Squared] | None = None,
     squared: Sequence[Squared] | None = None,
     shapes: bool = False,
-) -> tuple[FloatArray, FloatArray]:
+    return_novelty: bool = False,
+) -> tuple[FloatArray, ...]:
     r"""Weighted ensembles for new forecasts.
 
     Parameters
@@ -72,6 +74,8 @@ def ckme_weights(
         Squared energy distances from forecasts to cases and among the cases, where known already.
     shapes : bool
         Whether forecasts are compared without their means, as in the fit.
+    return_novelty : bool
+        Whether to return the novelty, too, which then costs little.
 
     Returns
     -------
@@ -80,6 +84,8 @@ def ckme_weights(
     weights : array, shape (L, T, n)
         Probabilities, 0 in unused slots; NaN for a forecast without valid members or covariates
         and at locations without a fit. Both have the floating type of the forecasts.
+    novelty : array of float64, shape (L, T)
+        If asked for; see :func:`ckme_novelty`.
 
     Notes
     -----
@@ -103,11 +109,13 @@ def ckme_weights(
     dtype = forecasts.loc.dtype
     weights = np.full((n_locations, n_new, n), np.nan, dtype)
     members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
+    novelty = np.full((n_locations, n_new), np.nan) if return_novelty else None
     how = Compared(kernel, features, new_features, days, across, squared, shapes)
     of = _Learned(cases, observations, fitted)
     for place, one in _places(forecasts, of, how, centred=own_members):
-        one.fill(members[place] if own_members else None, weights[place], projection)
-    return members, weights
+        own = members[place] if own_members else None
+        one.fill(own, weights[place], projection, None if novelty is None else novelty[place])
+    return (members, weights) if novelty is None else (members, weights, novelty)
 
 
 def ckme_novelty(
@@ -244,11 +252,19 @@ class _Ensembles:
         one = locate(cases, cell, laplace=laplace, low_rank=low_rank, squared=squared)
         self.one = replace(one, precision=np.asarray(fitted.precision, np.float64))
 
-    def fill(self, members: FloatArray | None, weights: FloatArray, projection: str) -> None:
-        """Fill members and weights (T, n_slots)."""
+    def fill(
+        self,
+        members: FloatArray | None,
+        weights: FloatArray,
+        projection: str,
+        novelty: FloatArray | None,
+    ) -> None:
+        """Fill members and weights (T, n_slots), and the novelty (T,) if it is wanted."""
         new, cases, cell, fitted, one = self.new, self.cases, self.cell, self.fitted, self.one
         n = int(cases.n_used[cell])
-        chosen, solve = self._solve()
+        rank, solve = self._solve()
+        familiar = None if novelty is None else self._familiarity()
+        chosen = self._chosen(rank if familiar is None else max(rank, familiar.known.size))
         centre, spread = self._centres(cases)
         bounds = float(fitted.lower), float(fitted.upper)
         error = (one.target - centre[:n]) / spread[:n]
@@ -259,7 +275,10 @@ class _Ensembles:
         share = one.root**2 / (one.root**2).sum()
         ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
         for rows in _parts(weights.shape[0]):
-            signed = solve(self._similarities(rows, chosen))
+            similarities = self._similarities(rows, chosen)
+            if novelty is not None and familiar is not None:
+                novelty[rows] = familiar.novelty(similarities)
+            signed = solve(similarities[:, :rank])
             # The solution is that of R K R, with the roots R of the case weights: β = R α.
             signed *= one.root
             theirs = np.ascontiguousarray(centred[:, rows])
@@ -272,30 +291,26 @@ class _Ensembles:
 
     def fill_novelty(self, novelty: FloatArray) -> None:
         """Fill the novelty (T,) of forecasts."""
-        chosen, known, typical = self._familiarity()
+        familiar = self._familiarity()
+        chosen = self._chosen(familiar.known.size)
         for rows in _parts(novelty.size):
-            share = self._similarities(rows, chosen) @ known / typical
-            novelty[rows] = 1.0 - np.clip(share, 0.0, 1.0)
+            novelty[rows] = familiar.novelty(self._similarities(rows, chosen))
 
-    def _familiarity(self) -> tuple[slice | IntArray, FloatArray, float]:
-        """Cases (k,) to compare with, factors of similarities to these, and their usual sum.
-
-        The sum is that of signed weights, and usual is its median over cases that are left out.
-        """
+    def _familiarity(self) -> _Familiarity:
+        """What is usual of the cases, each left out."""
         one = self.one
-        chosen: slice | IntArray = slice(one.root.size)
         if one.columns is None:
             inverse = self._inverse(SMALL_RIDGE)
             residual: FloatArray = inverse @ one.root
             known, own = residual, inverse.diagonal()
         else:
-            factor = LowRank(one, *self._kernel, self._fitted_landmarks).factor
-            rank = factor.extend(ROUGH * SMALL_RIDGE)
-            known, residual, own = factor.sums(SMALL_RIDGE, rank)
-            chosen = np.array(factor.landmarks[:rank])
+            factor = self._low_rank.factor
+            # The first ones are those that weights need, whether these are asked for or not.
+            self._low_rank.landmarks_for(float(self.fitted.ridge))
+            known, residual, own = factor.sums(SMALL_RIDGE, factor.extend(ROUGH * SMALL_RIDGE))
         alone = residual / (one.root * own)
         typical = float(np.median(np.clip(1.0 - alone, 0.0, 1.0)))
-        return chosen, known, max(typical, SMALL_RIDGE)
+        return _Familiarity(known, max(typical, SMALL_RIDGE))
 
     @property
     def _kernel(self) -> tuple[float, float]:
@@ -317,17 +332,27 @@ class _Ensembles:
         landmarks: IntArray = place[landmark[landmark >= 0]]
         return np.asarray(landmarks[landmarks >= 0])
 
-    def _solve(self) -> tuple[slice | IntArray, Callable[[FloatArray], FloatArray]]:
-        """Cases to compare with, and what makes signed weights of similarities to these."""
+    @cached_property
+    def _low_rank(self) -> LowRank:
+        """What solves for weights by landmarks, where there are some."""
+        return LowRank(self.one, *self._kernel, self._fitted_landmarks)
+
+    def _chosen(self, rank: int) -> slice | IntArray:
+        """So many cases to compare with: landmarks in their order, or all."""
+        if self.one.columns is None:
+            return slice(rank)
+        return np.array(self._low_rank.factor.landmarks[:rank])
+
+    def _solve(self) -> tuple[int, Callable[[FloatArray], FloatArray]]:
+        """Number of cases to compare with, and what makes weights of similarities to these."""
         ridge = float(self.fitted.ridge)
         if self.one.columns is not None:
-            solver = LowRank(self.one, *self._kernel, self._fitted_landmarks)
             # Cases that came by an update may need some of their own.
-            landmarks = solver.landmarks_for(ridge)
-            return np.array(landmarks), solver.factor.solver(ridge, len(landmarks))
+            rank = len(self._low_rank.landmarks_for(ridge))
+            return rank, self._low_rank.factor.solver(ridge, rank)
         # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
         inverse = self._inverse(ridge)
-        return slice(inverse.shape[0]), lambda similarities: similarities @ inverse
+        return inverse.shape[0], lambda similarities: similarities @ inverse
 
     def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
         """Centre and spread (2, T) of each forecast."""
@@ -356,6 +381,20 @@ class _Ensembles:
             exponent -= strength * feature_distances(features, one.features[chosen], one.precision)
         exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
         return np.asarray(np.exp(exponent) * one.root[chosen])
+
+
+class _Familiarity(NamedTuple):
+    """What makes novelty of similarities."""
+
+    known: FloatArray
+    """(k,) factors of similarities to the first cases in the sum of signed weights"""
+    typical: float
+    """Median of that sum over cases that are left out"""
+
+    def novelty(self, similarities: FloatArray) -> FloatArray:
+        """Novelty (q,) of forecasts by their similarities (q, k) to these cases, or to more."""
+        share = similarities[:, : self.known.size] @ self.known / self.typical
+        return np.asarray(1.0 - np.clip(share, 0.0, 1.0))
 
 
 def _parts(n: int) -> Iterator[slice]:

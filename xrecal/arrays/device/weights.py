@@ -47,18 +47,22 @@ def ckme_weights(
     across: Sequence[Any] | None = None,
     squared: Sequence[Any] | None = None,
     shapes: bool = False,
-) -> tuple[Any, Any]:
+    return_novelty: bool = False,
+) -> tuple[Any, ...]:
     """See :func:`xrecal.arrays.ckme_weights`."""
     check_choice("projection", projection, PROJECTIONS)
     xp, dtype = namespace(observations), forecasts.loc.dtype
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     weights = xp.full((n_locations, n_new, n), float("nan"), dtype=dtype)
     members = xp.full(weights.shape, float("nan"), dtype=dtype) if own_members else observations
+    novelty = xp.full((n_locations, n_new), float("nan")) if return_novelty else None
     how = Compared(kernel, features, new_features, days, across, squared, shapes)
     given = _Given(forecasts, cases, observations, fitted, how)
     for one in _groups(given, centred=own_members):
         one.fill(members if own_members else None, weights, PROJECTIONS[projection])
-    return members, weights
+        if novelty is not None:
+            one.fill_novelty(novelty)
+    return (members, weights) if novelty is None else (members, weights, novelty)
 
 
 def ckme_novelty(
