@@ -160,8 +160,8 @@ def ckme_novelty(
     """
     n_locations, _, n_new = check_forecasts(forecasts, cases, observations, fitted)
     novelty = np.full((n_locations, n_new), np.nan)
-    of = _Learned(cases, observations, fitted)
-    for place, one in _places(forecasts, of, Compared(**compared), centred=False):
+    how, of = Compared(**compared), _Learned(cases, observations, fitted)
+    for place, one in _places(forecasts, of, how, centred=how.shapes):  # shapes are without means
         one.fill_novelty(novelty[place])
     return novelty
 

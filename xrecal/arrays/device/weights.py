@@ -73,7 +73,7 @@ def ckme_novelty(
     novelty = namespace(observations).full((n_locations, n_new), float("nan"))
     how = Compared(**compared)
     given = _Given(forecasts, cases, observations, fitted, how)
-    for one in _groups(given, centred=False):
+    for one in _groups(given, centred=how.shapes):
         one.fill_novelty(novelty)
     return novelty
 
