@@ -110,17 +110,15 @@ def test_defaults_are_not_told(kind):
 @pytest.mark.parametrize(
     ("method", "text"),
     [
-        (xrecal.CKME(support="auto", gap=3), "CKME(gap=3, support='auto')"),
-        (xrecal.CKME(support="observations", bandwidth="median", bounds=None), "CKME(bounds=None)"),
+        (xrecal.CKME(support="errors", gap=3), "CKME(gap=3, support='errors')"),
+        (xrecal.CKME(bandwidth="median", bounds=None), "CKME(bounds=None)"),
         (
-            xrecal.CKME(support="observations", half_life=datetime.timedelta(days=90)),
+            xrecal.CKME(half_life=datetime.timedelta(days=90)),
             "CKME(half_life=90.0)",
         ),
         (xrecal.EMOS(condition_on=("season", "wind")), "EMOS(condition_on=('season', 'wind'))"),
         (
-            xrecal.LinearPool(
-                (xrecal.CKME(support="observations"), xrecal.IDR(condition_on="lead"))
-            ),
+            xrecal.LinearPool((xrecal.CKME(), xrecal.IDR(condition_on="lead"))),
             "LinearPool(methods=(CKME(), IDR(condition_on='lead')))",
         ),
         (xrecal.LinearPool(condition_on=()), "LinearPool(condition_on=())"),
@@ -488,7 +486,7 @@ def test_violated_bounds_are_told_and_left_out(method, rng):
 
 
 def test_models_and_history_tell_the_same():
-    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations", ridge=0.1))
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(ridge=0.1))
     assert "\n  method           CKME(ridge=0.1)\n" in repr(model)
     assert "method: <b>CKME(ridge=0.1)</b>" in model._repr_html_()
     issued = model.quantile(HINDCAST, 0.5)

@@ -7,11 +7,11 @@ import pytest
 import xrecal
 from xrecal import arrays
 from xrecal.arrays.ckme.centre import SUPPORTS as CODES
-from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.ckme.embedding import Settings, complete_fit
 from xrecal.arrays.ckme.solvers import EXACT_UP_TO
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import fold_groups
-from xrecal.methods.ckme import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE, complete_fit
+from xrecal.methods.ckme_choices import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 
 from .of_arrays import FORMS, as_cases, as_new, axis_of, covariates_of, forms
 
@@ -26,7 +26,6 @@ INVALID = [
             ("folds", "auto"),
             ("projection", "euclidean"),
             ("support", "observations"),
-            ("novelty", "auto"),
         ]
         for value in ("other", None, 1)
     ),
@@ -39,6 +38,7 @@ INVALID = [
         ({"gap": value}, "CKME: gap must be a number of cases, .* such as '5D', got ")
         for value in (-1, 1.0, None, "1", True)
     ),
+    ({"novelty": "other"}, "CKME: novelty must be one of 'auto', None, got 'other'"),
     ({"ridge": 1e-13}, "CKME: ridge must be at least 1e-12, got 1e-13"),
     ({"gap": 1, "folds": "random"}, "random folds have no neighbours; use gap=0 or folds='block'"),
     ({"half_life": -1}, "CKME: half_life must be a positive timedelta or number of days"),
@@ -60,7 +60,7 @@ def test_invalid_settings(settings, message):
 
 
 def test_defaults_are_those_of_the_design():
-    assert dataclasses.asdict(xrecal.CKME(support="observations")) == {
+    assert dataclasses.asdict(xrecal.CKME()) == {
         "kernel": "gaussian",
         "bandwidth": "median",
         "ridge": "cv",
@@ -108,7 +108,7 @@ def test_only_supports_of_errors_have_members_of_their_own():
         assert not xrecal.CKME(support=support).shares_members
     slots, components = xrecal.CKME(tails=None, novelty=None).slots(5)
     np.testing.assert_array_equal(slots, np.arange(5))
-    assert components == ["errors"] * 5
+    assert components is None
     slots, components = xrecal.CKME(tails=None).slots(2)
     np.testing.assert_array_equal(slots, [0, 1, 0, 1])
     assert components == ["observations"] * 2 + ["errors"] * 2

@@ -13,7 +13,7 @@ from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import IDENTICAL
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates
-from xrecal.methods.ckme import SUPPORTS
+from xrecal.methods.ckme_choices import SUPPORTS
 from xrecal.methods.components import MEMBERS, fit_method, raw_quantiles
 
 HINDCAST, TRUTH = ensemble_and_truth()

@@ -11,6 +11,8 @@ from xrecal.arrays.distributions.forms import Empirical
 from xrecal.methods.components import beside_observations, components_of
 from xrecal.methods.novelty import shares_left
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
+
 
 def mixture(novelty, beyond=0.0):
     """Two forecasts: three observations with 0.6 of the mass, four other members with 0.4."""
@@ -85,12 +87,13 @@ def test_a_ckme_that_chose_observations_lets_them_give_way(way):
     np.testing.assert_array_less(observed[-1], observed[0])
 
 
-@pytest.mark.filterwarnings("ignore:.*unlike all that the model has learned from:UserWarning")
 def test_what_they_keep_follows_from_novelty_and_from_what_lies_beyond(way):
     model, forecast = way
     issued = model.apply(forecast)
     kind, past = issued.t2m_weight.component, model.state.observations
-    beside, mass = (issued[name].isel(member=kind != "observations") for name in issued)
+    beside, mass = (
+        issued[name].isel(member=kind != "observations") for name in ("t2m", "t2m_weight")
+    )
     low, high = past.min("calibration"), past.max("calibration")
     inside = mass.where((beside >= low) & (beside <= high), 0).sum("member") / mass.sum("member")
     kept = issued.t2m_weight.isel(member=kind == "observations").sum("member")

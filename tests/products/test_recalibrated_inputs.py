@@ -69,7 +69,8 @@ def test_labels_and_attributes_come_back(model):
     assert issued.attrs["history"].splitlines()[0] == "made"
     assert issued.attrs["history"].splitlines()[1].startswith("xrecal: recalibrated by CKME(")
     assert issued.attrs["source"] == "model"
-    assert issued.t2m.attrs == HINDCAST.attrs | {"ancillary_variables": "t2m_weight"}
+    beside = {"ancillary_variables": "t2m_weight t2m_novelty"}
+    assert issued.t2m.attrs == HINDCAST.attrs | beside
     assert issued.t2m_weight.attrs["role"] == "member_weight"
     np.testing.assert_array_equal(issued.calibration_time, TRUTH.time)
     quantiles = model.quantile(NEW, [0.1, 0.9])

@@ -45,8 +45,7 @@ def giving_way_point(members, truth, new):
         settings = arrays.Settings(supports=("observations", *ERRORS))
         fitted = arrays.fit_ckme(cases, observed, settings)
         found = arrays.ckme_weights_of_both(given, stored, observed, fitted)
-        errors, mass, past = (part[0] for part in found)
-        novelty = arrays.ckme_novelty(given, stored, observed, fitted)[0]
+        errors, mass, past, novelty = (part[0] for part in found)
     inside = (errors >= np.nanmin(truth)) & (errors <= np.nanmax(truth))
     share = np.minimum((mass * inside).sum(-1) / mass.sum(-1), 1 - novelty)[:, None]
     gets = (1 - share * (fitted.beside > 0)) / mass.sum(-1, keepdims=True)
@@ -154,7 +153,8 @@ def test_members_say_which_case_they_come_from(name):
         assert issued.sizes["member"] == 2
         assert cases.isnull().all()
     assert "member" not in issued.indexes
-    assert issued.t2m.attrs == HINDCAST.attrs | {"ancillary_variables": "t2m_weight"}
+    beside = [n for n in ("t2m_weight", "t2m_novelty") if n in issued]
+    assert issued.t2m.attrs == HINDCAST.attrs | {"ancillary_variables": " ".join(beside)}
     assert issued.t2m_weight.attrs["role"] == "member_weight"
 
 

@@ -1,8 +1,4 @@
-"""The conditional kernel mean embedding as a method.
-
-What its settings choose among comes first, then :class:`CKME`, then what a fitted one keeps: the
-parameters of its state, and the arguments of the array layer that are made of them.
-"""
+"""The conditional kernel mean embedding as a method."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
@@ -23,6 +18,7 @@ from .base import (
     Bounds,
     Cases,
     Conditioned,
+    FitArrays,
     HalfLife,
     MemberPerCase,
     NewCases,
@@ -34,6 +30,7 @@ from .base import (
     in_days,
     near_other_folds,
 )
+from .ckme_choices import CENTRES, CHOICES, OF_SHAPES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 from .novelty import joined, shares_left
 from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
@@ -43,49 +40,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.forms import Distribution, Empirical
 
-CHOICES = {
-    "kernel": ("gaussian", "laplace"),
-    "loss": ("crps", "laplace"),
-    "folds": ("auto", "year", "block", "random"),
-    "projection": ("euclidean", "energy"),
-    "solver": ("auto", "exact", "lowrank"),
-    "support": ("observations", "errors", "auto"),
-    "compare": ("forecasts", "shapes"),
-    "tails": ("auto", None),
-    "novelty": ("auto", None),
-}
-"""Values of settings that are names."""
-
-SUPPORTS = {
-    "observations": ("observations",),
-    "errors": ("mean", "regression", "standardised", "ratio"),
-    "auto": ("observations", "mean", "regression", "standardised", "ratio"),
-}
-"""Kinds of support of the array layer among which a setting chooses."""
-
-OF_SHAPES = ("standardised", "ratio")
-"""Kinds of support where forecasts are compared without their means: they bring the mean back."""
-
-STRENGTHS = (0.0, 0.25, 1.0, 4.0)
-"""Exponents of the kernel on covariates that are tried."""
-
-WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
-"""Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
-
-WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
-"""Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
-
 FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
 """Dimensions of the state."""
-
-CENTRES = (
-    "observations",
-    "errors_around_mean",
-    "errors_around_regression",
-    "errors_in_units_of_emos_spread",
-    "ratios_to_mean",
-)
-"""Names of the supports in the state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,6 +138,7 @@ class CKME(Conditioned, MemberPerCase):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
+    compares: ClassVar[bool] = True
     before: ClassVar[Mapping[str, Any]] = {
         "support": "observations",
         "tails": None,
@@ -324,7 +281,7 @@ class CKME(Conditioned, MemberPerCase):
             "squared": None if self.shapes else cases.squared,
         }
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """All choices at each location; see :func:`xrecal.arrays.fit_ckme`."""
         assert cases.forecasts is not None
         fitted = arrays.fit_ckme(
@@ -333,56 +290,59 @@ class CKME(Conditioned, MemberPerCase):
             self.array_settings(self.supports, min_samples),
             **self.array_arguments(cases),
         )
-        fields: Mapping[str, npt.NDArray[Any]] = fitted._asdict()
+        fields: FitArrays = fitted._asdict()
         return fields
 
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
-        if self.shares_members:
-            return self.weighted_ensembles(new, cases, fitted, own_members=False)
-        if not self.gives_way:
-            issued = self.weighted_ensembles(new, cases, fitted, own_members=True)
-            return self._tailed(issued, cases, fitted)
-        return self._giving_way(new, cases, fitted)
+        if self.gives_way:
+            return self._giving_way(new, cases, fitted)[0]
+        own = not self.shares_members
+        issued = self.weighted_ensembles(new, cases, fitted, own_members=own)
+        return self._with_tails(issued, cases, fitted)
+
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Weighted ensembles, and the novelty (L, T) of the forecasts."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        if self.gives_way:
+            return self._giving_way(new, cases, fitted)
+        how = {"projection": self.projection, "own_members": not self.shares_members}
+        compared = self._comparison(new, cases, fitted)
+        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
+        return self._with_tails(Empirical(*issued), cases, fitted), novelty
 
     def _giving_way(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Empirical:
-        """Weighted ensembles in which past observations give way to errors."""
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Empirical, FloatArray]:
+        """Weighted ensembles in which past observations give way to errors, and the novelty."""
         from xrecal.arrays.distributions.forms import Empirical
 
         compared = self._comparison(new, cases, fitted)
         of: FittedCKME = compared["fitted"]
-        members, weights, observed = arrays.ckme_weights_of_both(
+        members, weights, observed, novelty = arrays.ckme_weights_of_both(
             **compared, projection=self.projection
         )
-        errors = self._tailed(Empirical(members, weights), cases, of.of_errors()._asdict())
-        xp = namespace(of.ridge)
-        chosen = of.beside != 0
-        asked = of._replace(ridge=xp.where(chosen, of.ridge, float("nan")))  # spares the work
-        novelty = arrays.ckme_novelty(**compared | {"fitted": asked})
-        share = xp.where(chosen, 1.0, 0.0)
-        keeps, gets = shares_left(cases.observations, errors, share, novelty)
-        return joined(cases.observations, observed * keeps, errors, gets)
+        errors = self._with_tails(Empirical(members, weights), cases, of.of_errors()._asdict())
+        of_observations = namespace(of.ridge).where(of.beside != 0, 1.0, 0.0)
+        keeps, gets = shares_left(cases.observations, errors, of_observations, novelty)
+        return joined(cases.observations, observed * keeps, errors, gets), novelty
 
-    def _tailed(
-        self, issued: Empirical, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Empirical:
-        """Weighted ensembles of errors with their tails."""
+    def _with_tails(self, issued: Empirical, cases: Cases, fitted: FitArrays) -> Empirical:
+        """Weighted ensembles, with tails if the settings ask for them."""
+        from xrecal.arrays.ckme.embedding import complete_fit
         from xrecal.arrays.ckme.errors import case_tails
 
-        if self.tails is None:
+        if self.tails is None or self.shares_members:
             return issued
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)
         of = complete_fit(fitted, features.circular.size)
         return tailed(issued, *case_tails(cases.forecasts, cases.observations, features, of))
 
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def update_locations(self, added: Cases, fitted: FitArrays, n_kept: int) -> FitArrays:
         """No parameters: a case is its forecast and observation."""
         return {}
 
@@ -390,7 +350,7 @@ class CKME(Conditioned, MemberPerCase):
         self,
         new: NewCases,
         cases: Cases,
-        fitted: Mapping[str, npt.NDArray[Any]],
+        fitted: FitArrays,
         *,
         own_members: bool,
     ) -> Empirical:
@@ -400,16 +360,14 @@ class CKME(Conditioned, MemberPerCase):
         how = {"projection": self.projection, "own_members": own_members}
         return Empirical(*arrays.ckme_weights(**self._comparison(new, cases, fitted), **how))
 
-    def novelty_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> FloatArray:
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
         return arrays.ckme_novelty(**self._comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
-    def _comparison(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> dict[str, Any]:
+    def _comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
         """Arguments of the array layer by which forecasts are compared with the cases."""
+        from xrecal.arrays.ckme.embedding import complete_fit
+
         features = cases.covariates.features(self.covariates)
         return {
             "forecasts": new.forecasts,
@@ -477,30 +435,3 @@ def kept_parameters(
             of_slots=True,
         )
     return parameters
-
-
-def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
-    """Fitted parameters as the array layer takes them, filled up where the settings choose none."""
-    from xrecal.arrays.ckme.embedding import FittedCKME
-
-    ridge = fitted["ridge"]
-    xp = namespace(ridge)
-    plain = xp.zeros((ridge.size, 4 + 2 * n_features))
-    plain[:, 2] = 1.0  # centre 0 and spread 1: errors are the observations themselves
-    default: dict[str, npt.NDArray[Any]] = {
-        "strength": xp.zeros(ridge.size),
-        "precision": xp.zeros((ridge.size, n_features)),
-        "support": xp.zeros(ridge.size, dtype=np.int8),
-        "centre": plain,
-        "lower": xp.full(ridge.size, -np.inf),
-        "upper": xp.full(ridge.size, np.inf),
-        "half_life": xp.full(ridge.size, np.inf),
-        "loss": xp.full(ridge.size, np.nan),
-        "n_cases": xp.zeros(ridge.size, dtype=np.int32),
-        "status": xp.zeros(ridge.size, dtype=np.int8),
-        "landmark": xp.full((ridge.size, 1), -1, dtype=np.int32),
-        "beside": xp.zeros(ridge.size, dtype=np.int8),
-        "beside_centre": plain,
-    }
-    chosen = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
-    return FittedCKME(**{**default, **chosen})

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Protocol
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
-from .base import Cases, NewCases
+from .base import Cases, FitArrays, NewCases
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 
-@runtime_checkable
 class Comparing(Protocol):
-    """Protocol of methods that compare forecasts with past ones."""
+    """Protocol of methods that may compare forecasts with past ones."""
 
-    def novelty_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> FloatArray:
+    @property
+    def compares(self) -> bool:
+        """Whether they do: a pool does if one that it mixes does."""
+
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts, 0 to 1."""
 
-
-def compares(method: object) -> bool:
-    """Whether a method compares forecasts with past ones; a pool does if one that it mixes does."""
-    mixed = getattr(method, "mixed", None)
-    return isinstance(method, Comparing) and (mixed is None or any(map(compares, mixed)))
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Recalibrated forecasts (L, T), and their novelty, by one comparison with past ones."""
 
 
 def shares_left(
@@ -66,6 +63,7 @@ def joined(
     from xrecal.arrays.distributions.forms import Empirical
 
     members, mass = beside
+    assert mass is not None
     xp = namespace(members)
     past = xp.where(xp.isnan(observed[..., :1]), float("nan"), past[:, None, :])
     return Empirical(

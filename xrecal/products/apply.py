@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from xrecal.fit.fitted import CASE, Fitted
+from xrecal.fit.mismatch_warnings import warn_of_novel
 from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_line, with_conventions
 from xrecal.typing import FloatArray
 
+from .novelty import DESCRIBED
 from .recalibrated import SLOT, Recalibrated
-from .reductions import on_circle, on_device
+from .reductions import Reduction, on_circle, on_device
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Empirical, Normal
@@ -61,7 +63,9 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         For each variable a weighted ensemble: ``NAME`` holds members along the member
         dimension (``member`` for quantiles and normal distributions), ``NAME_weight`` their
         probabilities, and the coordinate ``calibration_<dim>`` the case each comes from.
-        Members that are past observations are the same for all forecasts. From EMOS
+        Members that are past observations are the same for all forecasts. ``NAME_novelty`` says
+        how little is known of each forecast, 0 for an ordinary one and 1 for one like no other,
+        as ``model.novelty`` does, by methods that compare forecasts with past ones. From EMOS
         ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
         and ``NAME_upper`` unless bounds are switched off. NaN where the forecast, a covariate
         or the fit is missing.
@@ -80,6 +84,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         of both; or its values are further from the range of the hindcast than that range is
         wide. Values are read once where forecast and model are in memory, never of lazy ones,
         and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
+        If more than a tenth of the forecasts in memory have a novelty above 0.5: the first is
+        named.
 
     Examples
     --------
@@ -103,6 +109,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
                 shared[fitted.jointly] = issued[f"{base}_weight"]
         issued = {variable: as_given(v, fitted, forecast) for variable, v in issued.items()}
         _require_same_places(base, issued, along)
+        if f"{base}_novelty" in issued:
+            warn_of_novel(issued[f"{base}_novelty"], name)
         variables |= issued
     attrs = forecast.attrs
     if isinstance(forecast, xr.DataArray):  # the others describe the variable
@@ -158,9 +166,10 @@ def _weighted(
     """Members and their weights, unless these are there already."""
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]
+    beside: dict[Hashable, xr.DataArray] = {}
     if fitted.method.shares_members:
         if weights is None:
-            (weights,) = source.reduce(weights_of, {CASE: n_cases})
+            (weights,), beside = _reduced(source, base, weights_of, {CASE: n_cases})
         members = fitted.state["observations"]
         members = members.drop_vars(
             [  # may differ between hindcast and forecast: the latter's count
@@ -174,11 +183,22 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        members, weights = source.reduce(members_and_weights, slots, slots)
-    issued = source.attrs | {"ancillary_variables": f"{base}_weight"}
-    return {
-        base: members.assign_attrs(issued),
+        (members, weights), beside = _reduced(source, base, members_and_weights, slots, slots)
+    beside = {
         f"{base}_weight": weights.assign_attrs(
             long_name="probability of each member", role="member_weight"
         ),
+        **beside,
     }
+    issued = source.attrs | {"ancillary_variables": " ".join(map(str, beside))}
+    return {base: members.assign_attrs(issued), **beside}
+
+
+def _reduced(
+    source: Recalibrated, base: Hashable, reduction: Reduction, *out: Mapping[Hashable, int]
+) -> tuple[tuple[xr.DataArray, ...], dict[Hashable, xr.DataArray]]:
+    """Results of a reduction, and the novelty of the forecasts where there is such a thing."""
+    if not source.knows_novelty:
+        return source.reduce(reduction, *out), {}
+    *results, novelty = source.reduce_with_novelty(reduction, *out)
+    return tuple(results), {f"{base}_novelty": novelty.assign_attrs(DESCRIBED)}

@@ -27,9 +27,11 @@ def test_each_is_what_it_is_alone(solver, projection):
     fitted = arrays.fit_ckme(past, truth, settings)
     assert fitted.support[0] == 0 != fitted.beside[0]
     assert fitted.support[1] != 0 == fitted.beside[1]
-    members, weights, observed = arrays.ckme_weights_of_both(
+    members, weights, observed, novelty = arrays.ckme_weights_of_both(
         new, past, truth, fitted, projection=projection
     )
+    alone = arrays.ckme_novelty(new, past, truth, fitted)
+    np.testing.assert_allclose(novelty, alone, atol=1e-12)
     as_chosen = arrays.ckme_weights(
         new, past, truth, fitted, projection=projection, own_members=True
     )
@@ -37,8 +39,8 @@ def test_each_is_what_it_is_alone(solver, projection):
         new, past, truth, fitted.of_errors(), projection=projection, own_members=True
     )
     np.testing.assert_array_equal(members, of_errors[0])
-    np.testing.assert_array_equal(weights, of_errors[1])
-    np.testing.assert_array_equal(observed[0], as_chosen[1][0])
+    np.testing.assert_allclose(weights, of_errors[1], atol=1e-12)
+    np.testing.assert_allclose(observed[0], as_chosen[1][0], atol=1e-12)
     np.testing.assert_array_equal(observed[1], 0)
     np.testing.assert_array_equal(members[1], as_chosen[0][1])
 

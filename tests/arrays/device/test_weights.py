@@ -10,7 +10,8 @@ from .cases import forecasts_and_observations, season
 
 
 def compare(library, new, cases, observed, fitted, of=None, new_of=None, **given):
-    """Members and weights are those of the host."""
+    """Members, weights and novelty are those of the host."""
+    given = {**given, "return_novelty": True}
     expected = weights.ckme_weights(
         new, cases, observed, fitted, features=of, new_features=new_of, **given
     )
@@ -21,12 +22,14 @@ def compare(library, new, cases, observed, fitted, of=None, new_of=None, **given
         library.tuple(new), library.tuple(cases), library(observed), library.tuple(fitted),
         features=ours, new_features=theirs, **given,
     )  # fmt: skip
-    for one, other in zip(found, expected, strict=True):
+    few = (fitted.landmark >= 0).any()  # of which a device takes more for the novelty
+    for k, (one, other) in enumerate(zip(found, expected, strict=True)):
         host = library.host(one)
         assert host.dtype == other.dtype
         tolerance = 1e-10 if other.dtype == np.float64 else 1e-6
+        tolerance = 0.03 if k == 2 and few else tolerance
         np.testing.assert_allclose(host, other, rtol=0, atol=tolerance)
-    return expected
+    return expected[:2]
 
 
 @pytest.mark.parametrize("solver", ["exact", "lowrank"])

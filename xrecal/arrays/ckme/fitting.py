@@ -16,7 +16,7 @@ from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import SUPPORTS
+from .centre import OBSERVATIONS, SUPPORTS
 from .embedding import Calibration, FittedCKME, Settings, check_choice
 from .held_out_losses import LOSSES
 from .search import CENTRING, FIRST, REPRESENTING, Candidates, Centre, Landmarks, Search, Steps
@@ -194,12 +194,21 @@ def fit_location(
     results.strength[at], results.widening[at] = strength[best.kernel], widening[best.kernel]
     for s in search.wanted.tolist():
         yield from _represent(results, place, search, s)
-    beside = search.beside
+    beside = _best_errors(search)
     if beside is not None:
         conditioned = bool(results.strength[at, best.winner] > 0)
         stage = CENTRING, supports.size + beside, int(conditioned)
         results.beside[at] = supports[beside]
         results.beside_centre[at] = yield Centre(stage, beside, conditioned)
+
+
+def _best_errors(search: Search) -> int | None:
+    """The best support of errors, where that of past observations is better."""
+    past = search.candidates.supports == OBSERVATIONS
+    errors = search.every[~past[search.every]]
+    if search.candidates.each or not past[search.best.winner] or not errors.size:
+        return None
+    return int(errors[np.argmin(search.best.tried_loss[:, errors].min(axis=0))])
 
 
 def _represent(results: Results, place: Place, search: Search, s: int) -> Steps[None]:

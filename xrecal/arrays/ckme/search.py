@@ -373,15 +373,6 @@ class Search:
         """Supports of interest: all, or the best one."""
         return self.every if self.candidates.each else np.array([self.best.winner])
 
-    @property
-    def beside(self) -> int | None:
-        """The best support of errors, where that of past observations is better."""
-        past = self.candidates.supports == OBSERVATIONS
-        errors = self.every[~past[self.every]]
-        if self.candidates.each or not past[self.best.winner] or not errors.size:
-            return None
-        return int(errors[np.argmin(self.best.tried_loss[:, errors].min(axis=0))])
-
     def _with_best(
         self, phase: int, supports: IntArray, folds: int
     ) -> Steps[list[tuple[HeldOut, IntArray]]]:

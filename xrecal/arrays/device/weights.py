@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, lives_of
-from xrecal.arrays.ckme.weights import SMALL_RIDGE, Compared, check_forecasts
+from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, check_forecasts, lives_of
+from xrecal.arrays.ckme.weights import SMALL_RIDGE, Compared
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import Features, check_kernel
@@ -47,18 +47,22 @@ def ckme_weights(
     across: Sequence[Any] | None = None,
     squared: Sequence[Any] | None = None,
     shapes: bool = False,
-) -> tuple[Any, Any]:
+    return_novelty: bool = False,
+) -> tuple[Any, ...]:
     """See :func:`xrecal.arrays.ckme_weights`."""
     check_choice("projection", projection, PROJECTIONS)
     xp, dtype = namespace(observations), forecasts.loc.dtype
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     weights = xp.full((n_locations, n_new, n), float("nan"), dtype=dtype)
     members = xp.full(weights.shape, float("nan"), dtype=dtype) if own_members else observations
+    novelty = xp.full((n_locations, n_new), float("nan")) if return_novelty else None
     how = Compared(kernel, features, new_features, days, across, squared, shapes)
     given = _Given(forecasts, cases, observations, fitted, how)
     for one in _groups(given, centred=own_members):
         one.fill(members if own_members else None, weights, PROJECTIONS[projection])
-    return members, weights
+        if novelty is not None:
+            one.fill_novelty(novelty)
+    return (members, weights) if novelty is None else (members, weights, novelty)
 
 
 def ckme_weights_of_both(
@@ -69,7 +73,7 @@ def ckme_weights_of_both(
     *,
     projection: str = "euclidean",
     **compared: Any,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any]:
     """See :func:`xrecal.arrays.ckme_weights_of_both`."""
     check_choice("projection", projection, PROJECTIONS)
     xp, dtype = namespace(observations), forecasts.loc.dtype
@@ -77,10 +81,12 @@ def ckme_weights_of_both(
     members, weights, observed = (
         xp.full((n_locations, n_new, n), float("nan"), dtype=dtype) for _ in range(3)
     )
+    novelty = xp.full((n_locations, n_new), float("nan"))
     given = _Given(forecasts, cases, observations, fitted, Compared(**compared))
     for one in _groups(given, centred=True):
         one.fill(members, weights, PROJECTIONS[projection], observed)
-    return members, weights, observed
+        one.fill_novelty(novelty)
+    return members, weights, observed, novelty
 
 
 def ckme_novelty(
@@ -91,7 +97,7 @@ def ckme_novelty(
     novelty = namespace(observations).full((n_locations, n_new), float("nan"))
     how = Compared(**compared)
     given = _Given(forecasts, cases, observations, fitted, how)
-    for one in _groups(given, centred=False):
+    for one in _groups(given, centred=how.shapes):
         one.fill_novelty(novelty)
     return novelty
 
