@@ -153,7 +153,7 @@ def test_members_say_which_case_they_come_from(name):
         assert issued.sizes["member"] == 2
         assert cases.isnull().all()
     assert "member" not in issued.indexes
-    beside = [n for n in ("t2m_weight", "t2m_novelty") if n in issued]
+    beside = [n for n in ("t2m_weight", "t2m_novelty", "t2m_beyond") if n in issued]
     assert issued.t2m.attrs == HINDCAST.attrs | {"ancillary_variables": " ".join(beside)}
     assert issued.t2m_weight.attrs["role"] == "member_weight"
 

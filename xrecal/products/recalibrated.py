@@ -84,10 +84,13 @@ class Recalibrated:
         return self._run(PredictTask(self.fitted, reduction, given.layout), given, out)
 
     def reduce_with_novelty(
-        self, reduction: Reduction, *out: Mapping[Hashable, int]
+        self,
+        reduction: Reduction,
+        *out: Mapping[Hashable, int],
+        extras: Sequence[xr.DataArray] = (),
     ) -> tuple[xr.DataArray, ...]:
         """As :meth:`reduce`, and the novelty of each forecast last, by the same comparison."""
-        given = self.task_arguments()
+        given = self.task_arguments(extras)
         return self._run(TaskWithNovelty(self.fitted, reduction, given.layout), given, (*out, {}))
 
     @property
