@@ -39,10 +39,16 @@ class Limit(NamedTuple):
     def row(self) -> Row:
         """The limit as a row of the last table."""
         limit = f"{'>=' if self.at_least else '<='} {self.limit:g}"
-        seen = f"{self.seen:.4g}"
-        return Row(
-            self.name, {"limit": limit, "seen": seen, "holds": "yes" if self.holds else "no"}
-        )
+        holds = "yes" if self.holds else "no"
+        return Row(self.name, {"limit": limit, "seen": self.seen, "holds": holds})
+
+
+class Found(NamedTuple):
+    """What a part measures."""
+
+    title: str
+    rows: list[Row]
+    limits: list[Limit]
 
 
 def only(found: xr.Dataset | xr.DataArray) -> xr.DataArray:

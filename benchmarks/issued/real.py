@@ -1,6 +1,7 @@
 """Real forecasts: what is issued beyond the record, in other units, and of prices that rise."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -8,23 +9,14 @@ from scipy.stats import spearmanr
 
 import xrecal
 from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
-from benchmarks.speed.tables import Report, Row
+from benchmarks.speed.tables import Row
 from examples.real_data import open_data
 from xrecal.methods.novelty import compares
 
-from .issuing import METHODS, Limit, beyond, only, outermost
+from .issuing import METHODS, Found, Limit, beyond, only, outermost
 
-VARIANTS = {
-    "innsbruck": (0, 1, 2),
-    "frankfurt": (0,),
-    "toulouse": (0, 4),
-    "glofas": (0, 4, 8),
-    "mjo": (0, 2),
-    "decadal": (0,),
-    "iberia": (0,),
-    "mediterranean": (0,),
-}
-"""Of each source of the skill benchmark the sets that are taken: others are much like them."""
+STEPS = {"toulouse": 4, "glofas": 4}
+"""Of the sets of a source of the skill benchmark one in so many, else in 2: many are alike."""
 PRICES = ("epf_de", "epf_pjm", "epex_de")
 BOUNDED = ("rain", "GloFAS")
 """In the names of sets whose values are never below 0."""
@@ -34,11 +26,15 @@ UNITS = {"K": (1.0, 273.15), "°F": (1.8, 32.0)}
 LEVELS = np.linspace(0.001, 0.999, 199)
 
 
+def changed(one: Set, change: Callable) -> Set:
+    """The set with its forecasts and observations changed."""
+    parts = map(change, (one.hindcast, one.forecast, one.observations))
+    return one._replace(**dict(zip(("hindcast", "forecast", "observations"), parts, strict=True)))
+
+
 def precise(one: Set) -> Set:
     """The set in double precision and without units."""
-    parts = one.hindcast, one.forecast, one.observations
-    hindcast, forecast, observed = (part.astype(float).drop_attrs() for part in parts)
-    return one._replace(hindcast=hindcast, forecast=forecast, observations=observed)
+    return changed(one, lambda part: part.astype(float).drop_attrs())
 
 
 def case_dim(one: Set) -> str:
@@ -58,19 +54,16 @@ def hannover() -> Set:
     normal = xrecal.gaussian(one["lead_t2m_mean"], one["lead_t2m_sd"])
     cut = int(SHARE * normal.sizes["time"])
     parts = normal.isel(time=slice(cut)), normal.isel(time=slice(cut, None))
-    return precise(Set("Hannover 24 h", *parts, one["lead_observation"], True))
+    return precise(Set("Hannover 24 h", *parts, one["lead_observation"], season=True))
 
 
 def reduced(one: Set) -> Set:
     """Few cells of a grid; of a pooled set the last start alone to forecast, from the others."""
     if one.pool is not None:
         some = one.hindcast.isel(lead=0, lat=slice(None, None, 4), lon=slice(None, None, 4))
-        parts = some.isel(init=slice(-1)), some.isel(init=slice(-1, None))
-        return one._replace(hindcast=parts[0], forecast=parts[1])
+        return one._replace(hindcast=some[:-1], forecast=some[-1:])
     if "cell" in one.hindcast.dims:
-        few = {"cell": slice(None, 3)}
-        parts = one.hindcast.isel(few), one.forecast.isel(few), one.observations.isel(few)
-        return one._replace(hindcast=parts[0], forecast=parts[1], observations=parts[2])
+        return changed(one, lambda part: part.isel(cell=slice(3)))
     return one
 
 
@@ -78,13 +71,11 @@ def every_set(quick: bool) -> Iterator[Set]:
     """The sets; quick: a part of one."""
     if quick:
         one = precise(next(SOURCES["toulouse"]()))
-        few = one.hindcast.isel(time=slice(0, None, 4)), one.forecast.isel(time=slice(40))
-        yield one._replace(hindcast=few[0], forecast=few[1])
+        yield one._replace(hindcast=one.hindcast[::4], forecast=one.forecast[:40])
         return
-    for source, wanted in VARIANTS.items():
-        for i, one in enumerate(SOURCES[source]()):
-            if i in wanted:
-                yield precise(reduced(one))
+    for source, found in SOURCES.items():
+        for one in list(found())[:: STEPS.get(source, 2)]:
+            yield precise(reduced(one))
     yield hannover()
     for name in PRICES:
         yield prices(name, slice(0, None, 6))
@@ -153,53 +144,50 @@ def judged(label: str, one: Set) -> dict[str, float | str]:
     }
 
 
-def sets(report: Report, quick: bool = False) -> list[Limit]:
+def sets(quick: bool = False) -> Found:
     """Every method on real forecasts: scores, and how far beyond the record it goes."""
-    report.start("sets: issued against the record of learned observations, in ranges of it")
-    for one in every_set(quick):
-        for label in METHODS:
-            report.add(Row(f"{one.name}, {label}", judged(label, one)))
-    return []
+    rows = [
+        Row(f"{one.name}, {label}", judged(label, one))
+        for one in every_set(quick)
+        for label in METHODS
+    ]
+    title = "sets: issued against the record of learned observations, in ranges of it"
+    return Found(title, rows, [])
 
 
 def quantiles_in(one: Set, label: str, slope: float, zero: float):
     """Quantiles and spread of forecasts made in another unit, converted back."""
-    parts = one.hindcast, one.forecast, one.observations
-    hindcast, forecast, observed = (slope * part + zero for part in parts)
-    model = hindcast.recal.fit(observed, METHODS[label])
-    quantiles, spread = model.quantile(forecast, LEVELS), model.std(forecast)
+    one = changed(one, lambda part: slope * part + zero)
+    model = one.hindcast.recal.fit(one.observations, METHODS[label])
+    quantiles, spread = model.quantile(one.forecast, LEVELS), model.std(one.forecast)
     return (quantiles - zero) / slope, spread / slope
 
 
-def units(report: Report, quick: bool = False) -> list[Limit]:
+def units(quick: bool = False) -> Found:
     """The largest change of a quantile in units of the issued spread, if °C are K or °F.
 
     A unit is a convention: nothing that is issued may depend on it.
     """
-    report.start("units: largest change of a quantile from °C, in issued standard deviations")
     step = 8 if quick else 1
     innsbruck, toulouse = (precise(next(SOURCES[name]())) for name in ("innsbruck", "toulouse"))
-    toulouse = toulouse._replace(
-        hindcast=toulouse.hindcast - 273.15,
-        forecast=toulouse.forecast - 273.15,
-        observations=toulouse.observations - 273.15,
-    )
-    worst = {}
+    toulouse = changed(toulouse, lambda part: part - 273.15)
+    rows, worst = [], {}
     for one in (toulouse,) if quick else (innsbruck, toulouse):
-        some = one.hindcast.isel(time=slice(None, None, step))
-        one = one._replace(hindcast=some, forecast=one.forecast.isel(time=slice(0, None, 5 * step)))
+        some = one._replace(hindcast=one.hindcast[::step], forecast=one.forecast[:: 5 * step])
         for label in METHODS:
-            base, spread = quantiles_in(one, label, 1.0, 0.0)
+            base, spread = quantiles_in(some, label, 1.0, 0.0)
             found = {}
             for unit, (slope, zero) in UNITS.items():
-                change = abs(quantiles_in(one, label, slope, zero)[0] - base) / spread
+                change = abs(quantiles_in(some, label, slope, zero)[0] - base) / spread
                 found[unit] = float(change.where(spread > 0).max())
-            report.add(Row(f"{one.name}, {label}", found))
+            rows.append(Row(f"{one.name}, {label}", found))
             worst[label] = max(worst.get(label, 0.0), *found.values())
-    return [Limit(f"units: change of a quantile, {k}", 1e-3, seen) for k, seen in worst.items()]
+    title = "units: largest change of a quantile from °C, in issued standard deviations"
+    limits = [Limit(f"units: change of a quantile, {k}", 1e-3, seen) for k, seen in worst.items()]
+    return Found(title, rows, limits)
 
 
-def price_cells(one: Set) -> Iterator[tuple[str, dict[str, float]]]:
+def price_rows(one: Set) -> Iterator[Row]:
     """For each hour the CRPS over that of the raw forecast, and the mass far beyond the record."""
     known = one.observations.sel(time=one.hindcast["time"])
     low, high = known.min("time"), known.max("time")
@@ -211,34 +199,27 @@ def price_cells(one: Set) -> Iterator[tuple[str, dict[str, float]]]:
         "pool": one.hindcast.recal.fit(one.observations, xrecal.LinearPool()),
     }.items():
         found[f"{label}/raw"] = model.crps(one.forecast, one.observations).mean("time") / raw
-
-        def exceedance(threshold, model=model):
-            return model.exceedance(one.forecast, threshold)
-
-        found[f"{label} far"] = beyond(exceedance, low - width, high + width).mean("time")
+        far = beyond(partial(model.exceedance, one.forecast), low - width, high + width)
+        found[f"{label} far"] = far.mean("time")
     for i, hour in enumerate(one.hindcast["hour"].values):
-        yield f"{one.name}, hour {hour}", {k: float(v.isel(hour=i)) for k, v in found.items()}
+        yield Row(f"{one.name}, hour {hour}", {k: float(v[i]) for k, v in found.items()})
 
 
-def rising_prices(report: Report, quick: bool = False) -> list[Limit]:
+def rising_prices(quick: bool = False) -> Found:
     """Prices whose level leaves the record, by the default fit and the pool.
 
     Raw forecasts follow the level. A method that does not is worse than they are.
     """
-    report.start("prices: CRPS over the raw forecast's, mass beyond the record by its range")
     rows = []
     for name in PRICES[:1] if quick else PRICES:
         one = prices(name, slice(0, None, 12 if quick else 3))
         if quick:
-            few = one.hindcast.isel(time=slice(80)), one.forecast.isel(time=slice(20))
-            one = one._replace(hindcast=few[0], forecast=few[1])
-        for row, cells in price_cells(one):
-            report.add(Row(row, cells))
-            rows.append(cells)
-    default, pool = ([cells[f"{label}/raw"] for cells in rows] for label in ("default", "pool"))
-    return [
-        Limit("prices: default fit over raw, worst hour", 1.05, max(default)),
-        Limit("prices: default fit over raw, median hour", 1.02, float(np.median(default))),
-        Limit("prices: pool over raw, worst hour", 1.05, max(pool)),
-        Limit("prices: pool over raw, median hour", 1.02, float(np.median(pool))),
-    ]
+            one = one._replace(hindcast=one.hindcast[:80], forecast=one.forecast[:20])
+        rows += price_rows(one)
+    limits = []
+    for label, told in (("default", "default fit"), ("pool", "pool")):
+        ratio = [row.cells[f"{label}/raw"] for row in rows]
+        limits.append(Limit(f"prices: {told} over raw, worst hour", 1.05, max(ratio)))
+        limits.append(Limit(f"prices: {told} over raw, median hour", 1.02, np.median(ratio)))
+    title = "prices: CRPS over the raw forecast's, mass beyond the record by its range"
+    return Found(title, rows, limits)

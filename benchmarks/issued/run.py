@@ -2,17 +2,19 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.speed.tables import Report
 
-from .issuing import Limit
+from .issuing import Found, Limit
 from .real import rising_prices, sets, units
 from .synthetic import rain_tails, record, seasonal_rain, winters
 
 RESULTS = Path(__file__).parents[1] / "results" / "issued.csv"
-PARTS: dict[str, Callable[[Report, bool], list[Limit]]] = {
+PARTS: dict[str, Callable[[bool], Found]] = {
     "sets": sets,
     "units": units,
     "record": record,
@@ -23,16 +25,25 @@ PARTS: dict[str, Callable[[Report, bool], list[Limit]]] = {
 }
 
 
-def run(report: Report, names: Sequence[str], quick: bool = False) -> list[Limit]:
-    """Limits of the parts; their tables go to the report."""
+def measure(name: str, quick: bool = False) -> tuple[Found, float]:
+    """What a part measures, and its seconds."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        # Of unlike forecasts, short seasons and near neighbours: what is measured here.
+        warnings.filterwarnings("ignore", category=UserWarning)
+        found = PARTS[name](quick)
+    return found, time.perf_counter() - start
+
+
+def tell(report: Report, found: Iterable[tuple[Found, float]]) -> list[Limit]:
+    """Report tables as they come, and after them the limits."""
     limits = []
-    for name in names:
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            # Of unlike forecasts, short seasons and near neighbours: what is measured here.
-            warnings.filterwarnings("ignore", category=UserWarning)
-            limits += PARTS[name](report, quick)
-        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    for (title, rows, more), seconds in found:
+        report.start(title)
+        for row in rows:
+            report.add(row)
+        print(f"{seconds:.0f} s", flush=True)
+        limits += more
     report.start("limits")
     for limit in limits:
         report.add(limit.row)
@@ -45,7 +56,11 @@ def main(names: Sequence[str] = (), quick: bool = False) -> None:
     if unknown:
         raise SystemExit(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     report = Report()
-    limits = run(report, names or list(PARTS), quick)
+    if quick:
+        limits = tell(report, (measure(name, quick=True) for name in names or PARTS))
+    else:
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+            limits = tell(report, workers.map(measure, names or PARTS))
     if not (names or quick):
         report.store(RESULTS)
     missed = [limit.name for limit in limits if not limit.holds]
