@@ -11,7 +11,10 @@ from xrecal.arrays.distributions.forms import Empirical
 from xrecal.methods.components import beside_observations, components_of
 from xrecal.methods.novelty import shares_left
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*of their mass beyond the observed:UserWarning"),
+]
 
 
 def mixture(novelty, beyond=0.0):

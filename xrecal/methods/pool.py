@@ -361,8 +361,7 @@ class LinearPool(Shown):
         slots, start = {}, 0
         for block, size in self.blocks(n).items():
             slots[block], start = slice(start, start + size), start + size
-        members = np.full((*shape, start), np.nan, dtype)
-        weights = np.zeros((*shape, start), dtype)
+        members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
         missing = missing_forecasts(new.forecasts)
         share_of: FloatArray = fitted["pool_weight"]
         of_observations: FloatArray = np.zeros(n_locations)
@@ -382,12 +381,10 @@ class LinearPool(Shown):
         if OBSERVATIONS in slots:
             members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
         if (of_observations > 0).any():
-            if novelty is None:
-                novelty = self.novelty_locations(new, cases, fitted)
+            known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
             beside = Empirical(members[..., n:], weights[..., n:])
-            keeps, gets = shares_left(cases.observations, beside, of_observations, novelty)
-            weights[..., :n] *= keeps
-            weights[..., n:] *= gets
+            shares = shares_left(cases.observations, beside, of_observations, known)
+            weights *= np.repeat(np.concatenate(shares, -1), [n, members.shape[-1] - n], axis=-1)
         weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
         issued = Empirical(members, weights)
         if self.tails is None:
