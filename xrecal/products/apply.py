@@ -210,8 +210,7 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        observed = fitted.state["observations"]
-        record = observed.min(CASE), observed.max(CASE)
+        record = _record(fitted.state["observations"])
         (members, weights, beyond), beside = _reduced(
             source, base, members_and_weights, slots, slots, {}, extras=record
         )
@@ -225,6 +224,14 @@ def _weighted(
     }
     issued = source.attrs | {"ancillary_variables": " ".join(map(str, beside))}
     return {base: members.assign_attrs(issued), **beside}
+
+
+def _record(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """Lowest and highest observation at each location."""
+    if observed.size == 0:  # which has no lowest
+        none = observed.isel({CASE: 0}, drop=True)
+        return none, none
+    return observed.min(CASE), observed.max(CASE)
 
 
 def _reduced(
