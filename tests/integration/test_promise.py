@@ -12,7 +12,7 @@ from tests.strategies import ensemble_and_truth, new_cases
 
 def pit(forecast, observations, seed=0):
     """Value of the forecast CDF at the observation, at random within a step of it."""
-    ((name, values),) = [item for item in forecast.items() if not item[0].endswith("_weight")]
+    ((name, values),) = [item for item in forecast.items() if f"{item[0]}_weight" in forecast]
     values = values.broadcast_like(forecast[f"{name}_weight"])
     weights = forecast[f"{name}_weight"] / forecast[f"{name}_weight"].sum("member")
     below = weights.where(values < observations, 0).sum("member")

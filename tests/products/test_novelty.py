@@ -149,3 +149,12 @@ def test_ordinary_forecasts_are_rarely_told(n):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.apply(data.forecast[n:])
+
+
+@pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
+def test_a_single_one_that_is_like_none_of_the_past_is_told(model):
+    many = xr.concat([NEW] * 5, "time").assign_coords(time=np.arange(5 * NEW.sizes["time"]))
+    model.novelty(many)
+    many[17, :, 1, 0] += 60
+    with pytest.warns(UserWarning, match=r"1 of 140 forecasts .*, the first at time 17, lat"):
+        model.novelty(many)

@@ -62,6 +62,9 @@ OFTEN = 0.1
 """Share of such forecasts above which they are told: of ordinary ones, 2 in 100 are such after 30
 cases and 1 in 1000 after 300, more where their tails are heavy."""
 
+ALIEN = 0.9
+"""Novelty of which a single forecast is told: twice as far off as the past ones were."""
+
 NewForecast = tuple[Form, FittedVariable]
 
 
@@ -325,13 +328,13 @@ def warn_of_fill_values(
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
-    """Warn if more than a tenth of forecasts in memory are novel."""
+    """Warn if many of the forecasts in memory are novel, or one is like none of the past."""
     if novelty.chunks is not None:
         return
     values = to_host(novelty.data)
     novel = values > NOVEL
     n, n_novel = np.count_nonzero(~np.isnan(values)), np.count_nonzero(novel)
-    if n_novel > OFTEN * n:
+    if n_novel > OFTEN * n or (values > ALIEN).any():
         of = "" if name is None else f" of {name!r}"
         warnings.warn(
             f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "

@@ -19,7 +19,7 @@ from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
-from xrecal.products.recalibrated import Recalibrated
+from xrecal.products.recalibrated import Recalibrated, knows_novelty
 from xrecal.products.statistics import mean_of
 
 from .costs import Probe, Resources, Setup, apply_workspace, find_resources, fit_workspace, probe_of
@@ -257,6 +257,7 @@ def _work_of_product(
     longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
     if values is None:  # weights of all members, and these where they differ between forecasts
         values = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
+        values += knows_novelty(method) + (not method.shares_members)  # what stands beside them
     return _Work(
         variable=name,
         kind="apply",

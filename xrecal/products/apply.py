@@ -111,8 +111,9 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         of both; or its values are further from the range of the hindcast than that range is
         wide. Values are read once where forecast and model are in memory, never of lazy ones,
         and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
-        If more than a tenth of the forecasts in memory have a novelty above 0.5, or more than 5 %
-        of their mass beyond the observed record by more than its range: the first is named.
+        If one of the forecasts in memory has a novelty above 0.9, or more than a tenth have one
+        above 0.5, or more than 5 % of their mass beyond the observed record by more than its
+        range: the first is named.
 
     Examples
     --------
@@ -210,8 +211,7 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        observed = fitted.state["observations"]
-        record = observed.min(CASE), observed.max(CASE)
+        record = _record(fitted.state["observations"])
         (members, weights, beyond), beside = _reduced(
             source, base, members_and_weights, slots, slots, {}, extras=record
         )
@@ -225,6 +225,14 @@ def _weighted(
     }
     issued = source.attrs | {"ancillary_variables": " ".join(map(str, beside))}
     return {base: members.assign_attrs(issued), **beside}
+
+
+def _record(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """Lowest and highest observation at each location."""
+    if observed.size == 0:  # which has no lowest
+        none = observed.isel({CASE: 0}, drop=True)
+        return none, none
+    return observed.min(CASE), observed.max(CASE)
 
 
 def _reduced(

@@ -51,7 +51,8 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
     Warns
     -----
     UserWarning
-        If more than a tenth of the forecasts in memory have a novelty above 0.5.
+        If one of the forecasts in memory has a novelty above 0.9, or more than a tenth have one
+        above 0.5.
 
     Notes
     -----

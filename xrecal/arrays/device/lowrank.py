@@ -150,9 +150,9 @@ class LowRank:
         self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
         return np.asarray(self.residual[at] <= slack * ridge)
 
-    def landmarks_for(self, at: IntArray, ridge: FloatArray) -> IntArray:
+    def landmarks_for(self, at: IntArray, ridge: FloatArray, slack: float = FINE) -> IntArray:
         """Cases (c, r) that represent all others in forecasts, -1 behind the last one."""
-        rank = self.ranks_for(at, np.minimum(FINE * ridge, LOOSEST))
+        rank = self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
         found = np.full((at.size, int(rank.max(initial=0))), -1)
         for k, place in enumerate(at.tolist()):
             found[k, : rank[k]] = self.landmarks[place][: rank[k]]
@@ -171,14 +171,14 @@ class LowRank:
         rank = self.ranks_for(at, np.minimum(slack * ridge, LOOSEST))
         return _LowRankAt(self.rows_for(at, rank), self.where.root, ridge)
 
-    def operators(self, ridge: FloatArray) -> tuple[IntArray, Any, Any]:
+    def operators(self, ridge: FloatArray, slack: float = FINE) -> tuple[IntArray, Any, Any]:
         """Landmarks (b, r), and matrices (b, r, r) and (b, r, n) from similarities to weights.
 
         With ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ C⁻¹ k_p``. Rows and
         columns behind the landmarks of a location are zero.
         """
         everywhere = np.arange(ridge.size)
-        chosen = self.landmarks_for(everywhere, ridge)
+        chosen = self.landmarks_for(everywhere, ridge, slack)
         xp = namespace(self._left)
         rows = self.rows_for(everywhere, (chosen >= 0).sum(-1))
         room = chosen.shape[1]

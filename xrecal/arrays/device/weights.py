@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, check_forecasts, lives_of
+from xrecal.arrays.ckme.solvers import FINE, ROUGH
 from xrecal.arrays.ckme.weights import SMALL_RIDGE, Compared
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts
@@ -182,8 +183,8 @@ class _Ensembles:
         self.fitted = FittedCKME(*(take(xp, part, group.places, 0) for part in fitted))
         self.where = replace(where, precision=of_type(xp, self.fitted.precision, xp.float64))
 
-    def _solve(self, ridge: FloatArray) -> _Solution:
-        """With these ridges (b,)."""
+    def _solve(self, ridge: FloatArray, slack: float = FINE) -> _Solution:
+        """With these ridges (b,), of which landmarks may leave as many as the slack says."""
         fitted, where = self.fitted, self.where
         xp = namespace(where.median)
         kernel = fitted.bandwidth, fitted.strength
@@ -197,7 +198,7 @@ class _Ensembles:
         landmarks = [row[(row >= 0) & (row < place.size)] for row in to_host(fitted.landmark)]
         solver.start_from([place[row][place[row] >= 0] for row in landmarks])
         # Cases that came by an update may need some of their own.
-        chosen, *operators = solver.operators(ridge)
+        chosen, *operators = solver.operators(ridge, slack)
         return _Solution(chosen, operators)
 
     def _signed(self, new: Ensembles, of: Any, solution: _Solution) -> Any:
@@ -264,7 +265,7 @@ class _Ensembles:
         """Fill the novelty (L, T) at the places of the group."""
         where = self.where
         xp = namespace(where.median)
-        solution = self._solve(np.full(self.group.places.size, SMALL_RIDGE))
+        solution = self._solve(np.full(self.group.places.size, SMALL_RIDGE), ROUGH)
         cases = self._signed(where.ensembles, where.cases.features, solution)
         share = xp.sum(cases, axis=-1)
         leverage = xp.sum(cases * xp.asarray(np.eye(where.n)), axis=-1)
