@@ -6,7 +6,7 @@ import xarray as xr
 
 import xrecal
 
-from .strategies import ensemble_and_truth, new_cases
+from .strategies import PAPER, ensemble_and_truth, new_cases
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
@@ -18,7 +18,7 @@ NEW = NEW.assign_attrs(
     height=((), 2.0, {"units": "m"}),
     area=(("lat", "lon"), np.arange(4.0).reshape(2, 2)),
 )
-MODEL = HINDCAST.recal.fit(TRUTH)
+MODEL = HINDCAST.recal.fit(TRUTH, PAPER)
 CALLS = {
     "quantile": {"q": [0.1, 0.5]},
     "members": {"n": 3},

@@ -186,7 +186,7 @@ def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) 
     Examples
     --------
     >>> list(forecast.recal.apply(model))
-    ['forecast', 'forecast_weight', 'forecast_novelty']
+    ['forecast', 'forecast_weight', 'forecast_novelty', 'forecast_beyond']
     """
     if not isinstance(model, Recalibrator):
         raise TypeError(

@@ -11,7 +11,6 @@ import xrecal
 from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
 from benchmarks.speed.tables import Row
 from examples.real_data import open_data
-from xrecal.methods.novelty import compares
 
 from .issuing import METHODS, Found, Limit, beyond, only, outermost
 
@@ -96,7 +95,7 @@ def novelty_of(model, one: Set, crps, issued) -> dict[str, float | str]:
 
     A novelty that tells something is larger where the forecast does worse than it promised.
     """
-    if model is None or not compares(model.method):
+    if model is None or not getattr(model.method, "compares", False):
         return {"novelty": "", "rank": ""}
     novelty = only(model.novelty(one.forecast))
     spread = only(issued.recal.std())

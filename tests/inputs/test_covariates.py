@@ -84,6 +84,7 @@ def test_fit_fills_the_field_of_methods_that_leave_it_open():
     assert kept.method.condition_on == "index"
 
 
+@pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
 @pytest.mark.parametrize("method", [CLIMATOLOGY, xrecal.CKME(condition_on="index", ridge=0.1)])
 def test_each_location_may_have_its_own_values(method):
     own, new_own = index_of(HINDCAST, "lat", "time"), index_of(NEW, "time", "lat")

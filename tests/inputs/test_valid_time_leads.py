@@ -12,7 +12,7 @@ from xrecal.inputs.dates import case_axis
 from .test_valid_time_lookup import AT_LEADS, HINDCAST, LEADS, OBSERVED, STARTS, TIMES, N, hindcast
 
 NEW = hindcast(seed=5).isel(init=slice(0, 12))
-FIXED = xrecal.CKME(ridge=0.05, bandwidth=1.5)
+FIXED = xrecal.CKME(support="observations", ridge=0.05, bandwidth=1.5)
 SEASON = xrecal.CKME(ridge=0.05, bandwidth=1.5, folds="block", condition_on="season")
 Q = [0.1, 0.5, 0.9]
 

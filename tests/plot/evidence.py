@@ -114,7 +114,7 @@ def curve(places="one"):
     forecast, truth = {"one": one, "many": many, "gaps": gaps}[places]()
     if places == "many":
         forecast, truth = forecast.isel(lat=[0, 1], lon=[0, 2]), truth.isel(lat=[0, 1], lon=[0, 2])
-    return forecast.recal.ridge_curve(truth, xrecal.CKME(folds="block"))
+    return forecast.recal.ridge_curve(truth, xrecal.CKME(support="observations", folds="block"))
 
 
 EVIDENCE = {

@@ -153,11 +153,9 @@ def test_missing_data_leave_the_rest_alone():
     assert found[:, :, 1, 1].isnull().all()
     assert found[7, :, 0].notnull().all()  # predicted, though never observed
     assert found[20].sel(lat=45).notnull().all()
-    scores = hindcast.recal.cross_validate(truth, output="crps")
-    np.testing.assert_allclose(
-        scores, by_hand(hindcast, truth, xrecal.CKME(support="observations"), {"by": "year"}), 1e-6
-    )
-    pit = hindcast.recal.cross_validate(truth, output="pit")
+    scores = hindcast.recal.cross_validate(truth, PAPER, output="crps")
+    np.testing.assert_allclose(scores, by_hand(hindcast, truth, PAPER, {"by": "year"}), 1e-6)
+    pit = hindcast.recal.cross_validate(truth, PAPER, output="pit")
     np.testing.assert_array_equal(pit.isnull(), scores.isnull())
 
 

@@ -5,7 +5,16 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, model_of, new_cases, points
+from tests.strategies import (
+    FORMS,
+    METHODS,
+    PAPER,
+    close,
+    ensemble_and_truth,
+    model_of,
+    new_cases,
+    points,
+)
 from xrecal import arrays
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -84,7 +93,7 @@ def test_every_form_lazily_and_bit_equal(form, window):
     model = model_of("ckme", form)
     expected = array(model.categories(forecast, window=window))
     with forbid_compute():
-        lazy = hindcast.chunk(lat=1).recal.fit(TRUTH)
+        lazy = hindcast.chunk(lat=1).recal.fit(TRUTH, PAPER)
         lazy = array(lazy.categories(forecast.chunk(lon=1), window=window))
     assert lazy.chunks is not None
     xr.testing.assert_identical(lazy.compute(), expected)
@@ -112,7 +121,7 @@ def test_types_and_inputs(method, types):
 
 
 def test_order_of_dimensions():
-    model = HINDCAST.recal.fit(TRUTH)
+    model = HINDCAST.recal.fit(TRUTH, PAPER)
     found = model.categories(NEW.transpose("lon", "member", "lat", "time"))
     assert found.dims == ("lon", "category", "lat", "time")
     xr.testing.assert_allclose(
@@ -125,7 +134,7 @@ def test_order_of_dimensions():
 
 @pytest.mark.parametrize("truth", [TRUTH, TRUTH.where(TRUTH.lat > 45, TRUTH.round())])
 def test_edges_within_a_window_are_those_of_its_climatology(truth):
-    model = HINDCAST.recal.fit(truth)
+    model = HINDCAST.recal.fit(truth, PAPER)
     edges = edges_of(model.categories(NEW, QUINTILES, window=90))
     seasonal = HINDCAST.recal.fit(truth, xrecal.Climatology(window=90)).quantile(NEW, QUINTILES)
     assert set(edges.dims) == {"time", "category", "lat", "lon"}
@@ -135,7 +144,7 @@ def test_edges_within_a_window_are_those_of_its_climatology(truth):
 
 
 def test_the_widest_window_holds_all_cases():
-    model = HINDCAST.recal.fit(TRUTH)
+    model = HINDCAST.recal.fit(TRUTH, PAPER)
     found, expected = model.categories(NEW, window=366), model.categories(NEW)
     np.testing.assert_array_equal(found, expected)
     assert "window of 366 days" in found.attrs["history"]
@@ -143,7 +152,7 @@ def test_the_widest_window_holds_all_cases():
 
 
 def test_a_single_forecast_has_edges_of_its_date():
-    model = HINDCAST.recal.fit(TRUTH)
+    model = HINDCAST.recal.fit(TRUTH, PAPER)
     today, whole = NEW.isel(time=3), model.categories(NEW, window=90)
     found = model.categories(today, window=90)
     assert found.dims == ("category", "lat", "lon")

@@ -5,7 +5,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, model_of, new_cases
+from tests.strategies import FORMS, METHODS, PAPER, close, ensemble_and_truth, model_of, new_cases
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
@@ -57,7 +57,7 @@ def test_every_form_lazily_and_bit_equal(form):
     model, forecast = model_of("ckme", form), FORMS[form](NEW)
     issued, expected, lazy, cut = model.apply(forecast), {}, {}, {}
     with forbid_compute():
-        lazy_model = FORMS[form](HINDCAST).chunk(lat=1).recal.fit(TRUTH)
+        lazy_model = FORMS[form](HINDCAST).chunk(lat=1).recal.fit(TRUTH, PAPER)
     for product, (direct, of_issued) in PRODUCTS.items():
         expected[product] = direct(model, forecast)
         assert_alike(expected[product], of_issued(issued))
@@ -85,7 +85,7 @@ def test_thresholds_are_rounded_as_the_members_that_are_issued(method, types):
 
 
 def test_single_forecast_and_one_threshold():
-    model, today = HINDCAST.recal.fit(TRUTH), NEW.isel(time=2)
+    model, today = HINDCAST.recal.fit(TRUTH, PAPER), NEW.isel(time=2)
     found = model.exceedance(today, 281.0)
     assert found.dims == ("lat", "lon")
     assert found.name == "exceedance"
@@ -98,7 +98,7 @@ def test_single_forecast_and_one_threshold():
 
 
 def test_members_lie_within_the_distribution_and_differ_in_order():
-    model = HINDCAST.recal.fit(TRUTH)
+    model = HINDCAST.recal.fit(TRUTH, PAPER)
     members = model.members(NEW, 40)
     assert members.dims == NEW.dims
     levels = (np.arange(40) + 0.5) / 40
@@ -108,7 +108,7 @@ def test_members_lie_within_the_distribution_and_differ_in_order():
 
 
 def test_pooled_models_number_their_locations():
-    model = HINDCAST.recal.fit(TRUTH, pool=("lat", "lon"))
+    model = HINDCAST.recal.fit(TRUTH, PAPER, pool=("lat", "lon"))
     whole, cut = model.members(NEW, 6), model.members(NEW.chunk(lat=1, lon=1, time=2), 6)
     close(cut.compute(), whole)
     assert (ranks(whole.isel(lat=0)) != ranks(whole.isel(lat=1))).any()
@@ -129,7 +129,7 @@ def test_covariates_reach_the_products():
 
 def test_several_variables():
     hindcast = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST - 3})
-    model = hindcast.recal.fit(xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2}))
+    model = hindcast.recal.fit(xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2}), PAPER)
     found = model.exceedance(hindcast, THRESHOLDS)
     assert set(found.data_vars) == {"t2m", "dew"}
     xr.testing.assert_equal(
@@ -138,7 +138,7 @@ def test_several_variables():
 
 
 def test_what_history_tells():
-    model = HINDCAST.recal.fit(TRUTH)
+    model = HINDCAST.recal.fit(TRUTH, PAPER)
     told = model.members(NEW, 3, seed=8).attrs["history"]
     assert told.startswith("xrecal: 3 equally likely members, order of seed 8, after recalibration")
     with pytest.raises(ValueError, match="n must be a whole number"):

@@ -129,6 +129,7 @@ def test_labels_of_all_kinds_come_back(labels, files):
     assert_comes_back(pair[0].recal.fit(pair[1]), *files, new=NEW.drop_vars("time"))
 
 
+@pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
 def test_covariates_come_back(files):
     n = TRUTH.sizes["time"]
     wind = xr.DataArray(np.linspace(0, 700, n) % 360, {"time": TRUTH.time}, attrs={"period": 360})

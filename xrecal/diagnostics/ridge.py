@@ -69,7 +69,8 @@ def ridge_curve(
 
     Examples
     --------
-    >>> curve = hindcast.recal.ridge_curve(observations)
+    >>> paper = xrecal.CKME(support="observations")
+    >>> curve = hindcast.recal.ridge_curve(observations, paper)
     >>> curve["loss"].mean("location").idxmin("ridge").round(4).item()
     0.0032
     """

@@ -57,7 +57,7 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
     >>> raw = forecast.recal.crps(observations)
     >>> skill = xrecal.skill(model.crps(forecast, observations), raw, ["init", "location"])
     >>> skill["skill"].round(2).item()
-    0.03
+    0.13
     """
     for name, array in {"scores": scores, "reference": reference}.items():
         if not isinstance(array, xr.DataArray):

@@ -132,7 +132,7 @@ def fit(
     --------
     >>> model = hindcast.recal.fit(observations)
     >>> model.crps(forecast, observations).mean().round(2).item()
-    0.38
+    0.34
     >>> model = hindcast.recal.fit(observations, xrecal.EMOS(), pool="location")
     >>> model.crps(forecast, observations).mean().round(2).item()
     0.33

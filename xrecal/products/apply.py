@@ -121,7 +121,7 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     >>> calibrated["forecast_weight"].dims
     ('init', 'member', 'location')
     >>> calibrated.recal.mean()["forecast"].isel(init=0).round(1).values
-    array([ 8.2, -2.3,  4. ,  8.7])
+    array([ 8.1, -2.6,  4.1,  9.1])
     """
     variables: dict[Hashable, xr.DataArray] = {}
     along: dict[Hashable, Hashable] = {}
@@ -232,7 +232,8 @@ def _record(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     if observed.size == 0:  # which has no lowest
         none = observed.isel({CASE: 0}, drop=True)
         return none, none
-    return observed.min(CASE), observed.max(CASE)
+    low, high = observed.min(CASE), observed.max(CASE)
+    return low.drop_vars(list(low.coords)), high.drop_vars(list(high.coords))
 
 
 def _reduced(
@@ -279,7 +280,7 @@ def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr
     """The component that most of the mass far beyond the record comes from, if they are known."""
     if "component" not in members.coords:
         return ""
-    low, high = (end.drop_vars(list(end.coords)) for end in record)
+    low, high = record
     width = high - low
     far = (members < low - width) | (members > high + width)
     dim = members["component"].dims[0]

@@ -150,7 +150,7 @@ def model_log_score(
     Examples
     --------
     >>> model.log_score(forecast, observations, dim=["init", "location"]).round(1).item()
-    1.0
+    1.4
     >>> forecast.recal.log_score(observations, dim=["init", "location"]).round(1).item()
     38.3
     """

@@ -306,7 +306,7 @@ def model_crps(
     Examples
     --------
     >>> model.crps(forecast, observations, dim=["init", "location"]).round(2).item()
-    0.38
+    0.34
     >>> forecast.recal.crps(observations, dim=["init", "location"]).round(2).item()
     0.39
     """
@@ -354,7 +354,7 @@ def model_pit(
     Examples
     --------
     >>> model.pit(forecast, observations).mean().round(2).item()
-    0.51
+    0.52
     """
     check_seed(seed)
 

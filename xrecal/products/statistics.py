@@ -77,7 +77,7 @@ def model_mean(model: Fitted, forecast: Labelled, *, covariates: Given = None) -
     Examples
     --------
     >>> model.mean(forecast).isel(init=0).round(1).values
-    array([ 8.2, -2.3,  4. ,  8.7])
+    array([ 8.1, -2.6,  4.1,  9.1])
     """
     return _mean(recalibrated(model, forecast, covariates))
 
@@ -109,7 +109,7 @@ def model_std(model: Fitted, forecast: Labelled, *, covariates: Given = None) ->
     Examples
     --------
     >>> model.std(forecast).isel(init=0).round(1).values
-    array([1.6, 1. , 0.8, 2.3])
+    array([0.5, 0.3, 0.3, 0.7])
     """
     return _std(recalibrated(model, forecast, covariates))
 
@@ -184,7 +184,7 @@ def model_quantile(
     Examples
     --------
     >>> model.quantile(forecast, [0.1, 0.5, 0.9]).mean(["init", "location"]).round(1).values
-    array([3.2, 3.9, 4.7])
+    array([3.4, 3.9, 4.4])
     """
     levels = read_levels(q)
     return _quantiles(recalibrated(model, forecast, covariates), levels, np.ndim(q) > 0)

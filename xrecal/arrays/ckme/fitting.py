@@ -187,7 +187,7 @@ def fit_location(
         yield from _record(results, place, search)
     results.support[at] = supports[best.winner]
     if ridge is None and search.on_edge():
-        results.status[at] |= RIDGE_EDGE
+        results.status[at] |= 0 if search.finds_errors_alike() else RIDGE_EDGE
     elif ridge is None and not task.grid_only:
         yield from search.refine()
     results.ridge[at] = 10.0**best.exponent if settings.ridge is None else settings.ridge

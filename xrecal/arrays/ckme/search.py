@@ -387,14 +387,15 @@ class Search:
         return answers
 
     def on_edge(self) -> bool:
-        """True if the winner's ridge is the smallest that could be tried, or the largest.
-
-        The largest is no edge of errors: they are then alike for all forecasts.
-        """
+        """True if the winner's ridge is the smallest or largest that could be tried."""
         best, s = self.best, self.best.winner
         exponent, smallest = best.exponent[s], best.tried_down_to[best.kernel[s]]
-        past = self.candidates.supports[s] == OBSERVATIONS
-        return bool(exponent < smallest + 0.1 or (past and exponent > GRID[-1] - 0.1))
+        return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
+
+    def finds_errors_alike(self) -> bool:
+        """True if errors are best that are alike for all forecasts, with the largest ridge."""
+        past = self.candidates.supports[self.best.winner] == OBSERVATIONS
+        return not past and bool(self.best.exponent[self.best.winner] > GRID[-1] - 0.1)
 
     def refine(self) -> Steps[None]:
         """Locate the winner's ridge between the neighbours of its grid point.

@@ -170,7 +170,7 @@ def ckme_weights_of_both(
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(size=(1, 40))
     >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
-    >>> settings = Settings(supports=("observations", "mean"))
+    >>> settings = xrecal.arrays.Settings(supports=("observations", "mean"))
     >>> fitted = xrecal.arrays.fit_ckme(cases, truth, settings)
     >>> _, weights, observed, _ = ckme_weights_of_both(cases, cases, truth, fitted)
     >>> weights.shape, observed.sum(-1).round(6).max().item()
