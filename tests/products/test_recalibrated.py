@@ -79,6 +79,7 @@ def test_each_location_on_its_own(dims, verified_dims, chunks):
         equal(scores.isel(point), expected["crps"], **tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
 @pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_products_agree_with_the_distribution_that_is_issued(form, method):
     model = model_of(method, form)

@@ -150,7 +150,7 @@ def model_categories(
     Examples
     --------
     >>> model.categories(forecast).mean(["init", "location"]).round(2).values
-    array([0.35, 0.33, 0.32])
+    array([0.35, 0.34, 0.32])
     """
     levels = read_inner_levels(q)
     if window is not None and not is_positive(window):
