@@ -13,40 +13,54 @@ import xarray as xr
 import xrecal
 
 from .agreement import agreements, report
-from .sets import SOURCES
+from .sources import SOURCES
 
 RESULTS = Path(__file__).parents[1] / "results" / "skill.csv"
 BASELINES = ("raw", "climatology", "EMOS", "EMOS + season", "IDR")
 VARYING = "EMOS + season 2"
 """EMOS whose spread depends on the season too: harder to beat, and told beside the others."""
+CASES = ("time", "init")
+FEWEST = 10  # cases that a fit learns from
 LIMIT, WORST, GUARD = 0.98, 1.01, 1.02
 AGREEMENT = ("innsbruck", "frankfurt", "toulouse", "glofas", "mjo")
 """Sources on which cross-validated skill is held against that of later years."""
 
 
-def methods(season):
-    """The methods that are compared, by label."""
+def methods(given):
+    """The methods that are compared, by label, conditioned on the covariates named."""
+    conditioned = given or None
     found = {
         "climatology": xrecal.Climatology(),
         "EMOS": xrecal.EMOS(),
-        "EMOS + season": xrecal.EMOS(condition_on="season"),
-        VARYING: xrecal.EMOS(condition_on="season", vary_spread=True),
+        "EMOS + season": xrecal.EMOS(condition_on=conditioned),
+        VARYING: xrecal.EMOS(condition_on=conditioned, vary_spread=True),
         "IDR": xrecal.IDR(),
-        "CKME auto": xrecal.CKME(support="auto", condition_on="season"),
-        "LinearPool": xrecal.LinearPool(),
+        "CKME auto": xrecal.CKME(support="auto", condition_on=conditioned),
+        "LinearPool": xrecal.LinearPool(condition_on=None if given == ("season",) else given),
     }
-    if not season:
+    if not given:
         del found["EMOS + season"], found[VARYING]
-        found["CKME auto"] = xrecal.CKME(support="auto")
-        found["LinearPool"] = xrecal.LinearPool(condition_on=())
     return found
 
 
 def score_method(one, method):
     """CRPS of each case, and the weights if the method is a pool."""
+    known = {} if one.covariates is None else {"covariates": dict(one.covariates)}
+    dim = next(d for d in one.hindcast.dims if d in CASES)
+    if one.leave_out:
+        scores = one.hindcast.recal.cross_validate(
+            one.observations, method, dim=dim, by="block", blocks=one.hindcast.sizes[dim],
+            min_samples=FEWEST, output="crps", **known,
+        )  # fmt: skip
+        if not isinstance(method, xrecal.LinearPool):
+            return scores, None
+        rest = one.hindcast.isel({dim: slice(-1)})  # the weights of one of the fits
+        model = rest.recal.fit(one.observations, method, dim=dim, min_samples=FEWEST, **known)
+        return scores, model.state["pool_weight"]
     if one.pool is None:
-        model = one.hindcast.recal.fit(one.observations, method)
-        return model.crps(one.forecast, one.observations), model.state.get("pool_weight")
+        model = one.hindcast.recal.fit(one.observations, method, dim=dim, **known)
+        scores = model.crps(one.forecast, one.observations, **known)
+        return scores, model.state.get("pool_weight")
     options = {"by": "year", "pool": one.pool, "output": "crps"}
     scores = one.hindcast.recal.cross_validate(one.observations, method, **options)
     if not isinstance(method, xrecal.LinearPool):
@@ -55,24 +69,30 @@ def score_method(one, method):
     return scores, rest.recal.fit(one.observations, method, pool=one.pool).state["pool_weight"]
 
 
+def variable_of(scores):
+    """The only variable of scores of forecasts that take several arrays."""
+    return scores if isinstance(scores, xr.DataArray) else next(iter(scores.values()))
+
+
 def score_set(one):
     """CRPS of each method on one set, its number of cases, and the weights of the pool."""
     warnings.filterwarnings("ignore", "season learned from")  # ten months at Toulouse
     raw = one.forecast.recal.crps(one.observations)
     scores, weights, start = {"raw": raw}, {}, time.perf_counter()
-    for label, method in methods(one.season).items():
+    for label, method in methods(one.condition_on).items():
         scores[label], weight = score_method(one, method)
         if weight is not None:
             weight = weight.mean([d for d in weight.dims if d != "component"])
             weights = dict(zip(weight["component"].values, weight.values, strict=True))
+    scores = {label: variable_of(score) for label, score in scores.items()}
     every = xr.concat(list(scores.values()), "method").assign_coords(method=list(scores))
     common = every.notnull().all("method")
     means = every.where(common).mean([d for d in every.dims if d != "method"], dtype=np.float64)
-    dim = next(d for d in one.hindcast.dims if d in ("time", "init"))
+    dim = next(d for d in one.hindcast.dims if d in CASES)
     return {
         "set": one.name,
         "guard": one.guard,
-        "n_train": one.hindcast.sizes[dim] - (one.pool is not None),
+        "n_train": one.hindcast.sizes[dim] - (one.pool is not None or one.leave_out),
         "n_test": int(common.sum()),
         "seconds": time.perf_counter() - start,
         "weights": " ".join(f"{k}:{w:.2f}" for k, w in weights.items() if w >= 0.005),

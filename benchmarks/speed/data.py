@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from benchmarks.skill.sets import SOURCES
+from benchmarks.skill.sources import SOURCES
 from xrecal.arrays import median_bandwidth, similarity, squared_energy_distance
 
 AMPLITUDE = 10.0  # of the seasonal cycle, where the mean spread is 1
