@@ -45,7 +45,8 @@ def methods(given):
 
 def score_method(one, method):
     """CRPS of each case, and the weights if the method is a pool."""
-    known = {} if one.covariates is None else {"covariates": dict(one.covariates)}
+    given = {name: v for name, v in (one.covariates or {}).items() if name in method.covariates}
+    known = {"covariates": given} if given else {}
     dim = next(d for d in one.hindcast.dims if d in CASES)
     if one.leave_out:
         scores = one.hindcast.recal.cross_validate(
