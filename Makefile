@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill pool-constants calibration-tests evidence paper paper-smoke clean
+.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill issued pool-constants calibration-tests evidence paper paper-smoke clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -68,6 +68,9 @@ bench-threads: .venv/.dev ## two threads that fit pools at many cells
 skill: .venv/.dev ## CRPS of all methods on real forecasts, into benchmarks/results/skill.csv
 	$(BIN)/python -m benchmarks.skill
 	$(BIN)/python -m benchmarks.small_samples
+
+issued: .venv/.dev ## what methods issue on the worst day, into benchmarks/results/issued.csv
+	$(BIN)/python -m benchmarks.issued
 
 pool-constants: .venv/.dev ## constants of LinearPool, judged on training cases and other sets
 	$(BIN)/python -m benchmarks.pool_constants

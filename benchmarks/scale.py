@@ -33,8 +33,8 @@ RESULTS = Path(__file__).parent / "results" / "scale.csv"
 METHODS = {
     "EMOS": xrecal.EMOS(),
     "IDR": xrecal.IDR(),
-    "CKME": xrecal.CKME(),
-    "CKME, support chosen": xrecal.CKME(support="auto"),
+    "CKME": xrecal.CKME(support="observations"),
+    "CKME, support chosen": xrecal.CKME(),
     "LinearPool": xrecal.LinearPool(),
 }
 SIZES = [(n, m) for n in (40, 100, 300, 500, 1000) for m in (10, 50)]

@@ -47,7 +47,9 @@ def held_out_members(
     parts: dict[str, list[xr.DataArray]] = {name: [] for name in WAYS}
     for test in np.array_split(np.arange(forecast.sizes["time"]), blocks):
         train = np.setdiff1d(np.arange(forecast.sizes["time"]), test)
-        model = forecast.isel(time=train).recal.fit(observations, xrecal.CKME())
+        model = forecast.isel(time=train).recal.fit(
+            observations, xrecal.CKME(support="observations")
+        )
         for name, coherence in WAYS.items():
             members = model.members(forecast.isel(time=test), N_MEMBERS, coherence=coherence)
             parts[name].append(members)

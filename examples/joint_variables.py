@@ -27,9 +27,9 @@ def main() -> pd.DataFrame:
     hindcast, new = forecast.sel(time=slice("2010")), forecast.sel(time=slice("2011", None))
     spread = observed.sel(time=hindcast.time).std("time")
 
-    season = xrecal.CKME(condition_on="season")
+    season = xrecal.CKME(support="observations", condition_on="season")
     marginal = hindcast.recal.fit(observed, season)
-    best = hindcast.recal.fit(observed, xrecal.CKME(condition_on="season", support="auto"))
+    best = hindcast.recal.fit(observed, xrecal.CKME(condition_on="season"))
     joint = hindcast.recal.fit(observed, season, jointly=VARIABLES)
     print(joint, end="\n\n")
 

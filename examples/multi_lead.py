@@ -15,7 +15,7 @@ import xrecal
 
 METHODS = {
     "EMOS": xrecal.EMOS(),
-    "CKME": xrecal.CKME(condition_on="season", support="auto"),
+    "CKME": xrecal.CKME(condition_on="season"),
     "LinearPool": xrecal.LinearPool(),
 }
 

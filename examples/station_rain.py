@@ -17,8 +17,8 @@ def main() -> xr.Dataset:
     station = open_data("frankfurt_rain.nc")
     methods = {
         "EMOS": xrecal.EMOS(),
-        "CKME, Laplace loss": xrecal.CKME(loss="laplace", folds="block"),
-        "CKME, CRPS loss": xrecal.CKME(loss="crps", folds="block"),
+        "CKME, Laplace loss": xrecal.CKME(support="observations", loss="laplace", folds="block"),
+        "CKME, CRPS loss": xrecal.CKME(support="observations", folds="block"),
     }
     table = xrecal.compare(
         station.forecast.sel(time=slice("2008", "2011")),

@@ -18,7 +18,7 @@ def main() -> xr.Dataset:
     hindcast = station.tmin_forecast.sel(time=slice(None, "2009"))
     forecast = station.tmin_forecast.sel(time=slice("2010", None))
 
-    ckme = xrecal.CKME(loss="laplace", folds="block")
+    ckme = xrecal.CKME(support="observations", loss="laplace", folds="block")
     model = hindcast.recal.fit(observations, ckme)
     print(model, end="\n\n")
     print(model.quantile(forecast, [0.1, 0.5, 0.9])[:3].to_pandas().round(1), end="\n\n")

@@ -47,6 +47,14 @@ def _weights(ensemble):
     return ensemble.copy(data=rng.integers(0, 4, ensemble.shape) + 0.25).drop_attrs()
 
 
+def _same_members(ensemble):
+    """Members that are the same in hindcasts and new forecasts."""
+    first = ensemble.isel(time=0, drop=True)
+    axis = first.get_axis_num("member")
+    values = np.moveaxis(np.zeros(first.shape), axis, -1) + 282 + np.arange(first.sizes["member"])
+    return first.copy(data=np.moveaxis(values, -1, axis).astype(first.dtype))
+
+
 def _normal(ensemble):
     scale = ensemble.std("member").assign_attrs(units="K")
     return xrecal.gaussian(ensemble.mean("member", keep_attrs=True), scale)
@@ -62,7 +70,7 @@ FORMS = {
     "ensemble": lambda ensemble: ensemble,
     "weighted": lambda ensemble: xrecal.weighted(ensemble, _weights(ensemble)),
     "shared": lambda ensemble: xrecal.weighted(
-        ensemble.isel(time=0, drop=True), np.exp(-(abs(ensemble.drop_attrs() - 281) / 2))
+        _same_members(ensemble), np.exp(-(abs(ensemble.drop_attrs() - 281) / 2))
     ),
     "quantile": lambda ensemble: ensemble.quantile(LEVELS, "member", keep_attrs=True),
     "percentile": lambda ensemble: ensemble.rename(member="percentile").assign_coords(
@@ -73,8 +81,11 @@ FORMS = {
 }
 """From an ensemble to a forecast of each form; ``shared`` has weights over time and members not."""
 
+PAPER = xrecal.CKME(support="observations")
+"""Members are past observations: what forecasts are made of is known without a fit."""
+
 METHODS = {
-    "ckme": xrecal.CKME(),
+    "ckme": PAPER,
     "emos": xrecal.EMOS(),
     "climatology": xrecal.Climatology(),
     "window": xrecal.Climatology(window=90),

@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 from tests.cli.files import succeed
 
-from .strategies import ensemble_and_truth, new_cases
+from .strategies import PAPER, ensemble_and_truth, new_cases
 
 REALIZATION = {"standard_name": "realization", "units": "1", "long_name": "member of the ensemble"}
 LABELS = [1, 2, 3, 4, 5]
@@ -21,7 +21,7 @@ def numbered(array, dim="number"):
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW = numbered(new_cases()[0])
-MODEL = numbered(HINDCAST).recal.fit(TRUTH)
+MODEL = numbered(HINDCAST).recal.fit(TRUTH, PAPER)
 
 
 def drawn(how, n, forecast=NEW):

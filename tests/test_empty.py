@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 
 from .marks import forbid_compute
-from .strategies import METHODS, ensemble_and_truth, model_of, new_cases
+from .strategies import METHODS, PAPER, ensemble_and_truth, model_of, new_cases
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
@@ -68,10 +68,10 @@ def test_products_of_no_forecast(method, product):
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_fields_of_past_dates_of_no_forecast(lazy):
-    model, new = HINDCAST.recal.fit(TRUTH), NEW.isel(time=slice(0))
+    model, new = HINDCAST.recal.fit(TRUTH, PAPER), NEW.isel(time=slice(0))
     found = model.members(new.chunk() if lazy else new, 3, coherence="dates")
     same_but_empty(found, model.members(NEW, 3, coherence="dates"), "time")
-    nowhere = HINDCAST.isel(lat=slice(0)).recal.fit(TRUTH.isel(lat=slice(0)))
+    nowhere = HINDCAST.isel(lat=slice(0)).recal.fit(TRUTH.isel(lat=slice(0)), PAPER)
     assert nowhere.members(NEW.isel(lat=slice(0)), 3, coherence="dates").sizes["lat"] == 0
 
 
@@ -87,7 +87,7 @@ def test_statistics_of_no_forecast(statistic, dim, lazy):
 
 def test_no_case_to_learn_or_verify_is_told():
     with pytest.raises(ValueError, match="no label along 'time' is common to hindcast"):
-        HINDCAST.isel(time=slice(0)).recal.fit(TRUTH)
+        HINDCAST.isel(time=slice(0)).recal.fit(TRUTH, PAPER)
     with pytest.raises(ValueError, match="forecast has no members: its dimension 'member' has"):
         NEW.isel(member=slice(0)).recal.mean()
 

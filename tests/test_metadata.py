@@ -117,7 +117,7 @@ def test_of_weighted_ensembles_only_they_name_their_weights(call):
         assert "ancillary_variables" not in found["t2m"].attrs
         assert list(found.data_vars) == ["t2m"]
     issued = MODEL.apply(NEW)
-    assert issued.t2m.attrs["ancillary_variables"] == "t2m_weight"
+    assert issued.t2m.attrs["ancillary_variables"] == "t2m_weight t2m_novelty"
 
 
 def test_the_history_of_the_hindcast_is_not_that_of_forecasts():

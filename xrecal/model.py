@@ -181,12 +181,12 @@ def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) 
     Returns
     -------
     Dataset
-        Distributions: weighted ensembles, or the parameters of normal ones.
+        Distributions: weighted ensembles with their novelty, or the parameters of normal ones.
 
     Examples
     --------
     >>> list(forecast.recal.apply(model))
-    ['forecast', 'forecast_weight']
+    ['forecast', 'forecast_weight', 'forecast_novelty']
     """
     if not isinstance(model, Recalibrator):
         raise TypeError(

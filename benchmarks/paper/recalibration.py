@@ -20,7 +20,7 @@ EXACT_UP_TO, EXACT_LAPLACE_UP_TO = 1500, 2500
 PIT_LEVELS = 500
 """Members of a recalibrated distribution function, where there are more calibration cases."""
 
-PRINTED = xrecal.CKME(loss="laplace", folds="random", solver="exact")
+PRINTED = xrecal.CKME(support="observations", loss="laplace", folds="random", solver="exact")
 """As the paper prints the method."""
 
 METHODS = {
@@ -32,7 +32,7 @@ METHODS = {
     "conformal": xrecal.ConformalPrediction(alpha=ALPHA),
     "energy": replace(PRINTED, projection="energy"),
     "lowrank": replace(PRINTED, solver="lowrank"),
-    "default": xrecal.CKME(folds="block"),
+    "default": xrecal.CKME(folds="block", support="observations"),
     "errors": xrecal.CKME(folds="block", support="errors"),
     "auto": xrecal.CKME(folds="block", support="auto"),
     "wide": xrecal.CKME(folds="block", support="auto", bandwidth="cv"),
@@ -49,7 +49,7 @@ MEANINGS = {
     "conformal": "split conformal intervals (Chernozhukov et al.)",
     "energy": "ckme with the exact projection for the energy kernel",
     "lowrank": "ckme with landmarks",
-    "default": "xrecal.CKME(): ridge by the held-out CRPS",
+    "default": "CKME(support='observations'): ridge by the held-out CRPS",
     "errors": "CKME(support='errors'): errors around a centre of the forecast",
     "auto": "CKME(support='auto'): observations or errors, by the held-out CRPS",
     "wide": "CKME(support='auto', bandwidth='cv'): also 4 and 16 times the median bandwidth",

@@ -16,7 +16,7 @@ YEAR = np.timedelta64(360, "D")
 METHODS = {
     "EMOS + season": xrecal.EMOS(condition_on="season"),
     "IDR": xrecal.IDR(),
-    "CKME": xrecal.CKME(),
+    "CKME": xrecal.CKME(support="observations"),
 }
 SMALL = {
     "CKME auto": xrecal.CKME(support="auto", condition_on="season"),

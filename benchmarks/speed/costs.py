@@ -7,7 +7,7 @@ import numpy as np
 
 from xrecal.arrays import squared_energy_distance
 
-from .data import Data, make_data, make_hindcast
+from .data import PAPER, Data, make_data, make_hindcast
 from .fit import fit, weights_of
 from .forecasts import LEVELS
 from .large import MATRIX_UP_TO, cholesky_input
@@ -47,18 +47,18 @@ def by_locations(quick: bool) -> Iterator[Row]:
     n, m = (40, 5) if quick else (250, 20)
     for locations in (1, 2):  # compiles
         hindcast, observations = make_hindcast(40, 5, locations)
-        hindcast.recal.fit(observations).quantile(hindcast, LEVELS)
+        hindcast.recal.fit(observations, PAPER).quantile(hindcast, LEVELS)
     for locations in (1, 2) if quick else (1, 4, 16, 64):
         hindcast, observations = make_hindcast(n, m, locations)
         cut = {"location": -(-locations // 4)}
         lazy, lazy_observations = hindcast.chunk(cut), observations.chunk(cut)
-        model = hindcast.recal.fit(observations)
+        model = hindcast.recal.fit(observations, PAPER)
         with dask.config.set(scheduler="threads", num_workers=2):
             taken, quantiles, threads = in_turn(
                 {
-                    "fit": lambda a=hindcast, b=observations: a.recal.fit(b),
+                    "fit": lambda a=hindcast, b=observations: a.recal.fit(b, PAPER),
                     "quantiles": lambda a=hindcast, b=model: b.quantile(a, LEVELS),
-                    "dask": lambda a=lazy, b=lazy_observations: a.recal.fit(b).compute(),
+                    "dask": lambda a=lazy, b=lazy_observations: a.recal.fit(b, PAPER).compute(),
                 },
                 1,
                 warm=False,

@@ -6,8 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+import xrecal
 from benchmarks.skill.sources import SOURCES
 from xrecal.arrays import median_bandwidth, similarity, squared_energy_distance
+
+PAPER = xrecal.CKME(support="observations")
+"""What the budgets are of: one support."""
 
 AMPLITUDE = 10.0  # of the seasonal cycle, where the mean spread is 1
 LEAST_SPAN = 400  # days, so that few cases know a season too

@@ -20,7 +20,7 @@ from .processes import PeakMemory, fresh_process
 from .tables import Line, megabytes
 
 METHODS = {
-    "CKME": xrecal.CKME(ridge=0.01),
+    "CKME": xrecal.CKME(ridge=0.01, support="observations"),
     "CKME errors": xrecal.CKME(ridge=0.01, support="errors"),
     "EMOS": xrecal.EMOS(),
 }

@@ -131,7 +131,7 @@ def quantile_mapping(quick: bool) -> Iterator[Row]:
     parts = grid(quick)
     theirs = shortest(lambda: mapped(*parts[:3]), 1)
     their_score = float(mapped(*parts[:3]).recal.crps(parts[3]).mean())
-    for method in (xrecal.CKME(), xrecal.EMOS()):
+    for method in (xrecal.CKME(support="observations"), xrecal.EMOS()):
         ours, score = fit_and_quantiles(method, parts)
         name = f"xsdba quantile mapping v {type(method).__name__}, {on_grid(parts[0])}"
         yield beside(name, ours, theirs, score, their_score)

@@ -44,7 +44,9 @@ def compared(
     pool, season = in_turn(
         {
             "pool": lambda: hindcast.recal.fit(observed, method),
-            "season": lambda: hindcast.recal.fit(observed, xrecal.CKME(condition_on="season")),
+            "season": lambda: hindcast.recal.fit(
+                observed, xrecal.CKME(support="observations", condition_on="season")
+            ),
         },
         repeats,
         warm=False,

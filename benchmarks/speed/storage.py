@@ -20,11 +20,15 @@ def budgets(quick: bool) -> Iterator[Line | Missing]:
     n, m, n_locations = (60, 5, 2) if quick else (1000, 50, 8)
     # The ridge is given: how large a model is does not depend on how it was found.
     cases = {
-        f"n={n} m={m}": (n, m, xrecal.CKME(ridge=0.01, solver="exact")),
-        f"n={n} m={m} low rank": (n, m, xrecal.CKME(ridge=0.01, solver="lowrank")),
+        f"n={n} m={m}": (n, m, xrecal.CKME(ridge=0.01, support="observations", solver="exact")),
+        f"n={n} m={m} low rank": (
+            n,
+            m,
+            xrecal.CKME(ridge=0.01, support="observations", solver="lowrank"),
+        ),
     }
     if not quick:
-        cases["n=3000 m=10 low rank"] = (3000, 10, xrecal.CKME(ridge=0.01))
+        cases["n=3000 m=10 low rank"] = (3000, 10, xrecal.CKME(ridge=0.01, support="observations"))
     for label, (size, members, method) in cases.items():
         hindcast, observations = make_hindcast(size, members, n_locations)
         model = hindcast.recal.fit(observations, method)

@@ -21,9 +21,9 @@ from .tables import Line, Missing, seconds
 from .timing import in_turn
 
 METHODS = {
-    "CKME": xrecal.CKME(),
+    "CKME": xrecal.CKME(support="observations"),
     "LinearPool": xrecal.LinearPool(),
-    "small CKME": xrecal.CKME(ridge=0.01),
+    "small CKME": xrecal.CKME(ridge=0.01, support="observations"),
     "small LinearPool": SMALL,
 }
 """The small ones are compiled soon, which each process does for itself."""
@@ -167,7 +167,7 @@ def overhead_of(
 ) -> Iterator[Line]:
     """Fit and quantiles of one chunk."""
     method, lazy, lazy_observations = METHODS["CKME"], hindcast.chunk(), observations.chunk()
-    model = hindcast.recal.fit(observations)
+    model = hindcast.recal.fit(observations, METHODS["CKME"])
     with dask.config.set(scheduler="threads", num_workers=1):
         numpy, chunk, quantiles, chunk_quantiles = in_turn(
             {

@@ -49,6 +49,9 @@ together = Settings(loss="energy")
 known = {"features": several, "days": index.astype(float), "half_life": 20.0, "step": steps}
 fitted = arrays.fit_ckme(mixture, y, conditioned, **known)
 by_landmarks = arrays.fit_ckme(plain, y, low_rank)
+beside = by_landmarks._replace(
+    beside=np.ones(L, np.int8), beside_centre=np.tile([0.5, 1.0, 1.0, 0.0], (L, 1))
+)
 jointly, spread = arrays.fit_vector_ckme(vectors, observed, periods, together, step=steps)
 numbers = np.broadcast_to(index, (L, N)).copy()
 usable = np.ones((L, N), bool)
@@ -87,6 +90,7 @@ CALLS = {
         call(new, plain, y, by_landmarks),
         call(new, plain, y, by_landmarks, squared=distances, across=distances[:, :T]),
     ],
+    "ckme_weights_of_both": [call(new, plain, y, beside)],
     "climatology_quantiles": [
         call(y, q),
         call(y, q, season=uniform(N), new_season=uniform(T), window=90.0),

@@ -141,6 +141,20 @@ def test_scores(files):
     np.testing.assert_allclose(found["crps"], float(expected), rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
+def test_scores_count_novel_forecasts(files):
+    model, out = files.folder / "m.zarr", files.folder / "o.nc"
+    forecast = NEW.where(NEW.time != NEW.time[1], NEW + 100)
+    forecast.to_netcdf(files.folder / "far.nc")
+    succeed("fit", files.hindcast, files.truth, model)
+    succeed("apply", model, files.folder / "far.nc", out, "--members", "5")
+    found = run("score", out, files.verified, "--json", "--quiet").data["scores"]["t2m"]
+    novelty = xrecal.open_recalibrator(model).novelty(forecast)
+    assert found["n_novel"] == (novelty > 0.5).sum() >= NEW.sizes["lat"] * NEW.sizes["lon"]
+    done = run("score", out, files.verified, "--quiet")
+    assert done.out.endswith(f", 84 cases, {found['n_novel']} novel\n")
+
+
 def test_nothing_to_score_is_null(files):
     (VERIFIED * np.nan).to_dataset(name="t2m").to_netcdf(files.folder / "none.nc")
     done = run("score", files.new, files.folder / "none.nc", "--json", "--quiet")

@@ -30,14 +30,14 @@ def data():
 
 
 METHODS = [
-    xrecal.CKME(),
+    xrecal.CKME(support="observations"),
     xrecal.CKME(support="errors"),
     xrecal.CKME(support="errors", compare="shapes"),
     xrecal.CKME(support="auto", condition_on="season", half_life=300.0),
     xrecal.CKME(projection="energy", ridge=0.01, support="errors", bounds=(-50, None)),
-    xrecal.CKME(loss="laplace", kernel="laplace"),
-    xrecal.CKME(solver="lowrank"),
-    xrecal.CKME(solver="exact", bandwidth="cv"),
+    xrecal.CKME(support="observations", loss="laplace", kernel="laplace"),
+    xrecal.CKME(support="observations", solver="lowrank"),
+    xrecal.CKME(support="observations", solver="exact", bandwidth="cv"),
 ]
 
 
@@ -126,7 +126,7 @@ def test_pooled_cases(cupy, data, pool, lazy):
     chunks = {"location": -1, "init": -1} if lazy else None
     here, new, seen = (to_device(cupy, part, chunks) for part in (hindcast, forecast, data[2]))
     names = "height" if pool == "location" else None
-    method = xrecal.CKME(ridge=0.1, condition_on=names)
+    method = xrecal.CKME(support="observations", ridge=0.1, condition_on=names)
     found = here.recal.fit(seen, method, pool=pool).crps(new, seen)
     require_same(
         cupy, found, hindcast.recal.fit(data[2], method, pool=pool).crps(forecast, data[2])
@@ -151,7 +151,7 @@ def test_more_cases_join(cupy, data, chunks, solver):
 def test_nothing_is_computed_until_asked(cupy, data):
     here, new, seen = (to_device(cupy, part, CHUNKS[1]) for part in data)
     with forbid_compute():
-        model = here.recal.fit(seen, xrecal.CKME(condition_on="season"))
+        model = here.recal.fit(seen, xrecal.CKME(support="observations", condition_on="season"))
         quantile = model.quantile(new, 0.5)
         score = model.crps(new, seen, dim="init")
     for result in (quantile, score, *model.state.data_vars.values()):

@@ -51,7 +51,7 @@ def test_methods_of_the_host(here, method):
     ],
 )
 def test_products_of_the_host(here, name, call):
-    model = here[0].recal.fit(here[2])
+    model = here[0].recal.fit(here[2], xrecal.CKME(support="observations"))
     with pytest.raises(TypeError, match=f"'forecast', {name} after CKME, has {HOST}"):
         call(model, here[1])
 
@@ -118,7 +118,7 @@ def test_covariates_come_from_labels_or_from_the_device(cupy, data):
     hindcast, _, observations = data
     index = xr.DataArray(np.sin(np.arange(50.0)), {"init": hindcast.init}, ["init"])
     here, seen = to_device(cupy, hindcast), to_device(cupy, observations)
-    method = xrecal.CKME(condition_on="index", ridge=0.1)
+    method = xrecal.CKME(support="observations", condition_on="index", ridge=0.1)
     labelled = here.assign_coords(index=index).recal.fit(seen, method)
     given = here.recal.fit(seen, method, covariates={"index": to_device(cupy, index)})
     expected = hindcast.recal.fit(observations, method, covariates={"index": index})

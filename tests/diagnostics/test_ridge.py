@@ -25,7 +25,7 @@ def expected_at(point, settings=None, **known):
 
 
 def test_the_array_function_at_each_point():
-    found = ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.CKME(folds="block"))
+    found = ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.CKME(support="observations", folds="block"))
     assert found.loss.dims == ("lat", "lon", "ridge")
     np.testing.assert_allclose(found.ridge, 10 ** np.arange(-6, 0.1, 0.5))
     for point in points(TRUTH):
@@ -94,7 +94,7 @@ def test_types_and_attributes():
     assert found.attrs["method"] == repr(xrecal.CKME())
     assert found.attrs["history"] == "made\nxrecal: held-out loss by ridge over 'time'"
     assert set(found.coords) == {"lat", "lon", "ridge"}
-    laplace = ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.CKME(loss="laplace"))
+    laplace = ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.CKME(support="observations", loss="laplace"))
     assert laplace.loss.attrs["units"] == "1"
 
 

@@ -13,6 +13,7 @@ from tests.strategies import (
     FORMS,
     METHODS,
     PAIRS,
+    PAPER,
     close,
     ensemble_and_truth,
     model_of,
@@ -48,7 +49,7 @@ def test_each_location_is_fitted_on_its_own(dims, observed_dims, chunks):
     hindcast, truth = HINDCAST.transpose(*dims), TRUTH.transpose(*observed_dims)
     if chunks is not None:
         hindcast = hindcast.chunk(chunks)
-    state = hindcast.recal.fit(truth).compute().state
+    state = hindcast.recal.fit(truth, PAPER).compute().state
     for point in points(TRUTH):
         members = HINDCAST.isel(point).to_numpy()
         expected = recalibrate_point(
@@ -87,9 +88,9 @@ def test_dask_gives_the_same_state_and_announces_it(form, method):
 @pytest.mark.parametrize("form", FORMS)
 def test_order_of_the_cases_does_not_matter(form, rng):
     hindcast, shuffled = FORMS[form](HINDCAST), rng.permutation(TRUTH.sizes["time"])
-    expected = hindcast.recal.fit(TRUTH).state
+    expected = hindcast.recal.fit(TRUTH, PAPER).state
     for chunks in ({}, {"lat": 1}):
-        model = hindcast.isel(time=shuffled).chunk(chunks).recal.fit(TRUTH)
+        model = hindcast.isel(time=shuffled).chunk(chunks).recal.fit(TRUTH, PAPER)
         assert model.compute().state.identical(expected)
 
 
@@ -98,7 +99,7 @@ def test_mixed_types_keep_theirs():
     hindcast = xrecal.weighted(HINDCAST.astype("float32"), weights)
     for chunks in (None, {"lat": 1}):
         found = hindcast if chunks is None else hindcast.chunk(chunks)
-        state = found.recal.fit(TRUTH.astype("float32")).compute().state
+        state = found.recal.fit(TRUTH.astype("float32"), PAPER).compute().state
         dtypes = {name: str(dtype) for name, dtype in state.dtypes.items()}
         assert dtypes["loc"] == dtypes["observations"] == "float32"
         assert dtypes["weights"] == dtypes["ridge"] == "float64"
@@ -109,7 +110,7 @@ def test_mixed_types_keep_theirs():
 
 def test_state_describes_itself():
     grid = {"latitude": (("lat", "lon"), np.ones((2, 2))), "height": 2.0}
-    state = HINDCAST.assign_coords(grid).recal.fit(TRUTH).state
+    state = HINDCAST.assign_coords(grid).recal.fit(TRUTH, PAPER).state
     assert state["loc"].sizes == {"lat": 2, "lon": 2, "calibration": 48, "calibration_member": 5}
     np.testing.assert_array_equal(state.calibration_time, INDEX)
     assert set(state.coords) == {"lat", "lon", "latitude", "height", "calibration_time"}
@@ -127,30 +128,30 @@ def test_baselines_keep_no_cases():
 def test_cases_are_named_by_dates_of_other_calendars():
     dates = [cftime.DatetimeNoLeap(2001 + i // 12, 1 + i % 12, 15) for i in range(48)]
     hindcast, truth = (array.assign_coords(time=dates) for array in (HINDCAST, TRUTH))
-    assert list(hindcast.recal.fit(truth).state.calibration_time.to_numpy()) == dates
+    assert list(hindcast.recal.fit(truth, PAPER).state.calibration_time.to_numpy()) == dates
 
 
 def test_cases_without_labels_have_no_names():
-    model = HINDCAST.drop_vars("time").recal.fit(TRUTH.drop_vars("time"))
+    model = HINDCAST.drop_vars("time").recal.fit(TRUTH.drop_vars("time"), PAPER)
     assert "calibration_time" not in model.state.coords
 
 
 def test_single_point_needs_no_location():
     hindcast, truth = HINDCAST[:, :, 0, 0], TRUTH[:, 0, 0]
-    lazy = hindcast.chunk().recal.fit(truth)
-    assert lazy.compute().state.identical(hindcast.recal.fit(truth).state)
+    lazy = hindcast.chunk().recal.fit(truth, PAPER)
+    assert lazy.compute().state.identical(hindcast.recal.fit(truth, PAPER).state)
 
 
 @pytest.mark.parametrize("chunks", [{}, {"lat": 1, "lon": 1}])
 def test_observations_may_lack_a_location(chunks):
     for lacking in ("lat", "lon"):
         shared = TRUTH.isel({lacking: 0}, drop=True)
-        expected = HINDCAST.recal.fit(shared.broadcast_like(TRUTH)).state
-        assert HINDCAST.chunk(chunks).recal.fit(shared).compute().state.identical(expected)
+        expected = HINDCAST.recal.fit(shared.broadcast_like(TRUTH), PAPER).state
+        assert HINDCAST.chunk(chunks).recal.fit(shared, PAPER).compute().state.identical(expected)
 
 
 def test_unused_slots_are_nan():
-    state = HINDCAST.recal.fit(TRUTH[8:]).state
+    state = HINDCAST.recal.fit(TRUTH[8:], PAPER).state
     assert state.sizes["calibration"] == 48
     assert np.isnan(state.observations[..., :8]).all()
     assert (state.n_cases == 40).all()
@@ -180,7 +181,7 @@ def test_a_missing_location_disturbs_no_other(method, chunks):
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}])
 def test_identical_forecasts_give_climatology(chunks):
     dry = xr.zeros_like(HINDCAST)
-    model = (dry if chunks is None else dry.chunk(chunks)).recal.fit(TRUTH).compute()
+    model = (dry if chunks is None else dry.chunk(chunks)).recal.fit(TRUTH, PAPER).compute()
     assert decoded(model.state) == [{"identical_forecasts"}] * 4
     new, verified = new_cases()
     climatology = dry.recal.fit(TRUTH, xrecal.Climatology())
@@ -205,7 +206,7 @@ def test_infinities_are_left_out_with_a_status(method, chunks):
 
 def test_missing_members_are_left_out():
     padded = xr.concat([HINDCAST, HINDCAST[:, :2] * np.nan], "member")
-    state, expected = padded.recal.fit(TRUTH).state, HINDCAST.recal.fit(TRUTH).state
+    state, expected = padded.recal.fit(TRUTH, PAPER).state, HINDCAST.recal.fit(TRUTH, PAPER).state
     close(state.drop_vars("loc"), expected.drop_vars("loc"))
 
 
@@ -216,7 +217,7 @@ def test_missing_members_are_left_out():
 def test_inputs_may_be_read_only_and_stay_as_they_are(form):
     hindcast, truth = FORMS[form](HINDCAST).copy(deep=True), TRUTH.copy(deep=True)
     before = hindcast.copy(deep=True), truth.copy(deep=True)
-    model = freeze(hindcast).recal.fit(freeze(truth))
+    model = freeze(hindcast).recal.fit(freeze(truth), PAPER)
     freeze(model.state)
     model.crps(hindcast, truth)
     model.apply(hindcast)
@@ -228,31 +229,31 @@ def test_inputs_may_be_read_only_and_stay_as_they_are(form):
 TOO_LATE = TRUTH.isel(time=slice(None, 20))
 ERRORS = {
     "time in chunks": (
-        lambda: HINDCAST.chunk(time=24).recal.fit(TRUTH),
+        lambda: HINDCAST.chunk(time=24).recal.fit(TRUTH, PAPER),
         r"hindcast has 'time' in 2 chunks, .*use hindcast.chunk\(\{'time': -1\}\)",
     ),
     "members in chunks": (
-        lambda: HINDCAST.chunk(time=24, member=2).recal.fit(TRUTH),
+        lambda: HINDCAST.chunk(time=24, member=2).recal.fit(TRUTH, PAPER),
         r"'time' in 2 chunks and 'member' in 3 chunks.*\{'time': -1, 'member': -1\}",
     ),
     "observations in chunks": (
-        lambda: HINDCAST.recal.fit(TRUTH.chunk(time=24)),
+        lambda: HINDCAST.recal.fit(TRUTH.chunk(time=24), PAPER),
         r"observations have 'time' in 2 chunks.*observations.chunk\(\{'time': -1\}\)",
     ),
     "too few labels": (
-        lambda: HINDCAST.recal.fit(TRUTH, min_samples=49),
+        lambda: HINDCAST.recal.fit(TRUTH, PAPER, min_samples=49),
         "only 48 cases along 'time' .* fewer than min_samples=49",
     ),
     "min_samples": (
-        lambda: HINDCAST.recal.fit(TRUTH, min_samples=1),
+        lambda: HINDCAST.recal.fit(TRUTH, PAPER, min_samples=1),
         "min_samples must be a whole number from 2 on, got 1",
     ),
     "units": (
-        lambda: HINDCAST.recal.fit((TRUTH - 273.15).assign_attrs(units="degC")),
+        lambda: HINDCAST.recal.fit((TRUTH - 273.15).assign_attrs(units="degC"), PAPER),
         r"hindcast is in K but observations are in degC.*observations \+ 273.15",
     ),
     "no members": (
-        lambda: HINDCAST[:, 0].recal.fit(TRUTH),
+        lambda: HINDCAST[:, 0].recal.fit(TRUTH, PAPER),
         "hindcast has no member dimension.*member_dim=",
     ),
     "no dates": (
@@ -262,7 +263,7 @@ ERRORS = {
         r"Climatology\(window=30\) needs dates",
     ),
     "other locations": (
-        lambda: HINDCAST.recal.fit(TRUTH.assign_coords(lat=[45, 47.0])),
+        lambda: HINDCAST.recal.fit(TRUTH.assign_coords(lat=[45, 47.0]), PAPER),
         "labels along 'lat' differ, first at position 1: 46.0 in hindcast, 47.0 in observations",
     ),
 }
@@ -285,4 +286,4 @@ def test_settings_not_their_class():
 @pytest.mark.parametrize("name", ["calibration", "new_member"])
 def test_location_names_that_tasks_use_are_refused(name):
     with pytest.raises(ValueError, match=f"dimension '{name}' has a name that xrecal uses"):
-        HINDCAST.rename(lat=name).recal.fit(TRUTH.rename(lat=name))
+        HINDCAST.rename(lat=name).recal.fit(TRUTH.rename(lat=name), PAPER)

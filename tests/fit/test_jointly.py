@@ -192,7 +192,11 @@ def test_stored_vectors_stand_there_once():
 
 def test_pooled_cases_season_and_gaps():
     model = HINDCAST.recal.fit(
-        TRUTH, xrecal.CKME(gap=1), jointly=NAMES, pool="lat", condition_on="season"
+        TRUTH,
+        xrecal.CKME(support="observations", gap=1),
+        jointly=NAMES,
+        pool="lat",
+        condition_on="season",
     )
     assert model.variables["u"].state.sizes["calibration"] == 2 * N
     issued = model.apply(FORECAST)
@@ -328,7 +332,9 @@ def test_variables_of_one_unit_need_no_scale():
 
 
 def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
-    return hindcast.recal.fit(truth, method or xrecal.CKME(), **{"jointly": NAMES, **given})
+    return hindcast.recal.fit(
+        truth, method or xrecal.CKME(support="observations"), **{"jointly": NAMES, **given}
+    )
 
 
 @pytest.mark.parametrize(
@@ -338,9 +344,15 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         (lambda: fit(jointly=("u", "u")), "two or more different variables"),
         (lambda: fit(jointly=("u", "w")), "jointly names 'w', but .* of the hindcast are"),
         (lambda: fit(xrecal.EMOS()), "u and t are recalibrated jointly, which EMOS cannot do"),
-        (lambda: fit(xrecal.CKME(support="auto")), "support='auto' is not for u and t: members"),
-        (lambda: fit(xrecal.CKME(loss="laplace")), "take loss='crps'"),
-        (lambda: fit(xrecal.CKME(projection="energy")), "vectors have no order"),
+        (
+            lambda: fit(xrecal.CKME(support="errors")),
+            "support='errors' is not for u and t: members",
+        ),
+        (lambda: fit(xrecal.CKME(support="observations", loss="laplace")), "take loss='crps'"),
+        (
+            lambda: fit(xrecal.CKME(support="observations", projection="energy")),
+            "vectors have no order",
+        ),
         (
             lambda: fit(hindcast=HINDCAST.assign(t=HINDCAST["t"].isel(lat=0, drop=True)),
                         truth=TRUTH.assign(t=TRUTH["t"].isel(lat=0, drop=True))),

@@ -13,7 +13,7 @@ from tests.labelled import random
 from tests.marks import forbid_compute
 from tests.stored import make
 
-METHOD = xrecal.CKME(ridge=0.1)
+METHOD = xrecal.CKME(support="observations", ridge=0.1)
 HINDCAST = (10 + random("time", "member")).assign_attrs(units="K")
 TRUTH = (10 + random("time", seed=1)).assign_attrs(units="K")
 NEW = (10 + random("time", "member", seed=2)).assign_attrs(units="K")

@@ -16,10 +16,10 @@ from xrecal.inputs.pool import MAX_POOLED, Pool
 LAT, LON, LEAD = [40.0, 41.0, 42.0, 43.0], [5.0, 6.0, 7.0], [1, 2]
 N = 12
 GAPS = st.integers(0, 2)
-CKME = xrecal.CKME(ridge=0.05, bandwidth=1.5)
+CKME = xrecal.CKME(support="observations", ridge=0.05, bandwidth=1.5)
 METHODS = [
     CKME,
-    xrecal.CKME(),
+    xrecal.CKME(support="observations"),
     xrecal.CKME(support="errors", ridge=0.1),
     xrecal.CKME(support="errors", ridge=0.1, solver="lowrank"),
     xrecal.EMOS(),
@@ -57,7 +57,7 @@ def stacked(array, dims):
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_pooled_by_name_is_a_fit_on_all_cases_as_one_sample(method):
-    if method in (xrecal.CKME(), METHODS[2]):
+    if method in (xrecal.CKME(support="observations"), METHODS[2]):
         pytest.skip("folds keep dates together, which one sample of cases does not")
     model = FORECASTS.recal.fit(OBSERVED, method, pool=("lat", "lon"))
     alone = stacked(FORECASTS, ("lat", "lon")).recal.fit(
@@ -288,7 +288,7 @@ def test_dates_are_held_out_together():
     many = xr.concat([one.assign_coords(lat=[float(i)]) for i in range(6)], "lat")
     obs = random("time", seed=8, sizes={"time": N}, time=one["time"].values)
     for folds in ("year", "block", "random"):
-        method = xrecal.CKME(folds=folds)
+        method = xrecal.CKME(support="observations", folds=folds)
         together = many.recal.fit(obs, method, pool="lat").state
         alone = one.isel(lat=0).recal.fit(obs, method, min_samples=5).state
         np.testing.assert_allclose(np.log10(together["ridge"]), np.log10(alone["ridge"]), atol=0.3)

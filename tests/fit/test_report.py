@@ -9,7 +9,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import random
 from tests.marks import forbid_compute
-from tests.strategies import METHODS, ensemble_and_truth, model_of
+from tests.strategies import METHODS, PAPER, ensemble_and_truth, model_of
 
 HINDCAST, TRUTH = ensemble_and_truth()
 
@@ -22,7 +22,7 @@ def lines(model):
 
 
 def test_computed_model():
-    told = lines(HINDCAST.recal.fit(TRUTH[2:], min_samples=30))
+    told = lines(HINDCAST.recal.fit(TRUTH[2:], PAPER, min_samples=30))
     assert told["method"].startswith("CKME(")
     assert told["variable"] == "t2m (K), ensemble"
     assert told["cases"] == "46 of 48 matched along 'time', 2001-01-15 to 2004-11-25"
@@ -35,7 +35,7 @@ def test_computed_model():
 
 def test_lazy_model_computes_nothing():
     with forbid_compute():
-        told = lines(HINDCAST.chunk(lat=1).recal.fit(TRUTH))
+        told = lines(HINDCAST.chunk(lat=1).recal.fit(TRUTH, PAPER))
     assert told["state"] == "not computed: model.compute()"
     assert "status" not in told
 
@@ -44,7 +44,7 @@ def test_statuses_and_ranges():
     hindcast, truth = HINDCAST.copy(), TRUTH.copy()
     hindcast[:, :, 0] = np.nan
     truth[0, 1, 0] = np.nan
-    told = lines(hindcast.recal.fit(truth, min_samples=30))
+    told = lines(hindcast.recal.fit(truth, PAPER, min_samples=30))
     assert told["used"] == "0 to 48 cases"
     assert told["status"] == "ok: 2, too_few_cases (< 30): 2"
     assert " to " in told["ridge"]
@@ -55,7 +55,7 @@ def test_statuses_and_ranges():
 def test_single_point_and_missing_units():
     hindcast, truth = HINDCAST[:, :, 0, 0].drop_attrs(), TRUTH[:, 0, 0]
     with pytest.warns(UserWarning, match="units of hindcast not stated, taken as K"):
-        told = lines(hindcast.rename(None).recal.fit(truth))
+        told = lines(hindcast.rename(None).recal.fit(truth, PAPER))
     assert told["variable"] == "unnamed (K), ensemble"
     assert told["locations"] == "1"
     assert told["note"] == "units of hindcast not stated, taken as K"
@@ -64,7 +64,7 @@ def test_single_point_and_missing_units():
 
 @pytest.mark.parametrize("dim", ["lat", "lon"])
 def test_one_location_dimension(dim):
-    told = lines(HINDCAST.isel({dim: 0}).recal.fit(TRUTH.isel({dim: 0})))
+    told = lines(HINDCAST.isel({dim: 0}).recal.fit(TRUTH.isel({dim: 0}), PAPER))
     assert told["locations"] == {"lat": "lon 2", "lon": "lat 2"}[dim]
 
 
@@ -90,9 +90,14 @@ def test_bounds_where_there_are_some():
 
 
 def test_half_lives():
-    assert lines(HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life=400)))["half_life"] == "400 days"
-    assert "half_life" not in lines(HINDCAST.recal.fit(TRUTH))
-    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(half_life="cv"))
+    assert (
+        lines(HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations", half_life=400)))[
+            "half_life"
+        ]
+        == "400 days"
+    )
+    assert "half_life" not in lines(HINDCAST.recal.fit(TRUTH, PAPER))
+    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations", half_life="cv"))
     state = model.state
     state["half_life"][:] = np.inf
     assert lines(model)["half_life"] == "none"
@@ -104,14 +109,16 @@ def test_half_lives():
 
 def test_covariates_and_what_they_count():
     nao = xr.DataArray(np.arange(48.0), {"time": TRUTH.time}, ["time"])
-    model = HINDCAST.recal.fit(TRUTH, condition_on=("season", "nao"), covariates={"nao": nao})
+    model = HINDCAST.recal.fit(
+        TRUTH, PAPER, condition_on=("season", "nao"), covariates={"nao": nao}
+    )
     told = lines(model)
     assert told["condition_on"] == "season (period 1), nao"
     assert "strength" in told
     assert "precision" not in told  # several numbers at each location
-    assert "condition_on" not in lines(HINDCAST.recal.fit(TRUTH))
+    assert "condition_on" not in lines(HINDCAST.recal.fit(TRUTH, PAPER))
     with forbid_compute():
-        lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, condition_on="season")
+        lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, PAPER, condition_on="season")
         assert lines(lazy)["condition_on"] == "season (period 1)"
 
 
@@ -202,9 +209,9 @@ def test_the_only_variable_is_unfolded_and_several_are_not():
     def unfolded(model):
         return model._repr_html_().split("xarray.Dataset")[0].count("<details open>")
 
-    assert unfolded(HINDCAST.recal.fit(TRUTH)) == 1
+    assert unfolded(HINDCAST.recal.fit(TRUTH, PAPER)) == 1
     both = xr.Dataset({"a": HINDCAST, "b": HINDCAST})
-    model = both.recal.fit(xr.Dataset({"a": TRUTH, "b": TRUTH}))
+    model = both.recal.fit(xr.Dataset({"a": TRUTH, "b": TRUTH}), PAPER)
     assert unfolded(model) == 0
     assert " ".join(Balanced(model._repr_html_()).shown).count("fitted state") == 2
 
@@ -217,6 +224,6 @@ def test_names_are_no_markup():
 
 
 def test_lazy_models_are_not_computed():
-    model = HINDCAST.chunk(lat=1).recal.fit(TRUTH)
+    model = HINDCAST.chunk(lat=1).recal.fit(TRUTH, PAPER)
     assert "not computed: model.compute()" in model._repr_html_()
     assert not model.is_computed

@@ -16,10 +16,12 @@ OBSERVED = (FORECASTS.mean("member") + random("time", "lat", "lon", seed=1, size
 OBSERVED[3, 1, 0] = OBSERVED[35, 0, 1] = np.nan
 FIRST, LAST = slice(0, 30), slice(30, None)
 Q = [0.1, 0.5, 0.9]
-FIXED = xrecal.CKME(ridge=0.05, bandwidth=1.5)
+FIXED = xrecal.CKME(support="observations", ridge=0.05, bandwidth=1.5)
 EXACT = [
     FIXED,
-    xrecal.CKME(ridge=0.05, bandwidth=1.5, kernel="laplace", half_life=500.0),
+    xrecal.CKME(
+        support="observations", ridge=0.05, bandwidth=1.5, kernel="laplace", half_life=500.0
+    ),
     xrecal.IDR(),
     xrecal.Climatology(),
     xrecal.Climatology(window=90),
@@ -81,9 +83,11 @@ def test_what_was_chosen_stays():
     assert int(updated.state["n_cases"].sum()) == 40 * 6 - 2
     assert updated.state.sizes[CASE] == 40
     at = {"lat": 1, "lon": 1}
-    plain = fit(FIRST, xrecal.CKME())
+    plain = fit(FIRST, xrecal.CKME(support="observations"))
     chosen = plain.state.isel(at)
-    given = xrecal.CKME(ridge=float(chosen["ridge"]), bandwidth=float(chosen["bandwidth"]))
+    given = xrecal.CKME(
+        support="observations", ridge=float(chosen["ridge"]), bandwidth=float(chosen["bandwidth"])
+    )
     alone = FORECASTS.isel(at).recal.fit(OBSERVED.isel(at), given)
     new = random("time", "lat", "lon", "member", seed=7, sizes=SIZES, time=TIME)
     new.attrs["units"] = "K"
@@ -145,7 +149,7 @@ def test_covariates_join_too():
 def test_a_covariate_may_gain_locations():
     wind = random("time", seed=4, sizes=SIZES, time=TIME)
     wide = (wind + xr.zeros_like(FORECASTS["lat"])).transpose("time", "lat")
-    method = xrecal.CKME(ridge=0.1, bandwidth=1.0, condition_on="wind")
+    method = xrecal.CKME(support="observations", ridge=0.1, bandwidth=1.0, condition_on="wind")
     model = fit(FIRST, method, covariates={"wind": wind})
     updated = model.update(*part(LAST), covariates={"wind": wide})
     same = model.update(*part(LAST), covariates={"wind": wind})
@@ -251,7 +255,9 @@ def test_what_does_not_fit_is_refused(change, message):
 
 
 def test_half_lives_and_seasons_need_dates():
-    model = fit(FIRST, xrecal.CKME(half_life=100.0, ridge=0.1, bandwidth=1.0))
+    model = fit(
+        FIRST, xrecal.CKME(support="observations", half_life=100.0, ridge=0.1, bandwidth=1.0)
+    )
     label = {"time": ("time", np.arange(10) + 3000)}
     forecasts, observed = (a.drop_vars("time").assign_coords(label) for a in part(LAST))
     with pytest.raises(ValueError, match="of the type int"):
@@ -267,7 +273,7 @@ def test_methods_without_cases_and_pools_are_refused():
 
 
 def test_landmarks_are_the_same_cases_after_earlier_ones_have_been_added():
-    method = xrecal.CKME(ridge=0.003, bandwidth=1.5, solver="lowrank")
+    method = xrecal.CKME(support="observations", ridge=0.003, bandwidth=1.5, solver="lowrank")
     before = fit(LAST, method, min_samples=5)
     after = before.update(*part(FIRST))
     for lat, lon in np.ndindex(3, 2):
@@ -286,7 +292,11 @@ def test_forecasts_after_an_update_are_as_good_as_those_of_an_exact_solution(rid
     new = random("time", "lat", "lon", "member", seed=7, sizes=SIZES, time=TIME)
     new.attrs["units"] = "K"
     found = {
-        solver: fit(LAST, xrecal.CKME(ridge=ridge, bandwidth=1.5, solver=solver), min_samples=5)
+        solver: fit(
+            LAST,
+            xrecal.CKME(support="observations", ridge=ridge, bandwidth=1.5, solver=solver),
+            min_samples=5,
+        )
         .update(*part(FIRST))
         .crps(new, OBSERVED)
         for solver in ("exact", "lowrank")

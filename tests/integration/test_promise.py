@@ -40,14 +40,14 @@ def test_synthetic_truth():
     calibrated = new.recal.apply(model)
     raw, score = new.recal.crps(verified).mean(), calibrated.recal.crps(verified).mean()
     ideal = 1 / np.sqrt(np.pi)  # of N(signal, 1), the law of the truth given the signal
-    assert ideal < score < 1.25 * ideal < 0.5 * raw
+    assert 0.9 * ideal < score < 1.25 * ideal < 0.5 * raw
     assert flatness(pit(equally_weighted(new), verified)) < 1e-10
     assert flatness(pit(calibrated, verified)) > 0.01
     assert score < hindcast.recal.fit(truth, xrecal.Climatology()).crps(new, verified).mean() / 2
 
 
 @requires_data("toulouse_tigge_t2m.nc")
-@pytest.mark.parametrize("method", [xrecal.CKME(), xrecal.EMOS()])
+@pytest.mark.parametrize("method", [xrecal.CKME(support="observations"), xrecal.EMOS()])
 def test_temperature_at_toulouse(method):
     with xr.open_dataset(DATA / "toulouse_tigge_t2m.nc") as data:
         forecast = data.forecast.isel(model=0).dropna("member", how="all").load()

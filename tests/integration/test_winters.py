@@ -60,14 +60,16 @@ def test_a_fit_promises_no_skill_that_it_has_not(reference):
 
 def test_winters_cut_at_new_year_promise_it():
     """What the gap of the calendar spares: here is what folds see that cut winters in two."""
-    cut = xrecal.CKME(year_start="01-01")
+    cut = xrecal.CKME(support="observations", year_start="01-01")
     with pytest.warns(UserWarning, match="have a neighbour within a week in another fold"):
         promised = HINDCAST.recal.ridge_curve(OBSERVED, cut)["loss"].min("ridge")
     assert skill(promised, climatology_of_other_winters()) > 0.25
 
 
 def test_nor_does_a_pool_or_a_cross_validation(reference):
-    method = xrecal.LinearPool((xrecal.CKME(), xrecal.EMOS(), xrecal.Climatology()))
+    method = xrecal.LinearPool(
+        (xrecal.CKME(support="observations"), xrecal.EMOS(), xrecal.Climatology())
+    )
     unseen = HINDCAST.recal.cross_validate(OBSERVED, method, output="crps").mean("time")
     assert skill(unseen, climatology_of_other_winters()) <= 0.05
     later = HINDCAST.recal.fit(OBSERVED, method).crps(LATER, VERIFIED).mean("time")

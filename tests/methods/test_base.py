@@ -42,8 +42,10 @@ YEARS = CaseAxis(year=np.repeat(np.arange(2000, 2006), 8))
 NO_DATES = CaseAxis()
 BOTH = ("season", "lead")
 METHODS = [
-    xrecal.CKME(),
-    xrecal.CKME(kernel="laplace", bandwidth=2.0, ridge=0.1, loss="laplace", gap=3),
+    xrecal.CKME(support="observations"),
+    xrecal.CKME(
+        support="observations", kernel="laplace", bandwidth=2.0, ridge=0.1, loss="laplace", gap=3
+    ),
     xrecal.CKME(solver="lowrank", support="errors"),
     xrecal.CKME(support="auto", half_life="cv", bandwidth="cv", condition_on=BOTH),
     xrecal.CKME(support="errors", half_life=100.0, bounds=(None, 9.0)),
@@ -108,9 +110,12 @@ def test_defaults_are_not_told(kind):
 @pytest.mark.parametrize(
     ("method", "text"),
     [
-        (xrecal.CKME(support="auto", gap=3), "CKME(gap=3, support='auto')"),
+        (xrecal.CKME(support="errors", gap=3), "CKME(gap=3, support='errors')"),
         (xrecal.CKME(bandwidth="median", bounds=None), "CKME(bounds=None)"),
-        (xrecal.CKME(half_life=datetime.timedelta(days=90)), "CKME(half_life=90.0)"),
+        (
+            xrecal.CKME(half_life=datetime.timedelta(days=90)),
+            "CKME(half_life=90.0)",
+        ),
         (xrecal.EMOS(condition_on=("season", "wind")), "EMOS(condition_on=('season', 'wind'))"),
         (
             xrecal.LinearPool((xrecal.CKME(), xrecal.IDR(condition_on="lead"))),

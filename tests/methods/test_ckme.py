@@ -7,11 +7,11 @@ import pytest
 import xrecal
 from xrecal import arrays
 from xrecal.arrays.ckme.centre import SUPPORTS as CODES
-from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.ckme.embedding import Settings, complete_fit
 from xrecal.arrays.ckme.solvers import EXACT_UP_TO
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import fold_groups
-from xrecal.methods.ckme import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE, complete_fit
+from xrecal.methods.ckme_choices import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 
 from .of_arrays import FORMS, as_cases, as_new, axis_of, covariates_of, forms
 
@@ -38,12 +38,16 @@ INVALID = [
         ({"gap": value}, "CKME: gap must be a number of cases, .* such as '5D', got ")
         for value in (-1, 1.0, None, "1", True)
     ),
+    ({"novelty": "other"}, "CKME: novelty must be one of 'auto', None, got 'other'"),
     ({"ridge": 1e-13}, "CKME: ridge must be at least 1e-12, got 1e-13"),
     ({"gap": 1, "folds": "random"}, "random folds have no neighbours; use gap=0 or folds='block'"),
     ({"half_life": -1}, "CKME: half_life must be a positive timedelta or number of days"),
     ({"bounds": (1, 0)}, "CKME: bounds must be 'auto', None or"),
     *(
-        ({"loss": "laplace", "support": value}, f"use loss='crps' with support='{value}'")
+        (
+            {"loss": "laplace", "support": value},
+            f"use support='observations' with loss='laplace', got support='{value}'",
+        )
         for value in ("errors", "auto")
     ),
 ]
@@ -65,39 +69,49 @@ def test_defaults_are_those_of_the_design():
         "gap": 0,
         "projection": "euclidean",
         "solver": "auto",
-        "support": "observations",
+        "support": "auto",
         "tails": "auto",
+        "novelty": "auto",
         "half_life": None,
         "bounds": "auto",
         "condition_on": None,
         "compare": "forecasts",
         "year_start": None,
     }
-    assert xrecal.CKME().covariates == ()
+    assert xrecal.CKME(support="observations").covariates == ()
 
 
 def test_half_lives_are_kept_in_days():
     for length in (datetime.timedelta(days=30), np.timedelta64(720, "h"), 30):
-        assert xrecal.CKME(half_life=length) == xrecal.CKME(half_life=30.0)
+        assert xrecal.CKME(support="observations", half_life=length) == xrecal.CKME(
+            support="observations", half_life=30.0
+        )
 
 
 def test_half_lives_and_folds_need_dates():
     for half_life in (30.0, "cv"):
-        method = xrecal.CKME(half_life=half_life)
+        method = xrecal.CKME(support="observations", half_life=half_life)
         with pytest.raises(ValueError, match=r"CKME: half_life needs dates .*leave half_life out"):
             method.check(YEARS, 48)
         assert method.check(axis_of(48), 48) == (method, None)
     with pytest.raises(ValueError, match="folds='year' needs dates"):
-        xrecal.CKME(folds="year").check(CaseAxis(), 48)
+        xrecal.CKME(support="observations", folds="year").check(CaseAxis(), 48)
+
+
+PAPER = {"support": "observations"}
+OF_ERRORS = ["support", "centre", "lower", "upper"]
 
 
 def test_only_supports_of_errors_have_members_of_their_own():
-    assert xrecal.CKME().shares_members
+    assert xrecal.CKME(support="observations").shares_members
     for support in ("errors", "auto"):
         assert not xrecal.CKME(support=support).shares_members
-    slots, components = xrecal.CKME(support="auto", tails=None).slots(5)
+    slots, components = xrecal.CKME(tails=None, novelty=None).slots(5)
     np.testing.assert_array_equal(slots, np.arange(5))
     assert components is None
+    slots, components = xrecal.CKME(tails=None).slots(2)
+    np.testing.assert_array_equal(slots, [0, 1, 0, 1])
+    assert components == ["observations"] * 2 + ["errors"] * 2
     assert SUPPORTS["auto"] == CODES
     assert len(CENTRES) == len(CODES)
 
@@ -105,14 +119,12 @@ def test_only_supports_of_errors_have_members_of_their_own():
 @pytest.mark.parametrize(
     ("settings", "n_features", "names"),
     [
-        ({}, 0, ["ridge", "bandwidth"]),
-        ({"half_life": "cv"}, 0, ["ridge", "bandwidth", "half_life"]),
-        ({"condition_on": "season"}, 2, ["ridge", "bandwidth", "strength", "precision"]),
-        (
-            {"support": "auto"},
-            0,
-            ["ridge", "bandwidth", "support", "centre", "lower", "upper"],
-        ),
+        (PAPER, 0, ["ridge", "bandwidth"]),
+        (PAPER | {"half_life": "cv"}, 0, ["ridge", "bandwidth", "half_life"]),
+        (PAPER | {"condition_on": "season"}, 2, ["ridge", "bandwidth", "strength", "precision"]),
+        ({"novelty": None}, 0, ["ridge", "bandwidth", *OF_ERRORS]),
+        ({"compare": "shapes"}, 0, ["ridge", "bandwidth", *OF_ERRORS]),
+        ({}, 0, ["ridge", "bandwidth", "beside", "beside_centre", *OF_ERRORS]),
     ],
     ids=str,
 )
@@ -150,12 +162,12 @@ def test_kernels_that_are_tried(settings, kernels):
 
 
 FITS = [
-    ({}, FORMS),
-    ({"bandwidth": 1.5, "ridge": 0.01}, FORMS),
-    ({"kernel": "laplace", "loss": "laplace", "folds": "block", "gap": 2}, FORMS[:2]),
-    ({"folds": "random", "projection": "energy"}, FORMS[:2]),
+    (PAPER, FORMS),
+    (PAPER | {"bandwidth": 1.5, "ridge": 0.01}, FORMS),
+    (PAPER | {"kernel": "laplace", "loss": "laplace", "folds": "block", "gap": 2}, FORMS[:2]),
+    (PAPER | {"folds": "random", "projection": "energy"}, FORMS[:2]),
     ({"solver": "lowrank", "support": "auto", "condition_on": "season"}, FORMS),
-    ({"condition_on": ("season", "lead"), "bandwidth": "cv"}, FORMS),
+    (PAPER | {"condition_on": ("season", "lead"), "bandwidth": "cv"}, FORMS),
     ({"support": "errors", "condition_on": "season", "half_life": 300}, FORMS[:2]),
     ({"support": "auto", "half_life": "cv", "bounds": (None, 50)}, FORMS[:1]),
 ]
@@ -170,7 +182,7 @@ def test_fits_and_predicts_as_the_array_layer(kind, settings, rng):
     observations[0, ::7] = np.nan
     covariates, new_covariates = covariates_of(rng, 2, 48), covariates_of(rng, 2, 3)
     cases = as_cases(forecasts, observations, covariates, axis_of(48))
-    method = xrecal.CKME(**settings, tails=None)
+    method = xrecal.CKME(**settings, tails=None, novelty=None)
     fitted = method.fit_locations(cases, 20)
     groups, blocks = fold_groups(method.folds, cases.axis, 48)
     shared = {"kernel": method.kernel, "projection": method.projection}
@@ -237,14 +249,18 @@ def test_a_half_life_is_chosen_with_a_given_ridge_too(rng):
     observations = forecasts.loc.mean(-1) + 0.1 * rng.normal(size=(1, 48))
     observations[0, 30:] += 10  # the system changed
     cases = as_cases(forecasts, observations, axis=axis_of(48))
-    fitted = xrecal.CKME(half_life="cv", ridge=0.05).fit_locations(cases, 20)
+    fitted = xrecal.CKME(support="observations", half_life="cv", ridge=0.05).fit_locations(
+        cases, 20
+    )
     assert np.isfinite(fitted["half_life"][0])
 
 
-@pytest.mark.parametrize("support", ["observations", "auto"])
-def test_shapes_need_errors(support):
+def test_shapes_need_errors():
     with pytest.raises(ValueError, match=r"use support='errors' with compare='shapes', got"):
-        xrecal.CKME(support=support, compare="shapes")
+        xrecal.CKME(support="observations", compare="shapes")
+    chosen = xrecal.CKME(compare="shapes")
+    assert chosen.supports == xrecal.CKME(support="errors", compare="shapes").supports
+    assert not chosen.gives_way
 
 
 def test_what_is_compared_must_be_known():

@@ -13,13 +13,19 @@ from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import IDENTICAL
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates
-from xrecal.methods.ckme import SUPPORTS
+from xrecal.methods.ckme_choices import SUPPORTS
 from xrecal.methods.components import MEMBERS, fit_method, raw_quantiles
 
 HINDCAST, TRUTH = ensemble_and_truth()
 OPTIONS = Path(__file__).parents[2] / "docs" / "options.md"
 N = 80
-METHODS = [xrecal.EMOS(), xrecal.IDR(), xrecal.Climatology(), xrecal.CKME(ridge=0.01), xrecal.Raw()]
+METHODS = [
+    xrecal.EMOS(),
+    xrecal.IDR(),
+    xrecal.Climatology(),
+    xrecal.CKME(support="observations", ridge=0.01),
+    xrecal.Raw(),
+]
 
 
 def test_every_support_is_described():
@@ -94,7 +100,7 @@ def test_weights_describe_their_components(model):
     assert told["emos"] == "EMOS()"
     assert told["emos_season_2"] == "EMOS(condition_on=('season',), vary_spread=True)"
     assert told["ckme_season_standardised"] == (
-        "CKME(bandwidth='cv', support='auto', condition_on=('season',)), members from past errors "
+        "CKME(bandwidth='cv', condition_on=('season',)), members from past errors "
         "in units of the spread that EMOS gives"
     )
 
@@ -108,7 +114,7 @@ def test_description_is_stored(model, tmp_path):
 def test_members_say_what_their_component_is(model):
     issued = model.apply(HINDCAST.isel(lat=[0], lon=[0], time=[0]))
     told = issued["component"].attrs["long_name"]
-    assert told == "component of the pool that the member comes from"
+    assert told == "what the member is of"
 
 
 def test_single_members_have_no_shapes_and_the_pool_says_nothing_of_it():

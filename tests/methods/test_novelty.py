@@ -1,11 +1,20 @@
 """What gives way to novelty in a pool."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import xrecal
-from xrecal.methods.components import components_of
-from xrecal.methods.novelty import beside_observations, give_way
+from tests.stored.make import record, record_cases
+from xrecal.arrays.distributions.forms import Empirical
+from xrecal.methods.components import beside_observations, components_of
+from xrecal.methods.novelty import shares_left
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*of their mass beyond the observed:UserWarning"),
+]
 
 
 def mixture(novelty, beyond=0.0):
@@ -15,7 +24,10 @@ def mixture(novelty, beyond=0.0):
     ]
     members[:, 1, 5:] += beyond
     weights = np.array([[[0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1]] * 2])
-    give_way(members, weights, slice(0, 3), np.array([0.6]), np.full((1, 2), novelty))
+    beside = Empirical(members[..., 3:], weights[..., 3:])
+    keeps, gets = shares_left(members[:, 0, :3], beside, np.array([0.6]), np.full((1, 2), novelty))
+    weights[..., :3] *= keeps
+    weights[..., 3:] *= gets
     np.testing.assert_allclose(weights.sum(-1), 1)
     return weights[0]
 
@@ -58,3 +70,47 @@ def test_observations_that_are_alone_get_something_to_give_way_to():
     without = components_of((xrecal.CKME(support="observations"), xrecal.IDR()))
     only = np.array([[0.5, 0.5]])
     np.testing.assert_array_equal(beside_observations(without, only)[0], only)
+
+
+@pytest.fixture(scope="module")
+def way():
+    """Observations at two values, which are chosen, and forecasts ever further beyond them."""
+    made = record()
+    return made.model, made.forecast.t2m
+
+
+def test_a_ckme_that_chose_observations_lets_them_give_way(way):
+    model, forecast = way
+    assert (model.state.support == 0).all()
+    weight = model.apply(forecast).t2m_weight
+    observed = weight.isel(member=weight.component == "observations").sum("member")
+    np.testing.assert_allclose(weight.sum("member"), 1)
+    assert (observed[0] > 0.4).all()
+    np.testing.assert_allclose(observed[-1], 0, atol=1e-12)
+    np.testing.assert_array_less(observed[-1], observed[0])
+
+
+def test_what_they_keep_follows_from_novelty_and_from_what_lies_beyond(way):
+    model, forecast = way
+    issued = model.apply(forecast)
+    kind, past = issued.t2m_weight.component, model.state.observations
+    beside, mass = (
+        issued[name].isel(member=kind != "observations") for name in ("t2m", "t2m_weight")
+    )
+    low, high = past.min("calibration"), past.max("calibration")
+    inside = mass.where((beside >= low) & (beside <= high), 0).sum("member") / mass.sum("member")
+    kept = issued.t2m_weight.isel(member=kind == "observations").sum("member")
+    expected = np.minimum(1 - model.novelty(forecast), inside)
+    np.testing.assert_allclose(kept, expected.transpose(*kept.dims), atol=1e-12)
+
+
+def test_they_need_not_give_way(way):
+    model, forecast = way
+    keeps = dataclasses.replace(model.method, novelty=None)
+    hindcast, observed, _ = record_cases()
+    kept = hindcast.recal.fit(observed, keeps)
+    assert "beside" not in kept.state
+    plain = hindcast.recal.fit(observed, xrecal.CKME(support="observations"))
+    levels = [0.1, 0.5, 0.9]
+    found, expected = (m.quantile(forecast, levels) for m in (kept, plain))
+    np.testing.assert_allclose(found, expected, atol=1e-9)

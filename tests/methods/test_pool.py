@@ -78,7 +78,13 @@ def test_components_and_blocks_of_members():
 
 
 def test_two_methods_of_one_class_have_labels_of_their_own():
-    pool = xrecal.LinearPool((xrecal.CKME(), xrecal.CKME(projection="energy"), xrecal.CKME(gap=1)))
+    pool = xrecal.LinearPool(
+        (
+            xrecal.CKME(support="observations"),
+            xrecal.CKME(support="observations", projection="energy"),
+            xrecal.CKME(support="observations", gap=1),
+        )
+    )
     assert [c.label for c in pool.components] == ["ckme", "ckme_2", "ckme_3"]
 
 
@@ -86,7 +92,7 @@ def test_two_methods_of_one_class_have_labels_of_their_own():
     ("methods", "message"),
     [
         ((), "one or more settings"),
-        ((xrecal.CKME(), "EMOS"), "one or more settings"),
+        ((xrecal.CKME(support="observations"), "EMOS"), "one or more settings"),
         ((xrecal.LinearPool(),), "none of them a pool"),
         ((xrecal.EMOS(), xrecal.EMOS()), "must differ"),
         (
@@ -103,7 +109,7 @@ def test_bad_methods(methods, message):
 def test_the_forecast_is_the_mixture_of_its_components():
     forecast, observed = data()
     train, test = forecast[:60], forecast[60:]
-    methods = xrecal.CKME(ridge=0.01), xrecal.EMOS(), xrecal.Climatology()
+    methods = xrecal.CKME(support="observations", ridge=0.01), xrecal.EMOS(), xrecal.Climatology()
     pool = xrecal.LinearPool(methods, tails=None, novelty=None)
     model = train.recal.fit(observed, pool)
     result = model.apply(test)
@@ -111,7 +117,9 @@ def test_the_forecast_is_the_mixture_of_its_components():
     np.testing.assert_allclose(result.x_weight.sum("member"), 1)
     weight = model.state["pool_weight"].to_series()
     parts = {
-        "ckme": train.recal.fit(observed, xrecal.CKME(ridge=0.01)).apply(test),
+        "ckme": train.recal.fit(observed, xrecal.CKME(support="observations", ridge=0.01)).apply(
+            test
+        ),
         "climatology": train.recal.fit(observed, xrecal.Climatology()).apply(test),
     }
     shared = result.isel(member=result.component.values == "observations")
@@ -195,11 +203,16 @@ def test_a_gap_and_a_start_of_the_year_reach_all_that_is_mixed():
     assert [(m.gap, m.year_start) for m in pool.mixed if isinstance(m, xrecal.CKME)] == [
         ("40D", "07-01")
     ] * 2
-    own = xrecal.CKME(gap=2, year_start="03-01")
-    given = (own, xrecal.CKME(), xrecal.CKME(folds="random"), xrecal.EMOS())
+    own = xrecal.CKME(support="observations", gap=2, year_start="03-01")
+    given = (
+        own,
+        xrecal.CKME(support="observations"),
+        xrecal.CKME(support="observations", folds="random"),
+        xrecal.EMOS(),
+    )
     mixed = xrecal.LinearPool(given, gap="40D", year_start=7).mixed
     assert mixed[0] == own
-    assert mixed[1] == xrecal.CKME(gap="40D", year_start="07-01")
+    assert mixed[1] == xrecal.CKME(support="observations", gap="40D", year_start="07-01")
     assert mixed[2].gap == 0
     assert mixed[3] == xrecal.EMOS()
 
@@ -207,7 +220,7 @@ def test_a_gap_and_a_start_of_the_year_reach_all_that_is_mixed():
 def test_a_gap_in_time_is_that_of_as_many_cases():
     """Cases are 30 days apart: 70 days are two of them."""
     forecast, observed = data()
-    methods = (xrecal.CKME(), xrecal.EMOS())
+    methods = (xrecal.CKME(support="observations"), xrecal.EMOS())
     days, cases, none = (
         forecast.recal.fit(observed, xrecal.LinearPool(methods, gap=gap)).state.pool_weight
         for gap in ("70D", 2, 0)

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 import xrecal
+from xrecal.arrays.ckme.embedding import complete_fit
 from xrecal.arrays.ckme.errors import errors_of
 from xrecal.arrays.distributions.tails import POINTS
-from xrecal.methods.ckme import complete_fit
 from xrecal.methods.tails import TAIL, tails_of_mixture
 
 SMALL = (xrecal.CKME(support="auto"), xrecal.EMOS(), xrecal.Climatology())

@@ -7,10 +7,10 @@ import xarray as xr
 import xrecal
 
 METHODS = (
-    xrecal.CKME(),
-    xrecal.CKME(support="auto", condition_on="season"),
+    xrecal.CKME(support="observations"),
+    xrecal.CKME(condition_on="season"),
     xrecal.CKME(support="errors", compare="shapes"),
-    xrecal.CKME(kernel="laplace", loss="laplace"),
+    xrecal.CKME(support="observations", kernel="laplace", loss="laplace"),
     xrecal.CKME(projection="energy", bandwidth="cv"),
     xrecal.EMOS(condition_on="season", vary_spread=True),
     xrecal.IDR(),

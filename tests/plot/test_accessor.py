@@ -14,7 +14,7 @@ from .evidence import by_lead, calibrated, data_of, ensemble, many, one, pixels
 
 FORECAST, TRUTH = one()
 GRID, GRID_TRUTH = many()
-CKME = xrecal.CKME(folds="block")
+CKME = xrecal.CKME(support="observations", folds="block")
 METHODS = [name for name in plot.__all__ if name != "report"]
 
 

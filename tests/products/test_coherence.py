@@ -7,7 +7,16 @@ from scipy import stats
 import xrecal
 from tests.labelled import freeze
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, model_of, new_cases, points
+from tests.strategies import (
+    FORMS,
+    METHODS,
+    PAPER,
+    close,
+    ensemble_and_truth,
+    model_of,
+    new_cases,
+    points,
+)
 from xrecal import arrays
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -95,7 +104,7 @@ def test_schaake_takes_the_nearest_dates_of_the_year():
     dates = np.array([f"{y}-{m}-01" for y in (2001, 2002, 2003, 2004, 2005) for m in (
         "01", "03", "06", "12")], dtype="datetime64[ns]")  # fmt: skip
     past = HINDCAST.isel(time=slice(20)).assign_coords(time=dates)
-    model = past.recal.fit(TRUTH.isel(time=slice(20)).assign_coords(time=dates))
+    model = past.recal.fit(TRUTH.isel(time=slice(20)).assign_coords(time=dates), PAPER)
     new = NEW.isel(time=[0]).assign_coords(time=np.array(["2010-12-24"], "datetime64[ns]"))
     found = model.members(new, 7, coherence="schaake").calibration_time
     assert found.dims == ("time", "member")
@@ -160,7 +169,7 @@ def test_every_form_lazily_and_bit_equal(form):
     assert all(array(members).notnull().all() for members in expected)
     for chunks in CHUNKS:
         with forbid_compute():
-            lazy_model = hindcast.chunk(chunks).recal.fit(TRUTH)
+            lazy_model = hindcast.chunk(chunks).recal.fit(TRUTH, PAPER)
             lazy = [make(lazy_model, forecast.chunk(lat=1), way, seed=3) for way in ways]
         assert all(array(members).chunks is not None for members in lazy)
         for found, whole in zip(dask.compute(*lazy), expected, strict=True):
@@ -176,7 +185,7 @@ def test_order_of_dimensions_type_and_inputs(model, coherence):
     assert found.dims == ("lon", "member", "time", "lat")
     np.testing.assert_array_equal(last(found), last(expected))
     single = [a.astype("float32") for a in (HINDCAST, TRUTH, NEW)]
-    small = make(single[0].recal.fit(single[1]), single[2], coherence)
+    small = make(single[0].recal.fit(single[1], PAPER), single[2], coherence)
     assert small.dtype == np.float32
     np.testing.assert_allclose(small, expected, rtol=1e-5)
     assert expected.attrs["units"] == "K"
@@ -213,11 +222,11 @@ def test_lead_times_and_other_dimension_names():
             {"time": "init", "lat": "lead"} | ({"member": "number"} if a.ndim == 4 else {})
         )
 
-    model = renamed(HINDCAST).recal.fit(renamed(TRUTH))
+    model = renamed(HINDCAST).recal.fit(renamed(TRUTH), PAPER)
     found = model.members(renamed(NEW), 6, coherence="dates")
     assert found.dims == ("init", "number", "lead", "lon")
     assert found.calibration_init.dims == ("init", "number")
-    expected = HINDCAST.recal.fit(TRUTH).members(NEW, 6, coherence="dates")
+    expected = HINDCAST.recal.fit(TRUTH, PAPER).members(NEW, 6, coherence="dates")
     np.testing.assert_array_equal(found, expected)
 
 
@@ -237,10 +246,10 @@ def two_variables():
 @pytest.mark.parametrize("coherence", ["ecc", "schaake", "dates"])
 def test_variables_belong_together(coherence):
     hindcast, truth, forecast = two_variables()
-    model = hindcast.recal.fit(truth)
+    model = hindcast.recal.fit(truth, PAPER)
     found = make(model, forecast, coherence)
     with forbid_compute():
-        lazy = make(hindcast.chunk(lon=1).recal.fit(truth), forecast.chunk(lat=1), coherence)
+        lazy = make(hindcast.chunk(lon=1).recal.fit(truth, PAPER), forecast.chunk(lat=1), coherence)
     xr.testing.assert_identical(lazy.compute(), found)
     alone = {name: make(model[name], forecast[name], coherence) for name in ("t2m", "dew")}
     if coherence != "dates":
@@ -258,7 +267,7 @@ def test_variables_belong_together(coherence):
 def test_variables_with_other_dates_are_no_field():
     hindcast = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST.rename(time="init", lat="y", lon="x")})
     truth = {"t2m": TRUTH, "dew": TRUTH.rename(time="init", lat="y", lon="x")}
-    model = hindcast.recal.fit(truth, dim=None)
+    model = hindcast.recal.fit(truth, PAPER, dim=None)
     with pytest.raises(ValueError, match=r"'dew' has other cases than 't2m'; take one by one: mod"):
         model.members(hindcast, 5, coherence="dates")
 
@@ -293,7 +302,7 @@ def test_missing_raw_members_take_a_rank_at_random(smooth):
 @pytest.mark.parametrize("coherence", ["ecc", "schaake", "dates"])
 def test_missing_forecasts_and_fits_are_missing(coherence):
     hindcast = HINDCAST.where((HINDCAST.lat > 45) | (HINDCAST.lon > 0))
-    model = hindcast.recal.fit(TRUTH)
+    model = hindcast.recal.fit(TRUTH, PAPER)
     found = make(model, NEW.where(NEW.time != NEW.time[2]), coherence)
     missing = last(found.isnull())
     assert missing[2].all()
@@ -315,7 +324,7 @@ def test_template_dates_without_an_observation_have_a_rank_at_random():
 def test_drawn_dates_without_an_observation_have_no_value_there():
     gone = TRUTH.time[[3, 20, 30, 40, 41]]
     truth = TRUTH.where((TRUTH.lat > 45) | ~TRUTH.time.isin(gone))
-    found = HINDCAST.recal.fit(truth).members(NEW, 40, coherence="dates")
+    found = HINDCAST.recal.fit(truth, PAPER).members(NEW, 40, coherence="dates")
     expected = found.calibration_time.isin(gone) & (found.lat < 45.5) & found.lon.notnull()
     assert expected.any()
     np.testing.assert_array_equal(last(found.isnull()), last(expected))
@@ -330,7 +339,7 @@ def test_fields_score_better_than_places():
     cells = xr.DataArray(common + 0.2 * rng.normal(size=(90, 6, 5)), dims=["time", "member", "x"])
     cells = cells.assign_coords(time=np.arange(1900, 1990))
     truth, hindcast = cells.isel(member=0, drop=True), 1 + 0.5 * cells.isel(member=slice(1, 6))
-    model = hindcast[:70].recal.fit(truth)
+    model = hindcast[:70].recal.fit(truth, PAPER)
     score = {
         coherence: float(members.recal.variogram_score(truth, dim="time"))
         for coherence in (None, "ecc", "schaake", "dates")
@@ -394,7 +403,7 @@ def test_errors_of_templates(model):
         schaake(["2001-01-15"], 3)
     with pytest.raises(ValueError, match="n=49 and the model has 48 calibration cases; take n=48"):
         schaake(n=49)
-    bare = HINDCAST.drop_vars("time").recal.fit(TRUTH.drop_vars("time"))
+    bare = HINDCAST.drop_vars("time").recal.fit(TRUTH.drop_vars("time"), PAPER)
     with pytest.raises(ValueError, match="the hindcast had no labels along 'time'; leave template"):
         schaake([3], model=bare)
 
@@ -416,7 +425,7 @@ def test_methods_without_past_observations(method):
 
 
 def test_pooled_models_have_raw_orders_alone():
-    model = HINDCAST.recal.fit(TRUTH, pool=("lat", "lon"))
+    model = HINDCAST.recal.fit(TRUTH, PAPER, pool=("lat", "lon"))
     found = model.members(NEW, coherence="ecc")
     np.testing.assert_array_equal(ranks(last(found)), ranks(last(NEW)))
     close(model.members(NEW.chunk(lat=1, time=2), coherence="ecc").compute(), found)
@@ -430,7 +439,7 @@ def test_pooled_models_have_raw_orders_alone():
 def test_covariates_reach_members():
     bias = xr.DataArray(np.linspace(0, 1, 48), dims="time", coords={"time": HINDCAST.time})
     now = xr.DataArray(np.linspace(0, 1, 7), dims="time", coords={"time": NEW.time})
-    settings = xrecal.CKME(condition_on="extra")
+    settings = xrecal.CKME(support="observations", condition_on="extra")
     model = HINDCAST.recal.fit(TRUTH, settings, covariates={"extra": bias})
     for coherence in ("ecc", "schaake", "dates"):
         found = make(model, NEW, coherence, covariates={"extra": now})

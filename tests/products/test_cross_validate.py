@@ -8,7 +8,7 @@ import xarray as xr
 
 import xrecal
 from tests.marks import DATA, forbid_compute, requires_data
-from tests.strategies import FORMS, ensemble_and_truth
+from tests.strategies import FORMS, PAPER, ensemble_and_truth
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.fit import held_out
 from xrecal.inputs.dates import case_axis
@@ -19,8 +19,8 @@ METHODS = {
     "EMOS": xrecal.EMOS(condition_on="season"),
     "IDR": xrecal.IDR(),
     "PIT": xrecal.PITRecalibration(),
-    "CKME": xrecal.CKME(),
-    "lowrank": xrecal.CKME(solver="lowrank"),
+    "CKME": xrecal.CKME(support="observations"),
+    "lowrank": xrecal.CKME(support="observations", solver="lowrank"),
     "errors": xrecal.CKME(support="errors", half_life="cv", condition_on="season"),
     "shapes": xrecal.CKME(support="errors", compare="shapes"),
 }
@@ -63,10 +63,12 @@ def test_every_split_is_the_fit_of_its_training_cases(method, by):
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(form):
     hindcast, options = FORMS[form](HINDCAST), {"by": "block"}
-    found = hindcast.recal.cross_validate(TRUTH, xrecal.CKME(), output="crps", **options)
+    found = hindcast.recal.cross_validate(
+        TRUTH, xrecal.CKME(support="observations"), output="crps", **options
+    )
     found = found if isinstance(found, xr.DataArray) else found["t2m"]
     for train, test in splits(HINDCAST, **options)[:2]:
-        model = hindcast.isel(time=train).recal.fit(TRUTH)
+        model = hindcast.isel(time=train).recal.fit(TRUTH, PAPER)
         expected = model.crps(hindcast.isel(time=test), TRUTH)
         expected = expected if isinstance(expected, xr.DataArray) else expected["t2m"]
         np.testing.assert_allclose(found.isel(time=test), expected, rtol=1e-6)
@@ -133,12 +135,12 @@ def test_blocks_judge_serially_dependent_cases_honestly_and_a_shuffle_does_not()
     members = signal[..., np.newaxis] + 0.1 * rng.normal(size=(3 * n, places, 5))
     members = xr.DataArray(members, dims=["time", "place", "member"], coords=truth.coords)
     past, later = members[:n], members[n + 60 :]
-    real = past.recal.fit(truth).crps(later, truth).mean().item()
+    real = past.recal.fit(truth, PAPER).crps(later, truth).mean().item()
     options = {"by": "block", "output": "crps"}
-    blocked = past.recal.cross_validate(truth, gap=30, **options).mean().item()
+    blocked = past.recal.cross_validate(truth, PAPER, gap=30, **options).mean().item()
     order = rng.permutation(n)
     shuffled = past.assign_coords(time=order)
-    shuffled = shuffled.recal.cross_validate(truth[:n].assign_coords(time=order), **options)
+    shuffled = shuffled.recal.cross_validate(truth[:n].assign_coords(time=order), PAPER, **options)
     assert shuffled.mean().item() < 0.75 * real
     assert blocked == pytest.approx(real, rel=0.1)
 
@@ -153,7 +155,7 @@ def test_missing_data_leave_the_rest_alone():
     assert found[20].sel(lat=45).notnull().all()
     scores = hindcast.recal.cross_validate(truth, output="crps")
     np.testing.assert_allclose(
-        scores, by_hand(hindcast, truth, xrecal.CKME(), {"by": "year"}), 1e-6
+        scores, by_hand(hindcast, truth, xrecal.CKME(support="observations"), {"by": "year"}), 1e-6
     )
     pit = hindcast.recal.cross_validate(truth, output="pit")
     np.testing.assert_array_equal(pit.isnull(), scores.isnull())
@@ -235,7 +237,7 @@ def test_pit_of_calibrated_forecasts_is_uniform(method):
 def test_pit_is_drawn_within_jumps():
     hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
     hindcast, truth = (np.maximum(array - 281, 0) for array in (hindcast, truth))  # dry and wet
-    for method in (xrecal.EMOS(), xrecal.CKME()):
+    for method in (xrecal.EMOS(), xrecal.CKME(support="observations")):
         pit = hindcast.recal.cross_validate(truth, method, output="pit")
         dry = pit.to_numpy()[truth.to_numpy() == 0]
         assert np.unique(dry).size > 0.9 * dry.size
@@ -276,7 +278,7 @@ def test_what_cannot_be_split():
     with pytest.raises(ValueError, match="every split leaves fewer than min_samples=20 cases"):
         validate(by="rolling", window=10, every=5)
     with pytest.raises(ValueError, match=r"all cases are from 2002; .* to predict cases 0 to 11\)"):
-        validate(24, method=xrecal.CKME(folds="year"), min_samples=10)
+        validate(24, method=xrecal.CKME(support="observations", folds="year"), min_samples=10)
     with pytest.raises(TypeError, match=r"method must be settings such as xrecal\.EMOS"):
         validate(method=xrecal.EMOS)
     with pytest.raises(ValueError, match=r"hindcast has 'time' in 2 chunks"):

@@ -196,7 +196,9 @@ def test_variables_have_edges_of_their_own():
 def test_covariates_reach_the_categories():
     bias = xr.DataArray(np.linspace(0, 1, 48), dims="time", coords={"time": HINDCAST.time})
     now = xr.DataArray(np.linspace(0, 1, 7), dims="time", coords={"time": NEW.time})
-    model = HINDCAST.recal.fit(TRUTH, xrecal.CKME(condition_on="extra"), covariates={"extra": bias})
+    model = HINDCAST.recal.fit(
+        TRUTH, xrecal.CKME(support="observations", condition_on="extra"), covariates={"extra": bias}
+    )
     found = model.categories(NEW, covariates={"extra": now})
     issued = model.apply(NEW, covariates={"extra": now}).recal.categories(edges_of(found))
     np.testing.assert_allclose(found, issued.t2m.transpose(*found.dims), rtol=1e-10, atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.strategies import ensemble_and_truth, model_of, new_cases
+from tests.strategies import FORMS, ensemble_and_truth, model_of, new_cases
 from xrecal import arrays
 from xrecal.arrays import Forecasts
 
@@ -79,3 +79,73 @@ def test_missing_forecasts_have_none(model):
     novelty = model.novelty(missing)
     assert novelty.isel(time=2).isnull().all()
     assert novelty.drop_isel(time=2).notnull().all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_apply_gives_it_for_every_form(form):
+    model, forecast = model_of("ckme", form), FORMS[form](NEW)
+    issued, expected = model.apply(forecast), model.novelty(forecast)
+    expected = expected if form in ("ensemble", "quantile", "percentile") else expected.t2m
+    xr.testing.assert_allclose(issued.t2m_novelty, expected, rtol=0, atol=1e-12)
+    assert issued.t2m_novelty.attrs.items() <= expected.attrs.items()
+    assert issued.t2m_novelty.attrs["role"] == "novelty"
+
+
+@pytest.mark.parametrize("method", ["errors", "shapes", "season", "lowrank", "pool"])
+@pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 3}])
+def test_apply_gives_it_for_every_method_that_knows_it(method, chunks):
+    model = model_of(method)
+    forecast = NEW if chunks is None else NEW.chunk(chunks)
+    found = model.apply(forecast).t2m_novelty
+    assert (found.chunks is not None) == (chunks is not None)
+    assert found.dims == ("time", "lat", "lon")
+    xr.testing.assert_allclose(found.compute(), model.novelty(NEW), rtol=0, atol=1e-12)
+    one = model.apply(NEW[0]).t2m_novelty
+    xr.testing.assert_allclose(one, model.novelty(NEW)[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["emos", "climatology", "idr", "pit"])
+def test_apply_gives_none_for_others(method):
+    assert not [name for name in model_of(method).apply(NEW) if "novelty" in str(name)]
+
+
+def test_members_that_many_forecasts_share_do_not_depend_on_it(model):
+    issued = model.apply(NEW)
+    bare = issued.drop_vars("t2m_novelty")
+    truth = new_cases()[1]
+    for call in (
+        lambda one: one.recal.crps(truth),
+        lambda one: one.recal.quantile([0.1, 0.9]),
+        lambda one: one.recal.skce(truth),
+        lambda one: one.recal.members(3),
+    ):
+        xr.testing.assert_identical(call(issued), call(bare))
+    with pytest.raises(ValueError, match=r"without their weights, t2m_weight"):
+        issued.t2m.recal.mean()
+
+
+@pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* beyond the observed record:UserWarning")
+@pytest.mark.parametrize("method", ["ckme", "pool"])
+def test_apply_tells_novel_forecasts_in_memory_and_names_the_first(method):
+    model = model_of(method)
+    some = NEW.where(NEW.time <= NEW.time[3], FAR)
+    told = "12 of 28 forecasts of 't2m' .* the first at time 2011-05-15, lat 45.0, lon 0.0: what"
+    with pytest.warns(UserWarning, match=told):
+        model.apply(some)
+    with pytest.warns(UserWarning, match=r"1 of 1 forecasts of 't2m' .* up to 1\): what is issued"):
+        model.apply(FAR[0, :, :1, :1].squeeze())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.apply(FAR.chunk({"lat": 1}))
+        model.apply(NEW.where((NEW.time != NEW.time[3]) | (NEW.lat != 45), FAR))  # two in 28
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_ordinary_forecasts_are_rarely_told(n):
+    data = xrecal.datasets.lorenz96(n_inits=n + 40, n_members=8, n_locations=8, lead_days=[5])
+    data = data.squeeze("lead", drop=True)
+    model = data.forecast[:n].recal.fit(data.observation)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.apply(data.forecast[n:])

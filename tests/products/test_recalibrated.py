@@ -11,6 +11,7 @@ from tests.strategies import (
     FORMS,
     LEVELS,
     PAIRS,
+    PAPER,
     close,
     ensemble_and_truth,
     model_of,
@@ -54,7 +55,7 @@ def products(model, forecast, verified=VERIFIED):
     st.sampled_from([None, *PLACES, *ALONG]),
 )
 def test_each_location_on_its_own(dims, verified_dims, chunks):
-    model = HINDCAST.recal.fit(TRUTH)
+    model = HINDCAST.recal.fit(TRUTH, PAPER)
     forecast, verified = NEW.transpose(*dims), VERIFIED.transpose(*verified_dims)
     if chunks is not None:
         forecast = forecast.chunk(chunks)
@@ -93,7 +94,7 @@ def test_products_agree_with_the_distribution_that_is_issued(form, method):
     assert issued.recal.std().notnull().all()
     if method == "emos":  # distances of censored normals have no closed form
         issued = issued.drop_vars(["t2m_lower", "t2m_upper"])
-    again = issued.recal.fit(VERIFIED, min_samples=3)
+    again = issued.recal.fit(VERIFIED, PAPER, min_samples=3)
     assert np.isfinite(again.crps(issued, VERIFIED)).all()
 
 
@@ -103,7 +104,7 @@ def test_dask_over_locations_is_bit_equal(form, lazy_fit):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
     expected = products(model_of("ckme", form), forecast)
     with forbid_compute():
-        model = (hindcast.chunk(lat=1) if lazy_fit else hindcast).recal.fit(TRUTH)
+        model = (hindcast.chunk(lat=1) if lazy_fit else hindcast).recal.fit(TRUTH, PAPER)
         lazy = products(model, forecast.chunk(lon=1), VERIFIED.chunk(lat=1))
     assert all(lazy[name].chunks for name in lazy if name != "t2m" or lazy_fit)
     computed = lazy.compute()
@@ -120,26 +121,26 @@ def test_dask_along_the_cases_is_equal_up_to_rounding(form):
 
 def test_lazy_model_makes_lazy_results():
     with forbid_compute():
-        lazy = products(HINDCAST.chunk(lat=1).recal.fit(TRUTH), NEW)
+        lazy = products(HINDCAST.chunk(lat=1).recal.fit(TRUTH, PAPER), NEW)
     assert all(variable.chunks for variable in lazy.data_vars.values())
-    xr.testing.assert_identical(lazy.compute(), products(HINDCAST.recal.fit(TRUTH), NEW))
+    xr.testing.assert_identical(lazy.compute(), products(HINDCAST.recal.fit(TRUTH, PAPER), NEW))
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_schedulers_agree(scheduler):
-    lazy = products(HINDCAST.chunk(lat=1, lon=1).recal.fit(TRUTH), NEW.chunk(lon=1))
+    lazy = products(HINDCAST.chunk(lat=1, lon=1).recal.fit(TRUTH, PAPER), NEW.chunk(lon=1))
     with dask.config.set(scheduler=scheduler):
-        xr.testing.assert_identical(lazy.compute(), products(HINDCAST.recal.fit(TRUTH), NEW))
+        xr.testing.assert_identical(lazy.compute(), products(HINDCAST.recal.fit(TRUTH, PAPER), NEW))
 
 
 def test_a_cluster_agrees():
     from distributed import Client, LocalCluster
 
-    lazy = products(HINDCAST.chunk(lat=1, lon=1).recal.fit(TRUTH), NEW.chunk(lon=1))
+    lazy = products(HINDCAST.chunk(lat=1, lon=1).recal.fit(TRUTH, PAPER), NEW.chunk(lon=1))
     options = {"processes": False, "dashboard_address": ":0"}
     with LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster, Client(cluster):
         found = lazy.compute()
-    xr.testing.assert_identical(found, products(HINDCAST.recal.fit(TRUTH), NEW))
+    xr.testing.assert_identical(found, products(HINDCAST.recal.fit(TRUTH, PAPER), NEW))
 
 
 # single forecasts, other forms, several variables -------------------------------------------------
@@ -179,9 +180,9 @@ def test_several_variables():
     hindcast = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST - 3})
     truth = xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2})
     new, verified = hindcast[["dew", "t2m"]].isel(time=slice(5)), truth.isel(time=slice(5))
-    model = hindcast.recal.fit(truth)
+    model = hindcast.recal.fit(truth, PAPER)
     for name in ("t2m", "dew"):
-        alone = hindcast[name].recal.fit(truth[name])
+        alone = hindcast[name].recal.fit(truth[name], PAPER)
         scores = model.crps(new, verified)[name]
         xr.testing.assert_equal(scores, alone.crps(new[name], verified[name]).rename(name))
         quantiles = model.quantile(new[[name]], 0.5)[name]
@@ -198,7 +199,7 @@ def test_the_member_dimension_of_the_fit_is_remembered(model, as_dataset):
     truth, verified = TRUTH.rename("t2m"), VERIFIED.rename("t2m")
     if as_dataset:
         hindcast, new, truth, verified = (a.to_dataset() for a in (hindcast, new, truth, verified))
-    custom = hindcast.recal.fit(truth, member_dim="m")
+    custom = hindcast.recal.fit(truth, PAPER, member_dim="m")
     issued = custom.apply(new)
     assert issued.t2m_weight.dims == ("time", "m", "lat", "lon")
     expected = model.crps(NEW, VERIFIED).to_numpy()

@@ -7,7 +7,7 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import freeze
-from tests.strategies import FORMS, METHODS, close, ensemble_and_truth, model_of, new_cases
+from tests.strategies import FORMS, METHODS, PAPER, close, ensemble_and_truth, model_of, new_cases
 
 from .test_recalibrated import products
 
@@ -45,7 +45,7 @@ def test_missing_members_are_left_out(model):
 def test_unused_slots_have_no_weight():
     truth = TRUTH.copy()
     truth[4:9, 0, 0] = np.nan
-    issued = HINDCAST.recal.fit(truth[2:]).apply(NEW)
+    issued = HINDCAST.recal.fit(truth[2:], PAPER).apply(NEW)
     unused = truth.where(truth.time >= truth.time[2]).isnull().to_numpy()
     np.testing.assert_array_equal(issued.t2m.isnull(), unused)
     weights = issued.t2m_weight.transpose("time", "member", ...)
@@ -60,7 +60,7 @@ def test_labels_and_attributes_come_back(model):
     grid = {"latitude": (("lat", "lon"), np.arange(4.0).reshape(2, 2)), "run": "operational"}
     hindcast = HINDCAST.assign_coords(grid | {"run": "hindcast"})
     new = NEW.assign_coords(grid | {"latitude": (("lat", "lon"), np.ones((2, 2)))})
-    fitted = hindcast.recal.fit(TRUTH)
+    fitted = hindcast.recal.fit(TRUTH, PAPER)
     for result in (fitted.apply(new), fitted.quantile(new, 0.5), fitted.crps(new, VERIFIED)):
         assert result.run == "operational"
         assert (result.latitude == 1).all()
@@ -69,7 +69,8 @@ def test_labels_and_attributes_come_back(model):
     assert issued.attrs["history"].splitlines()[0] == "made"
     assert issued.attrs["history"].splitlines()[1].startswith("xrecal: recalibrated by CKME(")
     assert issued.attrs["source"] == "model"
-    assert issued.t2m.attrs == HINDCAST.attrs | {"ancillary_variables": "t2m_weight"}
+    beside = {"ancillary_variables": "t2m_weight t2m_novelty"}
+    assert issued.t2m.attrs == HINDCAST.attrs | beside
     assert issued.t2m_weight.attrs["role"] == "member_weight"
     np.testing.assert_array_equal(issued.calibration_time, TRUTH.time)
     quantiles = model.quantile(NEW, [0.1, 0.9])
@@ -172,10 +173,10 @@ def test_a_location_that_only_the_weights_have(n, rng):
     truth = xr.DataArray(rng.normal(size=(40, 2)), {"time": times}, ("time", "site"))
     narrow = xrecal.weighted(members.rename("t2m"), weights)
     wide = xrecal.weighted(members.rename("t2m").expand_dims(site=2, axis=1), weights)
-    model = wide.recal.fit(truth)
+    model = wide.recal.fit(truth, PAPER)
     new = {"time": slice(0, n)}  # once as many times as sites
     expected = model.crps(wide.isel(new), truth)
-    for fitted in (model, narrow.recal.fit(truth)):
+    for fitted in (model, narrow.recal.fit(truth, PAPER)):
         found = fitted.crps(narrow.isel(new), truth).transpose(*expected.dims)
         xr.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -204,8 +205,8 @@ def test_members_without_their_weights_are_refused(model):
 @pytest.mark.parametrize("n_labels", [47, 30])
 def test_lazy_observations_that_lack_cases(n_labels):
     fewer = TRUTH.isel(time=slice(0, n_labels))
-    expected = HINDCAST.recal.fit(fewer)
-    lazy = HINDCAST.chunk(lat=1).recal.fit(fewer.chunk(time=-1))
+    expected = HINDCAST.recal.fit(fewer, PAPER)
+    lazy = HINDCAST.chunk(lat=1).recal.fit(fewer.chunk(time=-1), PAPER)
     assert lazy.compute().state.identical(expected.state)
     assert int(expected.state.n_cases.max()) == n_labels
 
@@ -213,13 +214,13 @@ def test_lazy_observations_that_lack_cases(n_labels):
 def test_units_of_the_observations_are_kept():
     bare = HINDCAST.drop_attrs()
     with pytest.warns(UserWarning, match="units of hindcast not stated, taken as K"):
-        fitted = bare.recal.fit(TRUTH.assign_attrs(units="K"))
+        fitted = bare.recal.fit(TRUTH.assign_attrs(units="K"), PAPER)
     assert fitted.state.observations.attrs["units"] == "K"
     assert fitted.quantile(NEW.drop_attrs(), 0.5).attrs["units"] == "K"
     assert fitted.apply(NEW.drop_attrs()).t2m.attrs["units"] == "K"
 
 
 def test_a_forecast_that_lost_its_units_is_told():
-    fitted = HINDCAST.recal.fit(TRUTH)
+    fitted = HINDCAST.recal.fit(TRUTH, PAPER)
     with pytest.warns(UserWarning, match="units of forecast not stated, taken as K"):
         fitted.quantile(NEW.drop_attrs(), 0.5)

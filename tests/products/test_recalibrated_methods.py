@@ -18,7 +18,8 @@ HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
 OWN = {
     "errors": xrecal.CKME(support="errors", tails=None),
-    "auto": xrecal.CKME(support="auto", tails=None),
+    "auto": xrecal.CKME(tails=None),
+    "keeps": xrecal.CKME(tails=None, novelty=None),
     "pit": xrecal.PITRecalibration(),
     "conformal": xrecal.ConformalPrediction(),
 }
@@ -35,6 +36,21 @@ def ckme_point(supports, members, truth, new):
         fitted = arrays.fit_ckme(cases, observed, arrays.Settings(supports=supports))
         found = arrays.ckme_weights(given, stored, observed, fitted, own_members=True)
     return [part[0] for part in found]
+
+
+def giving_way_point(members, truth, new):
+    cases, observed, given = Forecasts(members[None]), truth[None], Forecasts(new[None])
+    stored = Forecasts(np.sort(cases.loc, axis=-1))
+    with one_blas_thread():
+        settings = arrays.Settings(supports=("observations", *ERRORS))
+        fitted = arrays.fit_ckme(cases, observed, settings)
+        found = arrays.ckme_weights_of_both(given, stored, observed, fitted)
+        errors, mass, past, novelty = (part[0] for part in found)
+    inside = (errors >= np.nanmin(truth)) & (errors <= np.nanmax(truth))
+    share = np.minimum((mass * inside).sum(-1) / mass.sum(-1), 1 - novelty)[:, None]
+    gets = (1 - share * (fitted.beside > 0)) / mass.sum(-1, keepdims=True)
+    both = np.concatenate([np.broadcast_to(truth, errors.shape), errors], axis=-1)
+    return both, np.concatenate([past * share, mass * gets], axis=-1)
 
 
 def pit_point(members, truth):
@@ -60,7 +76,8 @@ def interval_point(members, truth, new):
 ERRORS = ("mean", "regression", "standardised", "ratio")
 REFERENCES = {
     "errors": lambda *point: ckme_point(ERRORS, *point),
-    "auto": lambda *point: ckme_point(("observations", *ERRORS), *point),
+    "auto": giving_way_point,
+    "keeps": lambda *point: ckme_point(("observations", *ERRORS), *point),
     "pit": recalibrated_point,
     "conformal": interval_point,
 }
@@ -90,7 +107,7 @@ def test_issued_forecasts_are_those_of_the_arrays_at_each_point(name, dims, chun
         np.testing.assert_array_equal(issued.t2m.isel(point), members)
         np.testing.assert_array_equal(issued.t2m_weight.isel(point), weights)
         if name in ON_CASES:
-            unused = np.isnan(given[1])
+            unused = np.resize(np.isnan(given[1]), members.shape[1])
             assert np.isnan(members[:, unused]).all()
             assert (weights[:, unused] == 0).all()
     np.testing.assert_allclose(issued.t2m_weight.sum("member"), 1, rtol=1e-12)
@@ -131,12 +148,13 @@ def test_members_say_which_case_they_come_from(name):
     assert cases.dims == ("member",)
     assert cases.dtype.kind == "M"
     if name in ON_CASES:
-        np.testing.assert_array_equal(cases, TRUTH.time)
+        np.testing.assert_array_equal(cases, np.resize(TRUTH.time, cases.size))
     else:  # ends of an interval come from no single case
         assert issued.sizes["member"] == 2
         assert cases.isnull().all()
     assert "member" not in issued.indexes
-    assert issued.t2m.attrs == HINDCAST.attrs | {"ancillary_variables": "t2m_weight"}
+    beside = [n for n in ("t2m_weight", "t2m_novelty", "t2m_beyond") if n in issued]
+    assert issued.t2m.attrs == HINDCAST.attrs | {"ancillary_variables": " ".join(beside)}
     assert issued.t2m_weight.attrs["role"] == "member_weight"
 
 

@@ -46,9 +46,16 @@ def test_values_come_back(value):
         *METHODS.values(),
         xrecal.LinearPool(),
         xrecal.LinearPool(condition_on=()),
-        xrecal.LinearPool(methods=(xrecal.CKME(bounds=(0, None)), xrecal.Raw())),
+        xrecal.LinearPool(
+            methods=(xrecal.CKME(support="observations", bounds=(0, None)), xrecal.Raw())
+        ),
         xrecal.EMOS(bounds=(0.0, np.inf), condition_on=("a", "season"), vary_spread=True),
-        xrecal.CKME(half_life=timedelta(days=3), bandwidth=np.float64(0.1), ridge="cv"),
+        xrecal.CKME(
+            support="observations",
+            half_life=timedelta(days=3),
+            bandwidth=np.float64(0.1),
+            ridge="cv",
+        ),
         Pool(("lat", "lon"), (3, 4), (3, 1), (0, 1, 2)),
     ],
     ids=repr,
@@ -68,7 +75,7 @@ def test_arrays_come_back():
 
 def test_fields_that_are_newer_than_the_text_mean_what_was_done_before():
     text = {"class": "CKME", "fields": {"ridge": 0.5}}
-    assert decode(text) == xrecal.CKME(ridge=0.5, tails=None)
+    assert decode(text) == xrecal.CKME(support="observations", ridge=0.5, tails=None, novelty=None)
     pool = decode({"class": "LinearPool", "fields": {}})
     assert pool == xrecal.LinearPool(tails=None, novelty=None)
 

@@ -20,7 +20,9 @@ HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
 ALL = METHODS | {
     "raw": xrecal.Raw(),
-    "laplace": xrecal.CKME(kernel="laplace", loss="laplace", projection="energy", folds="year"),
+    "laplace": xrecal.CKME(
+        support="observations", kernel="laplace", loss="laplace", projection="energy", folds="year"
+    ),
     "wide": xrecal.CKME(support="auto", bandwidth="cv", half_life="cv", condition_on="season"),
     "bounded": xrecal.CKME(support="errors", bounds=(0, None), gap=1, folds="block", ridge=0.5),
     "emos season": xrecal.EMOS(condition_on="season", vary_spread=True, bounds=None),
@@ -108,7 +110,9 @@ def test_every_form_comes_back(form, file):
 
 @pytest.mark.parametrize("pool", ["lat", ("lon", "lat"), {"lat": 1, "lon": 1}])
 def test_pools_come_back(pool, files):
-    assert_comes_back(HINDCAST.recal.fit(TRUTH, xrecal.CKME(), pool=pool), *files)
+    assert_comes_back(
+        HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations"), pool=pool), *files
+    )
 
 
 @pytest.mark.parametrize("labels", ["noleap", "years", "text", "none"])
@@ -145,7 +149,7 @@ def test_several_variables_come_back(files):
         return xr.Dataset({"t2m": ensemble, "dew": ensemble - 3})
 
     truth = xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2})
-    model = two(HINDCAST).recal.fit(truth, xrecal.CKME())
+    model = two(HINDCAST).recal.fit(truth, xrecal.CKME(support="observations"))
     assert {"t2m.ridge", "dew.ridge", "t2m.lat"} <= set(model.to_dataset().variables)
     expected = model["dew"].quantile(two(NEW)[["dew"]], 0.5)
     for opened in assert_comes_back(model, *files, new=two(NEW)):
@@ -155,7 +159,9 @@ def test_several_variables_come_back(files):
 
 def test_updated_models_come_back_and_can_be_updated(files):
     first, last = slice(0, 30), slice(30, None)
-    model = HINDCAST.isel(time=first).recal.fit(TRUTH.isel(time=first), xrecal.CKME(ridge=0.1))
+    model = HINDCAST.isel(time=first).recal.fit(
+        TRUTH.isel(time=first), xrecal.CKME(support="observations", ridge=0.1)
+    )
     later = HINDCAST.isel(time=last), TRUTH.isel(time=last)
     expected = model.update(*later)
     issued = expected.apply(NEW)

@@ -82,15 +82,34 @@ def ckme() -> Made:
     return Made(hindcast.recal.fit(observed), forecast.to_dataset())
 
 
+def observations() -> Made:
+    """Members that are past observations."""
+    return plain(15, xrecal.CKME(support="observations"))
+
+
+def record() -> Made:
+    """Observations chosen before errors, which give way in forecasts beyond the record."""
+    hindcast, observed, forecast = record_cases()
+    return Made(hindcast.recal.fit(observed), forecast.to_dataset())
+
+
+def record_cases() -> Cases:
+    """Observations at two values, and forecasts ever further beyond them."""
+    hindcast, observed, forecast = draw(16)
+    drift = xr.DataArray(np.linspace(0, 1, N), dims=["time"])
+    observed = (285 - 10 * (observed < 280) + drift).assign_attrs(units="K")
+    beyond = xr.DataArray([0.0, 2.0, 8.0, 40.0], dims=["time"])
+    forecast = (forecast + beyond).rename("t2m").assign_attrs(forecast.attrs)
+    return Cases(hindcast, observed, forecast)
+
+
 def season() -> Made:
     """Supports, half-life and bandwidth chosen at each place; errors drift with the season."""
     hindcast, observed, forecast = draw(2)
     errors = 2 * np.cos(2 * np.pi * np.arange(N) * 20 / 365.25) + np.linspace(0, 8, N) ** 2 / 10
     observed = observed + xr.DataArray(errors, dims=["time"])
     observed = observed.assign_attrs(units="K")
-    method = xrecal.CKME(
-        support="auto", condition_on="season", half_life="cv", bandwidth="cv", gap=2
-    )
+    method = xrecal.CKME(condition_on="season", half_life="cv", bandwidth="cv", gap=2)
     return Made(hindcast.recal.fit(observed, method), forecast.to_dataset())
 
 
@@ -204,8 +223,8 @@ def update() -> Made:
 MODELS: dict[str, Callable[[], Made]] = {
     make.__name__: make
     for make in (
-        ckme, season, emos, idr, linear_pool, climatology, pit, conformal, pooled, windows, leads,
-        variables, jointly, update,
+        ckme, observations, record, season, emos, idr, linear_pool, climatology, pit, conformal,
+        pooled, windows, leads, variables, jointly, update,
     )
 }  # fmt: skip
 

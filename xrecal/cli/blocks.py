@@ -175,6 +175,23 @@ class Run:
         aside.write_text(json.dumps(self.request, indent=1))
         aside.replace(self._request_file)
 
+    @property
+    def needs_store(self) -> bool:
+        """Whether blocks are put together in a store: of a single one an interruption keeps none.
+
+        To lay out a store and copy it takes as long as a morning's forecast of a station.
+        """
+        return self._can_go_on or format_to_write(self.target) != "netcdf"
+
+    def write_whole(self, dataset: xr.Dataset) -> None:
+        """Put a result in place that is in memory."""
+        self.folder.mkdir()
+        result = self.folder / "store.nc"
+        dataset = dataset.assign_attrs({REQUEST: json.dumps(self.request)})
+        dataset.to_netcdf(result, engine="netcdf4")
+        put_in_place(result, self.target)
+        shutil.rmtree(self.folder)
+
     def finish(self) -> None:
         """Take off the mark and move the result to the target."""
         seal(self.store, without=UNFINISHED)
@@ -199,7 +216,7 @@ def _differences(a: Request, b: Request) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def write_in_blocks(
-    dataset: xr.Dataset, run: Run, compute: Callable[[list[Any]], object]
+    dataset: xr.Dataset, run: Run, compute: Callable[[list[Any]], list[Any]]
 ) -> Written:
     """Compute the blocks that are not written yet, and put the result in place.
 
@@ -210,19 +227,25 @@ def write_in_blocks(
     run : Run
         Where to; :meth:`Run.is_complete` and :meth:`Run.make_way` come first.
     compute : callable
-        Computes a list of Dask's delayed objects.
+        Computes a list of Dask's collections.
 
     Raises
     ------
     RunError
         If a block cannot be computed or written, or the result cannot be moved.
     """
-    run.begin(dataset)
     blocks = blocks_of(dataset)
+    whole = len(blocks) == 1 and not run.needs_store
+    if not whole:
+        run.begin(dataset)
     missing = [n for n in range(len(blocks)) if not run.marker(n).exists()]
     try:
-        compute(_tasks(dataset, run, {n: blocks[n] for n in missing}))
-        run.finish()
+        if whole:
+            (computed,) = compute([dataset])
+            run.write_whole(computed)
+        else:
+            compute(_tasks(dataset, run, {n: blocks[n] for n in missing}))
+            run.finish()
     except Exception as error:
         done = sum(run.marker(n).exists() for n in range(len(blocks)))
         raise RunError(

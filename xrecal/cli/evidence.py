@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import xarray as xr
 from xrecal.diagnostics import crps
 from xrecal.diagnostics.compare import compare
 from xrecal.diagnostics.comparison import REFERENCES
+from xrecal.fit.mismatch_warnings import NOVEL
+from xrecal.inputs.forms import ancillary
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods import Method
 
@@ -27,14 +29,25 @@ def score_files(session: Session, pair: Pair) -> Result:
     lazy = {
         name: (one.mean(dtype=np.float64), one.notnull().sum()) for name, one in by_name.items()
     }
-    (computed,) = session.compute([lazy])
-    by_variable, lines = {}, []
+    computed, novel = session.compute([lazy, _novel(pair, by_name)])
+    by_variable: dict[str, dict[str, Any]] = {}
+    lines = []
     for name, one in by_name.items():
         mean, n_cases = (value.item() for value in computed[name])
         units = shown_units(one.attrs)
         by_variable[str(name)] = {"crps": _number(mean), "units": units, "n_cases": n_cases}
         lines.append(f"{name}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases")
+        if name in novel:
+            by_variable[str(name)]["n_novel"] = novel[name].item()
+            lines[-1] += f", {novel[name].item()} novel"
     return Result({"status": "complete", "scores": by_variable}, "\n".join(lines))
+
+
+def _novel(pair: Pair, names: Iterable[Hashable]) -> dict[Hashable, xr.DataArray]:
+    """Numbers of forecasts unlike past ones, of variables whose novelty stands beside them."""
+    dataset = pair.forecasts.open({})
+    found = {name: ancillary(dataset, name, "novelty") for name in names if name in dataset}
+    return {name: (dataset[of] > NOVEL).sum() for name, of in found.items() if of is not None}
 
 
 def compare_files(

@@ -19,6 +19,7 @@ from xrecal.methods import Method
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.plan.planning import plan
 from xrecal.plan.plans import Plan
+from xrecal.products.recalibrated import knows_novelty
 from xrecal.storage.encoding import to_plain
 from xrecal.storage.paths import local_path
 from xrecal.storage.settings import encode
@@ -65,7 +66,17 @@ class Product(NamedTuple):
         else:
             values = model.members(forecasts, self.n_members)
         assert isinstance(values, xr.Dataset)
-        return values
+        return with_novelty(values, model, forecasts) if knows_novelty(model.method) else values
+
+
+def with_novelty(values: xr.Dataset, model: Recalibrator, forecasts: xr.Dataset) -> xr.Dataset:
+    """Products with the novelty of the forecasts that they are of, which each names as its own."""
+    beside = {f"{name}_novelty": of for name, of in model.novelty(forecasts).items()}
+    named = {
+        name: value.assign_attrs(ancillary_variables=f"{name}_novelty")
+        for name, value in values.items()
+    }
+    return values.assign(named | beside)
 
 
 def fit_files(

@@ -1,8 +1,8 @@
 """Warnings where forecasts do not look like their model's hindcast, or a hindcast like its dates.
 
-Forecasts may be of another place or lead, far from all values that the fit has learned from, or
-have labels along pooled dimensions that the hindcast lacked; dates of a hindcast may be starts or
-valid times. Each is a warning, as it may be meant.
+Forecasts may be of another place or lead, far from all values that the fit has learned from or
+unlike them, or have labels along pooled dimensions that the hindcast lacked; dates of a hindcast
+may be starts or valid times. Each is a warning, as it may be meant.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.dispatch import to_host
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
@@ -53,6 +54,13 @@ SHOWN = 6
 
 CLEARLY = 2.0
 """Standard errors of a difference of correlations from which on it is clear."""
+
+NOVEL = 0.5
+"""Novelty above which a forecast is unlike past ones."""
+
+OFTEN = 0.1
+"""Share of such forecasts above which they are told: of ordinary ones, 2 in 100 are such after 30
+cases and 1 in 1000 after 300, more where their tails are heavy."""
 
 NewForecast = tuple[Form, FittedVariable]
 
@@ -314,6 +322,35 @@ def warn_of_fill_values(
         "say so, or correct them",
         stacklevel=users_stacklevel(),
     )
+
+
+def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
+    """Warn if more than a tenth of forecasts in memory are novel."""
+    if novelty.chunks is not None:
+        return
+    values = to_host(novelty.data)
+    novel = values > NOVEL
+    n, n_novel = np.count_nonzero(~np.isnan(values)), np.count_nonzero(novel)
+    if n_novel > OFTEN * n:
+        of = "" if name is None else f" of {name!r}"
+        warnings.warn(
+            f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "
+            f"(novelty above {NOVEL:g}, up to {np.nanmax(values):.2g})"
+            f"{first_place(novelty.copy(data=novel))}: what is issued of them comes from "
+            "climatology or from the errors of forecasts unlike them. Judge these yourself; the "
+            "novelty that apply and model.novelty give tells which they are",
+            stacklevel=users_stacklevel(),
+        )
+
+
+def first_place(found: xr.DataArray) -> str:
+    """Where the first true value is, by its labels; nothing for a single one."""
+    place = np.unravel_index(int(found.data.argmax()), found.shape)
+    labels = [
+        f"{d} {text_of(found.indexes[d][i]) if d in found.indexes else f'number {i}'}"
+        for d, i in zip(found.dims, place, strict=True)
+    ]
+    return f", the first at {', '.join(labels)}" if labels else ""
 
 
 def _observed_at(observations: xr.DataArray, time: Hashable, dates: xr.DataArray) -> xr.DataArray:

@@ -51,6 +51,10 @@ HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta6
 """A length of time, in days if a number."""
 
 
+FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
+"""What was fitted at L locations, by name."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """Numbers that a method chooses at each location."""
@@ -181,12 +185,10 @@ class Method(Protocol):
         Raises ValueError if the settings do not fit the dates or the number of the cases.
         """
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Parameters, ``n_cases`` and ``status`` (L,)."""
 
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Recalibrated forecasts (L, T)."""
 
 

@@ -1,8 +1,4 @@
-"""The conditional kernel mean embedding as a method.
-
-What its settings choose among comes first, then :class:`CKME`, then what a fitted one keeps: the
-parameters of its state, and the arguments of the array layer that are made of them.
-"""
+"""The conditional kernel mean embedding as a method."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
@@ -23,6 +18,7 @@ from .base import (
     Bounds,
     Cases,
     Conditioned,
+    FitArrays,
     HalfLife,
     MemberPerCase,
     NewCases,
@@ -34,6 +30,8 @@ from .base import (
     in_days,
     near_other_folds,
 )
+from .ckme_choices import CENTRES, CHOICES, OF_SHAPES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
+from .novelty import joined, shares_left
 from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
 
@@ -42,48 +40,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.forms import Distribution, Empirical
 
-CHOICES = {
-    "kernel": ("gaussian", "laplace"),
-    "loss": ("crps", "laplace"),
-    "folds": ("auto", "year", "block", "random"),
-    "projection": ("euclidean", "energy"),
-    "solver": ("auto", "exact", "lowrank"),
-    "support": ("observations", "errors", "auto"),
-    "compare": ("forecasts", "shapes"),
-    "tails": ("auto", None),
-}
-"""Values of settings that are names."""
-
-SUPPORTS = {
-    "observations": ("observations",),
-    "errors": ("mean", "regression", "standardised", "ratio"),
-    "auto": ("observations", "mean", "regression", "standardised", "ratio"),
-}
-"""Kinds of support of the array layer among which a setting chooses."""
-
-OF_SHAPES = ("standardised", "ratio")
-"""Kinds of support where forecasts are compared without their means: they bring the mean back."""
-
-STRENGTHS = (0.0, 0.25, 1.0, 4.0)
-"""Exponents of the kernel on covariates that are tried."""
-
-WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
-"""Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
-
-WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
-"""Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
-
 FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
 """Dimensions of the state."""
-
-CENTRES = (
-    "observations",
-    "errors_around_mean",
-    "errors_around_regression",
-    "errors_in_units_of_emos_spread",
-    "ratios_to_mean",
-)
-"""Names of the supports in the state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,8 +49,8 @@ class CKME(Conditioned, MemberPerCase):
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 
     The recalibrated forecast is a weighted ensemble of past observations, or of past errors around
-    the new forecast. Those count that go with forecasts similar to the new one, so it is
-    calibrated given the forecast.
+    the new forecast, whichever says more about cases held out. Those count that go with forecasts
+    similar to the new one, so it is calibrated given the forecast.
 
     Parameters
     ----------
@@ -124,11 +82,16 @@ class CKME(Conditioned, MemberPerCase):
         Where members may lie. Past observations, which no forecast then exceeds; errors around a
         centre of the forecast (its mean, a regression on it, errors in units of the spread that
         EMOS gives, or ratios to the mean), whichever has the smallest held-out CRPS; or the best of
-        all of these. Centres are fitted inside the folds.
+        all of these. Centres are fitted inside the folds. ``CKME(support="observations")`` is the
+        method of the paper.
     tails : "auto" or None
         What lies beyond the largest past error, where members are errors: a generalised Pareto tail
         in place of the outer twentieth to tenth of the mass, on each side without a bound, or
         nothing.
+    novelty : "auto" or None
+        With ``support="auto"``, where past observations were chosen: they give way to errors around
+        the forecast as far as it is unlike past ones, or much of what these errors lead to is
+        beyond the observed range; or they do not.
     half_life : timedelta, float or "cv", optional
         Age, in days if a number, at which a calibration case counts half: for forecast systems
         that change. "cv" chooses it by how well the past forecasts what follows.
@@ -150,8 +113,7 @@ class CKME(Conditioned, MemberPerCase):
 
     Examples
     --------
-    >>> method = xrecal.CKME(support="auto")
-    >>> model = hindcast.recal.fit(observations, method)
+    >>> model = hindcast.recal.fit(observations, xrecal.CKME(condition_on="season"))
     >>> model.crps(forecast, observations).mean().round(2).item()
     0.34
     """
@@ -164,8 +126,9 @@ class CKME(Conditioned, MemberPerCase):
     gap: int | str = 0
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
-    support: Literal["observations", "errors", "auto"] = "observations"
+    support: Literal["observations", "errors", "auto"] = "auto"
     tails: Literal["auto"] | None = "auto"
+    novelty: Literal["auto"] | None = "auto"
     half_life: HalfLife = None
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
@@ -175,7 +138,12 @@ class CKME(Conditioned, MemberPerCase):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
-    before: ClassVar[Mapping[str, Any]] = {"tails": None}
+    compares: ClassVar[bool] = True
+    before: ClassVar[Mapping[str, Any]] = {
+        "support": "observations",
+        "tails": None,
+        "novelty": None,
+    }
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)
@@ -196,10 +164,10 @@ class CKME(Conditioned, MemberPerCase):
             raise ValueError("CKME: random folds have no neighbours; use gap=0 or folds='block'")
         if self.loss == "laplace" and self.support != "observations":
             raise ValueError(
-                "CKME: supports are compared by the CRPS; use loss='crps' with "
-                f"support={self.support!r}"
+                "CKME: supports are compared by the CRPS; use support='observations' with "
+                f"loss='laplace', got support={self.support!r}"
             )
-        if self.shapes and self.support != "errors":
+        if self.shapes and self.shares_members:
             raise ValueError(
                 "CKME: shapes do not say where the observation lies; use support='errors' with "
                 f"compare='shapes', got support={self.support!r}"
@@ -223,17 +191,27 @@ class CKME(Conditioned, MemberPerCase):
         """Whether the members are the past observations."""
         return self.support == "observations"
 
+    @property
+    def gives_way(self) -> bool:
+        """Whether past observations, where they are chosen, may give way to errors."""
+        return self.support == "auto" and self.novelty is not None and not self.shapes
+
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Calibration case of each member, -1 in tails, and what each is."""
-        if self.tails is None or self.shares_members:
+        cases, components = np.arange(n), ["errors"] * n
+        if self.gives_way:
+            cases = np.concatenate([cases, cases])
+            components = ["observations"] * n + components
+        elif self.tails is None or self.shares_members:
             return super().slots(n)
-        return with_tail_slots(np.arange(n), ["case"] * n)
+        return (cases, components) if self.tails is None else with_tail_slots(cases, components)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Bandwidth and ridge, and whatever else the settings leave to choose."""
         return kept_parameters(
             n_features,
-            support=self.support != "observations",
+            support=not self.shares_members,
+            beside=self.gives_way,
             half_life=self.half_life is not None,
             landmarks=None if self.solver == "exact" else self._landmarks,
         )
@@ -303,7 +281,7 @@ class CKME(Conditioned, MemberPerCase):
             "squared": None if self.shapes else cases.squared,
         }
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """All choices at each location; see :func:`xrecal.arrays.fit_ckme`."""
         assert cases.forecasts is not None
         fitted = arrays.fit_ckme(
@@ -312,16 +290,51 @@ class CKME(Conditioned, MemberPerCase):
             self.array_settings(self.supports, min_samples),
             **self.array_arguments(cases),
         )
-        fields: Mapping[str, npt.NDArray[Any]] = fitted._asdict()
+        fields: FitArrays = fitted._asdict()
         return fields
 
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
+        if self.gives_way:
+            return self._giving_way(new, cases, fitted)[0]
+        own = not self.shares_members
+        issued = self.weighted_ensembles(new, cases, fitted, own_members=own)
+        return self._with_tails(issued, cases, fitted)
+
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Weighted ensembles, and the novelty (L, T) of the forecasts."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        if self.gives_way:
+            return self._giving_way(new, cases, fitted)
+        how = {"projection": self.projection, "own_members": not self.shares_members}
+        compared = self._comparison(new, cases, fitted)
+        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
+        return self._with_tails(Empirical(*issued), cases, fitted), novelty
+
+    def _giving_way(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Empirical, FloatArray]:
+        """Weighted ensembles in which past observations give way to errors, and the novelty."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        compared = self._comparison(new, cases, fitted)
+        of: FittedCKME = compared["fitted"]
+        members, weights, observed, novelty = arrays.ckme_weights_of_both(
+            **compared, projection=self.projection
+        )
+        errors = self._with_tails(Empirical(members, weights), cases, of.of_errors()._asdict())
+        of_observations = namespace(of.ridge).where(of.beside != 0, 1.0, 0.0)
+        keeps, gets = shares_left(cases.observations, errors, of_observations, novelty)
+        return joined(cases.observations, observed * keeps, errors, gets), novelty
+
+    def _with_tails(self, issued: Empirical, cases: Cases, fitted: FitArrays) -> Empirical:
+        """Weighted ensembles, with tails if the settings ask for them."""
+        from xrecal.arrays.ckme.embedding import complete_fit
         from xrecal.arrays.ckme.errors import case_tails
 
-        issued = self.weighted_ensembles(new, cases, fitted, own_members=not self.shares_members)
         if self.tails is None or self.shares_members:
             return issued
         assert cases.forecasts is not None
@@ -329,9 +342,7 @@ class CKME(Conditioned, MemberPerCase):
         of = complete_fit(fitted, features.circular.size)
         return tailed(issued, *case_tails(cases.forecasts, cases.observations, features, of))
 
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def update_locations(self, added: Cases, fitted: FitArrays, n_kept: int) -> FitArrays:
         """No parameters: a case is its forecast and observation."""
         return {}
 
@@ -339,7 +350,7 @@ class CKME(Conditioned, MemberPerCase):
         self,
         new: NewCases,
         cases: Cases,
-        fitted: Mapping[str, npt.NDArray[Any]],
+        fitted: FitArrays,
         *,
         own_members: bool,
     ) -> Empirical:
@@ -349,16 +360,14 @@ class CKME(Conditioned, MemberPerCase):
         how = {"projection": self.projection, "own_members": own_members}
         return Empirical(*arrays.ckme_weights(**self._comparison(new, cases, fitted), **how))
 
-    def novelty_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> FloatArray:
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
         return arrays.ckme_novelty(**self._comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
-    def _comparison(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> dict[str, Any]:
+    def _comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
         """Arguments of the array layer by which forecasts are compared with the cases."""
+        from xrecal.arrays.ckme.embedding import complete_fit
+
         features = cases.covariates.features(self.covariates)
         return {
             "forecasts": new.forecasts,
@@ -380,10 +389,13 @@ def kept_parameters(
     n_features: int,
     *,
     support: bool,
+    beside: bool,
     half_life: bool,
     landmarks: Callable[[int], int] | None,
 ) -> Mapping[str, Parameter]:
     """Parameters of the state, with those of a choice of support, half-life or landmarks.
+
+    ``beside``: with those of errors to which past observations give way.
 
     ``landmarks`` gives the room for these from the number of slots.
     """
@@ -403,6 +415,16 @@ def kept_parameters(
         )
         parameters["lower"] = Parameter("lower bound", True)
         parameters["upper"] = Parameter("upper bound", True)
+    if beside:
+        parameters["beside"] = Parameter(
+            "errors to which past observations give way, where these are chosen",
+            dtype=np.int8,
+            flags=CENTRES,
+        )
+        parameters["beside_centre"] = Parameter(
+            "coefficients of centre and spread of these errors",
+            dims={COEFFICIENT: 4 + 2 * n_features},
+        )
     if half_life:
         parameters["half_life"] = Parameter("half-life of the cases in days")
     if landmarks is not None:
@@ -413,28 +435,3 @@ def kept_parameters(
             of_slots=True,
         )
     return parameters
-
-
-def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
-    """Fitted parameters as the array layer takes them, filled up where the settings choose none."""
-    from xrecal.arrays.ckme.embedding import FittedCKME
-
-    ridge = fitted["ridge"]
-    xp = namespace(ridge)
-    plain = xp.zeros((ridge.size, 4 + 2 * n_features))
-    plain[:, 2] = 1.0  # centre 0 and spread 1: errors are the observations themselves
-    default: dict[str, npt.NDArray[Any]] = {
-        "strength": xp.zeros(ridge.size),
-        "precision": xp.zeros((ridge.size, n_features)),
-        "support": xp.zeros(ridge.size, dtype=np.int8),
-        "centre": plain,
-        "lower": xp.full(ridge.size, -np.inf),
-        "upper": xp.full(ridge.size, np.inf),
-        "half_life": xp.full(ridge.size, np.inf),
-        "loss": xp.full(ridge.size, np.nan),
-        "n_cases": xp.zeros(ridge.size, dtype=np.int32),
-        "status": xp.zeros(ridge.size, dtype=np.int8),
-        "landmark": xp.full((ridge.size, 1), -1, dtype=np.int32),
-    }
-    chosen = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
-    return FittedCKME(**{**default, **chosen})

@@ -74,7 +74,10 @@ class Component:
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters of the method; covariates that it does not condition on do not count."""
-        return self.method.parameters(n_features if self.method.covariates else 0)
+        method = self.method
+        if isinstance(method, CKME):  # in a pool the other components are those to give way to
+            method = replace(method, novelty=None)
+        return method.parameters(n_features if method.covariates else 0)
 
     def own(self, parameter: Parameter) -> Parameter:
         """A parameter whose dimensions, other than the cases, bear the label of the component."""
@@ -242,3 +245,21 @@ def members_of(
         return forecast.members, forecast.weights  # type: ignore[attr-defined]
     members = forecast.quantile(equal_mass_levels(N_QUANTILES))
     return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
+
+
+def beside_observations(
+    components: Sequence[Component], weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weights (L, C) with which to mix, and the sum (L,) of those of past observations.
+
+    Where these would have all the weight, one that has errors as members is mixed too, so that
+    there is something for them to give way to.
+    """
+    observed = np.array([c.on_observations for c in components])
+    of_observations = weight[:, observed].sum(-1)
+    errors = [i for i, c in enumerate(components) if c.on_cases and not c.on_observations]
+    mixed = weight.copy()
+    if errors:
+        alone = (of_observations > 0) & ~(weight[:, ~observed] > 0).any(-1)
+        mixed[alone, errors[0]] = 1.0
+    return mixed, of_observations

@@ -1,82 +1,72 @@
-"""Novelty: which methods know it, and what gives way to it in a pool."""
+"""Novelty: which methods know it, and how past observations give way to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
-from .base import Cases, NewCases
+from .base import Cases, FitArrays, NewCases
 
 if TYPE_CHECKING:
-    from .components import Component
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 
-@runtime_checkable
 class Comparing(Protocol):
-    """Protocol of methods that compare forecasts with past ones."""
+    """Protocol of methods that may compare forecasts with past ones."""
 
-    def novelty_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> FloatArray:
+    @property
+    def compares(self) -> bool:
+        """Whether they do: a pool does if one that it mixes does."""
+
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts, 0 to 1."""
 
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Recalibrated forecasts (L, T), and their novelty, by one comparison with past ones."""
 
-def compares(method: object) -> bool:
-    """Whether a method compares forecasts with past ones; a pool does if one that it mixes does."""
-    mixed = getattr(method, "mixed", None)
-    return isinstance(method, Comparing) and (mixed is None or any(map(compares, mixed)))
 
-
-def beside_observations(
-    components: Sequence[Component], weight: FloatArray
+def shares_left(
+    past: FloatArray, beside: Empirical, of_observations: FloatArray, novelty: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Weights (L, C) with which to mix, and the sum (L,) of those of past observations.
+    """Factors (L, T, 1) for the weights of past observations (L, n), and of others beside them.
 
-    Where these would have all the weight, one that has errors as members is mixed too, so that
-    there is something for them to give way to.
+    Observations, of which the weights sum to ``of_observations`` (L,), keep the smaller of one
+    minus the ``novelty`` (L, T), where it is known, and of the mass that the others have between
+    the smallest and largest of them: these get the rest. Novelty alone is late: it is small for a
+    forecast at the record of the forecasts, while half of what may happen lies beyond the
+    observations.
     """
-    observed = np.array([c.on_observations for c in components])
-    of_observations = weight[:, observed].sum(-1)
-    errors = [i for i, c in enumerate(components) if c.on_cases and not c.on_observations]
-    mixed = weight.copy()
-    if errors:
-        alone = (of_observations > 0) & ~(weight[:, ~observed] > 0).any(-1)
-        mixed[alone, errors[0]] = 1.0
-    return mixed, of_observations
-
-
-def give_way(
-    members: FloatArray,
-    weights: FloatArray,
-    observed: slice,
-    of_observations: FloatArray,
-    novelty: FloatArray,
-) -> None:
-    """Let past observations count less in forecasts (L, T, n) that go beyond them, in place.
-
-    They keep the smaller of one minus the ``novelty`` (L, T), where it is known, and of the mass
-    that the other members have between the smallest and largest of them: these get the rest of
-    their weight ``of_observations`` (L,). Novelty alone is late: it is small for a forecast at the
-    record of the forecasts, while half of what may happen lies beyond the observations.
-    """
-    past = members[:, 0, observed]
-    known = np.isfinite(past)
-    low = np.where(known, past, np.inf).min(-1)[:, np.newaxis, np.newaxis]
-    high = np.where(known, past, -np.inf).max(-1)[:, np.newaxis, np.newaxis]
-    others = np.ones(members.shape[-1], np.bool_)
-    others[observed] = False
-    beside, mass = members[..., others], weights[..., others]
-    total = mass.sum(-1)
+    members, mass = beside
+    assert mass is not None
+    xp = namespace(members)
+    known = xp.isfinite(past)
+    low = xp.min(xp.where(known, past, float("inf")), axis=-1)[:, None, None]
+    high = xp.max(xp.where(known, past, -float("inf")), axis=-1)[:, None, None]
+    total = xp.sum(mass, axis=-1)
     there = total > 0
-    total = np.where(there, total, 1)
-    inside = np.where((beside >= low) & (beside <= high), mass, 0).sum(-1)
-    familiar = np.where(np.isnan(novelty), 1, 1 - novelty)
-    keeps = np.where(there, np.minimum(familiar, inside / total), 1)
-    gets = np.where(there, (1 - of_observations[:, np.newaxis] * keeps) / total, 1)
-    weights[..., observed] *= keeps[..., np.newaxis]
-    weights[..., others] *= gets[..., np.newaxis]
+    total = xp.where(there, total, 1.0)
+    inside = xp.sum(xp.where((members >= low) & (members <= high), mass, 0.0), axis=-1) / total
+    familiar = xp.where(xp.isnan(novelty), 1.0, 1.0 - novelty)
+    keeps = xp.where(there, xp.where(inside < familiar, inside, familiar), 1.0)
+    gets = xp.where(there, (1.0 - of_observations[:, None] * keeps) / total, 1.0)
+    return keeps[..., None], gets[..., None]
+
+
+def joined(
+    past: FloatArray, observed: FloatArray, beside: Empirical, gets: FloatArray
+) -> Empirical:
+    """Past observations (L, n) with weights (L, T, n), and behind them others by a share."""
+    from xrecal.arrays.distributions.forms import Empirical
+
+    members, mass = beside
+    assert mass is not None
+    xp = namespace(members)
+    past = xp.where(xp.isnan(observed[..., :1]), float("nan"), past[:, None, :])
+    return Empirical(
+        xp.concatenate([past.astype(members.dtype), members], axis=-1),
+        xp.concatenate([observed, mass * gets], axis=-1).astype(mass.dtype),
+    )

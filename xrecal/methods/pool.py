@@ -20,6 +20,7 @@ from .base import (
     SHORTEST_SEASON,
     Bounds,
     Cases,
+    FitArrays,
     Method,
     NewCases,
     Output,
@@ -40,6 +41,7 @@ from .components import (
     OBSERVATIONS,
     Component,
     HeldOutInTime,
+    beside_observations,
     components_of,
     fit_method,
     members_of,
@@ -48,7 +50,7 @@ from .components import (
 )
 from .emos import EMOS
 from .idr import IDR
-from .novelty import beside_observations, give_way
+from .novelty import shares_left
 from .raw import Raw
 from .setting_checks import check_bounds, check_choices, check_names
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
@@ -190,6 +192,11 @@ class LinearPool(Shown):
         return replace(method, gap=gap, year_start=method.year_start or self.year_start)
 
     @property
+    def compares(self) -> bool:
+        """Whether a method that is mixed compares forecasts with past ones."""
+        return any(getattr(method, "compares", False) for method in self.mixed)
+
+    @property
     def components(self) -> tuple[Component, ...]:
         """Distributions that have a weight each."""
         return components_of(self.mixed)
@@ -267,7 +274,7 @@ class LinearPool(Shown):
         remark = period_of_cases(axis, (SEASON,), method="LinearPool")
         return replace(self, condition_on=SEASON), [remark]
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
         from xrecal.arrays.rows import location_blocks
         from xrecal.arrays.status import TOO_FEW
@@ -335,10 +342,17 @@ class LinearPool(Shown):
         found = arrays.find_bounds(cases.observations, given[0] if given else "auto")
         return np.stack(found[:2], axis=-1)
 
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Mixture of the components that have weight, and the novelty (L, T) of the forecasts."""
+        novelty = self.novelty_locations(new, cases, fitted)
+        return self.predict_locations(new, cases, fitted, novelty), novelty
+
     def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
+        self, new: NewCases, cases: Cases, fitted: FitArrays, novelty: FloatArray | None = None
     ) -> Distribution:
-        """Mixture of the components that have weight."""
+        """Mixture of the components that have weight; ``novelty`` (L, T) where it is known."""
         from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
@@ -347,8 +361,7 @@ class LinearPool(Shown):
         slots, start = {}, 0
         for block, size in self.blocks(n).items():
             slots[block], start = slice(start, start + size), start + size
-        members = np.full((*shape, start), np.nan, dtype)
-        weights = np.zeros((*shape, start), dtype)
+        members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
         missing = missing_forecasts(new.forecasts)
         share_of: FloatArray = fitted["pool_weight"]
         of_observations: FloatArray = np.zeros(n_locations)
@@ -368,8 +381,10 @@ class LinearPool(Shown):
         if OBSERVATIONS in slots:
             members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
         if (of_observations > 0).any():
-            novelty = self.novelty_locations(new, cases, fitted)
-            give_way(members, weights, slots[OBSERVATIONS], of_observations, novelty)
+            known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
+            beside = Empirical(members[..., n:], weights[..., n:])
+            shares = shares_left(cases.observations, beside, of_observations, known)
+            weights *= np.repeat(np.concatenate(shares, -1), [n, members.shape[-1] - n], axis=-1)
         weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
         issued = Empirical(members, weights)
         if self.tails is None:
@@ -378,9 +393,7 @@ class LinearPool(Shown):
         tails = Tails(mass, fitted["tail_excess"], fitted["tail_shape"])
         return tailed(issued, tails, self._bounds(cases))
 
-    def novelty_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> FloatArray:
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to its first CKME; none is known without one."""
         compared = [c for c in self.components if isinstance(c.method, CKME)]
         compared.sort(key=lambda c: c.method.shapes)  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xrecal.inputs.dates import CaseAxis
 
 from .base import Cases, MemberPerCase, Method, NewCases, Output, Parameter
-from .ckme import CKME, complete_fit
+from .ckme import CKME
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
@@ -55,6 +55,8 @@ class VectorCKME(MemberPerCase):
     output: ClassVar[Output] = "weighted"
 
     def __post_init__(self) -> None:
+        if self.method.support == "auto":  # there is nothing else to choose
+            object.__setattr__(self, "method", replace(self.method, support="observations"))
         of = " and ".join(self.names)
         for name, value, why in (
             ("support", "observations", "members are observed vectors"),
@@ -120,6 +122,7 @@ class VectorCKME(MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
     ) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
+        from xrecal.arrays.ckme.embedding import complete_fit
         from xrecal.arrays.ckme.vector_ckme import vector_ckme_weights
         from xrecal.arrays.distributions.forms import Empirical
 

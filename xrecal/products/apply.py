@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
+from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.chunks.warnings import users_stacklevel
 from xrecal.fit.fitted import CASE, Fitted
+from xrecal.fit.mismatch_warnings import OFTEN, first_place, warn_of_novel
 from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_line, with_conventions
 from xrecal.typing import FloatArray
 
+from .novelty import DESCRIBED
 from .recalibrated import SLOT, Recalibrated
-from .reductions import on_circle, on_device
+from .reductions import Reduction, on_circle, on_device
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Empirical, Normal
@@ -30,10 +36,31 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
 
 
 @on_device
-def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Members and weights (L, T, n) of weighted ensembles with members of their own."""
-    assert distribution.weights is not None
-    return distribution.members, distribution.weights
+def members_and_weights(
+    distribution: Empirical, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Members and weights (L, T, n) of weighted ensembles with members of their own.
+
+    And their mass (L, T) beyond the observed record, from ``low`` to ``high`` (L, T), by more than
+    its range; NaN for a record without a range.
+    """
+    members, weights = distribution
+    assert weights is not None
+    xp, width = namespace(members), high - low
+    far = (members < (low - width)[..., None]) | (members > (high + width)[..., None])
+    mass = xp.sum(xp.where(far, weights, 0.0), axis=-1, dtype=xp.float64)
+    known = (width > 0) & ~xp.isnan(weights[..., 0])
+    return members, weights, xp.where(known, mass, float("nan"))
+
+
+FAR = 0.05
+"""Mass beyond the record by more than its range above which a forecast is told."""
+
+BEYOND = {
+    "long_name": "probability beyond the observed record by more than its range",
+    "units": "1",
+}
+"""Attributes."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -61,7 +88,11 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         For each variable a weighted ensemble: ``NAME`` holds members along the member
         dimension (``member`` for quantiles and normal distributions), ``NAME_weight`` their
         probabilities, and the coordinate ``calibration_<dim>`` the case each comes from.
-        Members that are past observations are the same for all forecasts. From EMOS
+        Members that are past observations are the same for all forecasts. ``NAME_novelty`` says
+        how little is known of each forecast, 0 for an ordinary one and 1 for one like no other,
+        as ``model.novelty`` does, by methods that compare forecasts with past ones;
+        ``NAME_beyond`` how much of its mass lies beyond the observed record by more than the range
+        of that, where members are not past observations. From EMOS
         ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
         and ``NAME_upper`` unless bounds are switched off. NaN where the forecast, a covariate
         or the fit is missing.
@@ -80,6 +111,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         of both; or its values are further from the range of the hindcast than that range is
         wide. Values are read once where forecast and model are in memory, never of lazy ones,
         and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
+        If more than a tenth of the forecasts in memory have a novelty above 0.5, or more than 5 %
+        of their mass beyond the observed record by more than its range: the first is named.
 
     Examples
     --------
@@ -103,6 +136,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
                 shared[fitted.jointly] = issued[f"{base}_weight"]
         issued = {variable: as_given(v, fitted, forecast) for variable, v in issued.items()}
         _require_same_places(base, issued, along)
+        if f"{base}_novelty" in issued:
+            warn_of_novel(issued[f"{base}_novelty"], name)
         variables |= issued
     attrs = forecast.attrs
     if isinstance(forecast, xr.DataArray):  # the others describe the variable
@@ -158,9 +193,10 @@ def _weighted(
     """Members and their weights, unless these are there already."""
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]
+    beside: dict[Hashable, xr.DataArray] = {}
     if fitted.method.shares_members:
         if weights is None:
-            (weights,) = source.reduce(weights_of, {CASE: n_cases})
+            (weights,), beside = _reduced(source, base, weights_of, {CASE: n_cases})
         members = fitted.state["observations"]
         members = members.drop_vars(
             [  # may differ between hindcast and forecast: the latter's count
@@ -174,11 +210,71 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        members, weights = source.reduce(members_and_weights, slots, slots)
-    issued = source.attrs | {"ancillary_variables": f"{base}_weight"}
-    return {
-        base: members.assign_attrs(issued),
+        observed = fitted.state["observations"]
+        record = observed.min(CASE), observed.max(CASE)
+        (members, weights, beyond), beside = _reduced(
+            source, base, members_and_weights, slots, slots, {}, extras=record
+        )
+        _warn_of_far(base, members, weights, beyond, record)
+        beside[f"{base}_beyond"] = beyond.assign_attrs(BEYOND)
+    beside = {
         f"{base}_weight": weights.assign_attrs(
             long_name="probability of each member", role="member_weight"
         ),
+        **beside,
     }
+    issued = source.attrs | {"ancillary_variables": " ".join(map(str, beside))}
+    return {base: members.assign_attrs(issued), **beside}
+
+
+def _reduced(
+    source: Recalibrated,
+    base: Hashable,
+    reduction: Reduction,
+    *out: Mapping[Hashable, int],
+    extras: Sequence[xr.DataArray] = (),
+) -> tuple[tuple[xr.DataArray, ...], dict[Hashable, xr.DataArray]]:
+    """Results of a reduction, and the novelty of the forecasts where there is such a thing."""
+    if not source.knows_novelty:
+        return source.reduce(reduction, *out, extras=extras), {}
+    *results, novelty = source.reduce_with_novelty(reduction, *out, extras=extras)
+    return tuple(results), {f"{base}_novelty": novelty.assign_attrs(DESCRIBED)}
+
+
+def _warn_of_far(
+    base: Hashable,
+    members: xr.DataArray,
+    weights: xr.DataArray,
+    beyond: xr.DataArray,
+    record: Sequence[xr.DataArray],
+) -> None:
+    """Warn if more than a tenth of forecasts in memory have much mass far beyond the record."""
+    if beyond.chunks is not None:
+        return
+    values = to_host(beyond.data)
+    far = values > FAR
+    n, n_far = np.count_nonzero(~np.isnan(values)), np.count_nonzero(far)
+    if n_far <= OFTEN * n:
+        return
+    where = first_place(beyond.copy(data=far))
+    where += _component(members, weights.where(beyond > FAR), record)
+    warnings.warn(
+        f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass beyond the "
+        f"observed record by more than its range, up to {np.nanmax(values):.0%}{where}. If that is "
+        "not plausible, give the method bounds=, more cases, or members that are past "
+        f"observations; {base}_beyond tells which they are",
+        stacklevel=users_stacklevel(),
+    )
+
+
+def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr.DataArray]) -> str:
+    """The component that most of the mass far beyond the record comes from, if they are known."""
+    if "component" not in members.coords:
+        return ""
+    low, high = (end.drop_vars(list(end.coords)) for end in record)
+    width = high - low
+    far = (members < low - width) | (members > high + width)
+    dim = members["component"].dims[0]
+    mass = weights.where(far).sum([d for d in weights.dims if d != dim])
+    label = mass.as_numpy().groupby("component").sum().idxmax().item()
+    return f", most of it from the component {label!r}"

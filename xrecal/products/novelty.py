@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from xrecal.chunks.warnings import users_stacklevel
 from xrecal.fit.fitted import Fitted
+from xrecal.fit.mismatch_warnings import warn_of_novel
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
-from xrecal.methods.novelty import compares
 
-from .recalibrated import Recalibrated, recalibrated
+from .recalibrated import Recalibrated, knows_novelty, recalibrated
 
 if TYPE_CHECKING:
     from xrecal.methods import Method
 
-NOVEL = 0.5
-"""Novelty above which a forecast is told."""
-
 DESCRIBED = {
     "long_name": "novelty of the forecast: 0 like past ones, 1 unlike all",
     "units": "1",
+    "role": "novelty",
 }
+"""Attributes."""
 
 
 def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> Labelled:
@@ -55,7 +51,7 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
     Warns
     -----
     UserWarning
-        If forecasts in memory have a novelty above 0.5.
+        If more than a tenth of the forecasts in memory have a novelty above 0.5.
 
     Notes
     -----
@@ -76,7 +72,7 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
 
 def require_novelty(method: Method) -> None:
     """Raise TypeError unless a method compares forecasts with past ones."""
-    if not compares(method):
+    if not knows_novelty(method):
         raise TypeError(
             f"{method} does not compare forecasts with past ones, so it knows no novelty; CKME and "
             "LinearPool with a CKME do"
@@ -84,22 +80,7 @@ def require_novelty(method: Method) -> None:
 
 
 def novelty_of(source: Recalibrated) -> xr.DataArray:
-    """Novelty of forecasts, and a warning if some in memory are novel."""
+    """Novelty of forecasts, and a warning if many in memory are novel."""
     novelty = source.novelty().assign_attrs(DESCRIBED)
-    if novelty.chunks is None:
-        _warn_of_novel(novelty, source.form.name)
+    warn_of_novel(novelty, source.form.name)
     return novelty
-
-
-def _warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
-    """Warn if forecasts in memory are novel."""
-    n_novel = int((novelty > NOVEL).sum())
-    if n_novel:
-        of = "" if name is None else f" of {name!r}"
-        warnings.warn(
-            f"{n_novel} of {int(novelty.notnull().sum())} forecasts{of} are unlike all that the "
-            f"model has learned from (novelty above {NOVEL:g}, up to {float(novelty.max()):.2g}): "
-            "what is issued of them follows from other forecasts; model.novelty(forecast) tells "
-            "which they are",
-            stacklevel=users_stacklevel(),
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pool import HINDCAST_LABELS
-from xrecal.methods import VectorCKME
+from xrecal.methods import Method, VectorCKME
 from xrecal.methods.base import Cases, NewCases, method_on_device
 from xrecal.methods.novelty import Comparing
 from xrecal.typing import FloatArray
@@ -82,6 +82,21 @@ class Recalibrated:
             require_on_circle(reduction, self.period, self.form.name)
         given = self.task_arguments(extras)
         return self._run(PredictTask(self.fitted, reduction, given.layout), given, out)
+
+    def reduce_with_novelty(
+        self,
+        reduction: Reduction,
+        *out: Mapping[Hashable, int],
+        extras: Sequence[xr.DataArray] = (),
+    ) -> tuple[xr.DataArray, ...]:
+        """As :meth:`reduce`, and the novelty of each forecast last, by the same comparison."""
+        given = self.task_arguments(extras)
+        return self._run(TaskWithNovelty(self.fitted, reduction, given.layout), given, (*out, {}))
+
+    @property
+    def knows_novelty(self) -> bool:
+        """Whether the method compares forecasts with past ones, and so knows their novelty."""
+        return knows_novelty(self.fitted.method)
 
     def novelty(self) -> xr.DataArray:
         """Novelty of each forecast."""
@@ -163,6 +178,11 @@ def recalibrated(model: Fitted, forecast: Labelled, covariates: Given) -> Source
     return Sources(forecast, variables, model.method)
 
 
+def knows_novelty(method: Method) -> bool:
+    """Whether a method compares forecasts with past ones: it then has an attribute that says so."""
+    return bool(getattr(method, "compares", False))
+
+
 def _slot_coordinates(
     fitted: FittedVariable, member: Hashable
 ) -> dict[str, tuple[Hashable, Any, dict[str, Any]]]:
@@ -175,7 +195,7 @@ def _slot_coordinates(
             attrs = {k: v for k, v in labels.attrs.items() if k != HINDCAST_LABELS}
             coordinates[str(name)] = (member, values, attrs)
     if components is not None:
-        about = {"long_name": "component of the pool that the member comes from"}
+        about = {"long_name": "what the member is of"}
         coordinates["component"] = (member, np.asarray(components), about)
     return coordinates
 
@@ -298,16 +318,19 @@ class PredictTask:
                 forecasts = {name: a[at] for name, a in new.items()}
                 extra = {name: a[at] for name, a in others.items()}
                 here = {name: a[block] for name, a in state.items()}
-                products = self.reduction(
-                    self.predict(*self._given(forecasts, here, extra), here),
+                products = self.products(
+                    *self._given(forecasts, here, extra),
+                    here,
                     *(a for name, a in extra.items() if not name.startswith(COVARIATE)),
                 )
                 pieces.append([p.astype(first.dtype, copy=False) for p in products])
             yield [np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)]
 
-    def predict(self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray]) -> Any:
-        """What the reduction is of: distributions."""
-        return self.method.predict_locations(new, cases, state)
+    def products(
+        self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        """What is made of forecasts of a block of locations: a reduction of distributions."""
+        return self.reduction(self.method.predict_locations(new, cases, state), *others)
 
     def _given(
         self,
@@ -340,7 +363,20 @@ def as_it_is(values: FloatArray) -> tuple[FloatArray, ...]:
 class NoveltyTask(PredictTask):
     """As :class:`PredictTask`, of the novelty of forecasts in place of distributions."""
 
-    def predict(self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray]) -> FloatArray:
+    def products(
+        self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
+    ) -> tuple[FloatArray, ...]:
         """Novelty (L, T)."""
-        assert isinstance(self.method, Comparing)
-        return self.method.novelty_locations(new, cases, state)
+        return self.reduction(cast("Comparing", self.method).novelty_locations(new, cases, state))
+
+
+class TaskWithNovelty(PredictTask):
+    """As :class:`PredictTask`, with the novelty of forecasts beside the products."""
+
+    def products(
+        self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        """Products of distributions, and novelty (L, T)."""
+        method = cast("Comparing", self.method)
+        distributions, novelty = method.predict_with_novelty(new, cases, state)
+        return *self.reduction(distributions, *others), novelty

@@ -25,13 +25,13 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
 
 2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
-mix by default. 4: tails. 5: pools in which observations give way to novelty. Models of every
-version stay readable: ``tests/stored`` has some of each, ``tests/stored/make.py`` says how those of
-a new one come there.
+mix by default. 4: tails. 5: pools in which observations give way to novelty. 6: so they do in
+CKMEs that choose their support. Models of every version stay readable: ``tests/stored`` has some of
+each, ``tests/stored/make.py`` says how those of a new one come there.
 """
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"

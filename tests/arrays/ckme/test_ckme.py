@@ -86,6 +86,8 @@ def fixed(n_locations, bandwidth, ridge):
         np.zeros(n_locations, np.int32),
         np.zeros(n_locations, np.int8),
         np.full((n_locations, 1), -1, np.int32),
+        np.zeros(n_locations, np.int8),
+        np.nan * plain,
     )
 
 

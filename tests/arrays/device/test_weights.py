@@ -10,7 +10,8 @@ from .cases import forecasts_and_observations, season
 
 
 def compare(library, new, cases, observed, fitted, of=None, new_of=None, **given):
-    """Members and weights are those of the host."""
+    """Members, weights and novelty are those of the host."""
+    given = {**given, "return_novelty": True}
     expected = weights.ckme_weights(
         new, cases, observed, fitted, features=of, new_features=new_of, **given
     )
@@ -21,12 +22,14 @@ def compare(library, new, cases, observed, fitted, of=None, new_of=None, **given
         library.tuple(new), library.tuple(cases), library(observed), library.tuple(fitted),
         features=ours, new_features=theirs, **given,
     )  # fmt: skip
-    for one, other in zip(found, expected, strict=True):
+    few = (fitted.landmark >= 0).any()  # of which a device takes more for the novelty
+    for k, (one, other) in enumerate(zip(found, expected, strict=True)):
         host = library.host(one)
         assert host.dtype == other.dtype
         tolerance = 1e-10 if other.dtype == np.float64 else 1e-6
+        tolerance = 0.03 if k == 2 and few else tolerance
         np.testing.assert_allclose(host, other, rtol=0, atol=tolerance)
-    return expected
+    return expected[:2]
 
 
 @pytest.mark.parametrize("solver", ["exact", "lowrank"])
@@ -44,6 +47,23 @@ def test_weights_are_those_of_the_host(library, rng, solver, projection, kernel,
     _, found = compare(library, new, cases, observed, fitted, **given)
     assert np.isnan(found[0, 0]).all()
     assert np.isnan(found[1, 1]).all()
+
+
+@pytest.mark.parametrize("projection", ["euclidean", "energy"])
+def test_errors_beside_observations_are_those_of_the_host(library, rng, projection):
+    cases, observed = forecasts_and_observations(rng)
+    observed[:2] = np.sign(observed[:2])
+    settings = Settings(supports=("observations", "mean"), projection=projection)
+    fitted = ckme.fit_ckme(cases, observed, settings)
+    assert set(fitted.beside) == {0, 1}
+    new = Forecasts(cases.loc[:, :6, :3] + 0.1)
+    new.loc[0, 0] = np.nan
+    given = new, cases, observed, fitted
+    expected = weights.ckme_weights_of_both(*given, projection=projection)
+    moved = (library(a) if isinstance(a, np.ndarray) else library.tuple(a) for a in given)
+    found = batched.ckme_weights_of_both(*moved, projection=projection)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(library.host(one), other, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("solver", ["exact", "lowrank"])

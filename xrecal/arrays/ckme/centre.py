@@ -32,6 +32,7 @@ from xrecal.arrays.compiled import (
 from xrecal.typing import FloatArray, IntArray
 
 from .folds import Folds
+from .simplex import PROJECTIONS
 
 SUPPORTS = ("observations", "mean", "regression", "standardised", "ratio")
 """Kinds of support, numbered by their place: past observations, errors around the ensemble mean
@@ -243,3 +244,49 @@ def fill_errors(
                 case = train[i]
                 targets.error[f, s, i] = error_of(y[i], centre[case], spread[case], low, high)
         targets.inner[f, 0], targets.inner[f, 1] = inside(y, low, high)
+
+
+class Ranked(NamedTuple):
+    """Calibration cases (n,) by ascending error."""
+
+    order: Indices
+    """Cases in this order"""
+    error: Vector
+    """Their errors, ascending"""
+    share: Vector
+    """Share of each case in climatology, in the order of time"""
+    limits: Limits
+
+
+def _rows_by(project: Any) -> Any:
+    """Code that fills forecasts, with a compiled projection."""
+
+    @kernel
+    def fill_rows(
+        signed: Matrix, ranked: Ranked, centred: Matrix, weights: OutMatrix, points: OutMatrix
+    ) -> None:
+        """Signed weights (q, n) to probabilities and the points that they belong to.
+
+        What is missing to a sum of one goes to the cases by their share: the regression is one
+        around climatology. ``centred`` (2, q) holds centre and spread of each forecast.
+        """
+        order, share = ranked.order, ranked.share
+        n = share.size
+        beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
+        for t in range(signed.shape[0]):
+            mass = 0.0
+            for i in range(n):
+                mass += signed[t, i]
+            for i in range(n):
+                c = order[i]
+                beta[i] = signed[t, c] + (1.0 - mass) * share[c]
+            fill_members(centred[0, t], centred[1, t], ranked.error, ranked.limits, ascending)
+            project(beta, ascending, row)
+            for i in range(n):
+                weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]
+
+    return fill_rows
+
+
+FILL_ROWS = {name: _rows_by(project) for name, project in PROJECTIONS.items()}
+"""Code that fills forecasts, by the name of a projection."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,44 @@ class FittedCKME(NamedTuple):
     """(L,) bits of :mod:`xrecal.arrays.status`, 0 where all is well."""
     landmark: IntArray
     """(L, r) slots of the cases that a low-rank solver represents all others by; -1 without."""
+    beside: IntArray
+    """(L,) best support of errors, where that of past observations is chosen before it; else 0."""
+    beside_centre: FloatArray
+    """(L, 4 + 2 k) coefficients of its centre; NaN without."""
+
+    def of_errors(self) -> FittedCKME:
+        """The fit whose members are errors everywhere, with the same weights before projection."""
+        xp = namespace(self.ridge)
+        there = self.beside != 0
+        return self._replace(
+            support=xp.where(there, self.beside, self.support),
+            centre=xp.where(there[:, None], self.beside_centre, self.centre),
+        )
+
+
+def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
+    """Fitted parameters, filled up where the settings choose none."""
+    ridge = fitted["ridge"]
+    xp, n = namespace(ridge), ridge.size
+    plain = xp.zeros((n, 4 + 2 * n_features))
+    plain[:, 2] = 1.0  # centre 0 and spread 1: errors are the observations themselves
+    default: dict[str, npt.NDArray[Any]] = {
+        "strength": xp.zeros(n),
+        "precision": xp.zeros((n, n_features)),
+        "support": xp.zeros(n, dtype=np.int8),
+        "centre": plain,
+        "lower": xp.full(n, -np.inf),
+        "upper": xp.full(n, np.inf),
+        "half_life": xp.full(n, np.inf),
+        "loss": xp.full(n, np.nan),
+        "n_cases": xp.zeros(n, dtype=np.int32),
+        "status": xp.zeros(n, dtype=np.int8),
+        "landmark": xp.full((n, 1), -1, dtype=np.int32),
+        "beside": xp.zeros(n, dtype=np.int8),
+        "beside_centre": plain,
+    }
+    chosen = {name: fitted[name] for name in FittedCKME._fields if name in fitted}
+    return FittedCKME(**{**default, **chosen})
 
 
 class Calibration(NamedTuple):
@@ -149,3 +187,24 @@ def check_observations(observations: FloatArray, shape: tuple[int, int]) -> None
         raise ValueError(
             f"observations have shape {observations.shape}, but the cases need {shape}"
         )
+
+
+def check_forecasts(
+    forecasts: Forecasts, cases: Forecasts, observations: Any, fitted: FittedCKME
+) -> tuple[int, int, int]:
+    """Numbers of locations, cases and forecasts; ValueError if they do not belong together."""
+    n_locations, n = cases.check("cases", 3)[:2]
+    n_new = forecasts.check("forecasts", 3)[1]
+    if forecasts.loc.shape[0] != n_locations:
+        raise ValueError(
+            f"forecasts have {forecasts.loc.shape[0]} locations, but cases have {n_locations}"
+        )
+    if (forecasts.scale is None) != (cases.scale is None):
+        raise ValueError("forecasts and cases must both be ensembles or both be Gaussian")
+    check_observations(observations, (n_locations, n))
+    for name, array in fitted._asdict().items():
+        if array.shape[0] != n_locations:
+            raise ValueError(
+                f"{name} has shape {array.shape}, but there are {n_locations} locations"
+            )
+    return n_locations, n, n_new

@@ -16,7 +16,7 @@ from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import SUPPORTS
+from .centre import OBSERVATIONS, SUPPORTS
 from .embedding import Calibration, FittedCKME, Settings, check_choice
 from .held_out_losses import LOSSES
 from .search import CENTRING, FIRST, REPRESENTING, Candidates, Centre, Landmarks, Search, Steps
@@ -70,6 +70,10 @@ class Results(NamedTuple):
     """(L, S, 4 + 2 k)"""
     landmark: IntArray
     """(L, S, r)"""
+    beside: IntArray
+    """(L,) code of the best support of errors, where past observations are better; else 0"""
+    beside_centre: FloatArray
+    """(L, 4 + 2 k)"""
     quantiles: FloatArray
     """(L, P, S, n, q) of held-out cases, in the folds searched over and from earlier cases"""
 
@@ -123,6 +127,8 @@ def no_results(
         loss=missing(n_supports),
         centre=missing(n_supports, 4 + 2 * k),
         landmark=np.full((n_locations, n_supports, room), -1, np.int32),
+        beside=np.zeros(n_locations, np.int64),
+        beside_centre=missing(4 + 2 * k),
         quantiles=missing(passes, n_supports, n, task.n_quantiles),
     )
 
@@ -188,6 +194,21 @@ def fit_location(
     results.strength[at], results.widening[at] = strength[best.kernel], widening[best.kernel]
     for s in search.wanted.tolist():
         yield from _represent(results, place, search, s)
+    beside = _best_errors(search)
+    if beside is not None:
+        conditioned = bool(results.strength[at, best.winner] > 0)
+        stage = CENTRING, supports.size + beside, int(conditioned)
+        results.beside[at] = supports[beside]
+        results.beside_centre[at] = yield Centre(stage, beside, conditioned)
+
+
+def _best_errors(search: Search) -> int | None:
+    """The best support of errors, where that of past observations is better."""
+    past = search.candidates.supports == OBSERVATIONS
+    errors = search.every[~past[search.every]]
+    if search.candidates.each or not past[search.best.winner] or not errors.size:
+        return None
+    return int(errors[np.argmin(search.best.tried_loss[:, errors].min(axis=0))])
 
 
 def _represent(results: Results, place: Place, search: Search, s: int) -> Steps[None]:
@@ -269,6 +290,8 @@ def of_support(
         results.n_cases,
         results.status.astype(np.int8),
         results.landmark[at],
+        results.beside.astype(np.int8),
+        results.beside_centre,
     )
 
 

@@ -92,6 +92,6 @@ def ridge_losses(
         search_locations(calibration, settings._replace(ridge=ridge), lives, task).loss
         for ridge in RIDGES.tolist()
     ]
-    best = np.array([loss.min(-1) for loss in losses]).T
+    best = np.array([np.fmin.reduce(loss, axis=-1) for loss in losses]).T
     best[~np.isfinite(best)] = math.nan
     return RidgeLosses(best, fitted.ridge, fitted.n_cases, fitted.status)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import usable_supports
+from .centre import OBSERVATIONS, usable_supports
 from .folds import Folds, merge, thin_out
 from .ridge_rules import (
     FAR,
@@ -387,13 +387,14 @@ class Search:
         return answers
 
     def on_edge(self) -> bool:
-        """True if the winner's ridge is the smallest or largest that could be tried."""
-        best = self.best
-        exponent, smallest = (
-            best.exponent[best.winner],
-            best.tried_down_to[best.kernel[best.winner]],
-        )
-        return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
+        """True if the winner's ridge is the smallest that could be tried, or the largest.
+
+        The largest is no edge of errors: they are then alike for all forecasts.
+        """
+        best, s = self.best, self.best.winner
+        exponent, smallest = best.exponent[s], best.tried_down_to[best.kernel[s]]
+        past = self.candidates.supports[s] == OBSERVATIONS
+        return bool(exponent < smallest + 0.1 or (past and exponent > GRID[-1] - 0.1))
 
     def refine(self) -> Steps[None]:
         """Locate the winner's ridge between the neighbours of its grid point.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, kernel
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.kernel import Features, check_kernel, no_features
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import Limits, fill_centres, fill_members, inside
-from .embedding import FittedCKME, case_weights, check_choice, check_observations, lives_of
+from .centre import FILL_ROWS, Limits, Ranked, fill_centres, inside
+from .embedding import FittedCKME, case_weights, check_choice, check_forecasts, lives_of
 from .location import (
     Cases,
     NewForecasts,
@@ -37,6 +37,19 @@ ROWS = 256
 """New forecasts weighed at once, so that their similarities to all cases stay small."""
 
 
+class Issued(NamedTuple):
+    """What is filled of T forecasts with n slots, where it is wanted."""
+
+    members: FloatArray | None
+    """(T, n)"""
+    weights: FloatArray
+    """(T, n)"""
+    novelty: FloatArray | None = None
+    """(T,)"""
+    observed: FloatArray | None = None
+    """(T, n) weights of past observations where they were chosen; the others are of errors then"""
+
+
 def ckme_weights(
     forecasts: Forecasts,
     cases: Forecasts,
@@ -52,7 +65,8 @@ def ckme_weights(
     across: Sequence[Squared] | None = None,
     squared: Sequence[Squared] | None = None,
     shapes: bool = False,
-) -> tuple[FloatArray, FloatArray]:
+    return_novelty: bool = False,
+) -> tuple[FloatArray, ...]:
     r"""Weighted ensembles for new forecasts.
 
     Parameters
@@ -72,6 +86,8 @@ def ckme_weights(
         Squared energy distances from forecasts to cases and among the cases, where known already.
     shapes : bool
         Whether forecasts are compared without their means, as in the fit.
+    return_novelty : bool
+        Whether to return the novelty, too, which then costs little.
 
     Returns
     -------
@@ -80,6 +96,8 @@ def ckme_weights(
     weights : array, shape (L, T, n)
         Probabilities, 0 in unused slots; NaN for a forecast without valid members or covariates
         and at locations without a fit. Both have the floating type of the forecasts.
+    novelty : array of float64, shape (L, T)
+        If asked for; see :func:`ckme_novelty`.
 
     Notes
     -----
@@ -103,11 +121,71 @@ def ckme_weights(
     dtype = forecasts.loc.dtype
     weights = np.full((n_locations, n_new, n), np.nan, dtype)
     members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
+    novelty = np.full((n_locations, n_new), np.nan) if return_novelty else None
     how = Compared(kernel, features, new_features, days, across, squared, shapes)
     of = _Learned(cases, observations, fitted)
     for place, one in _places(forecasts, of, how, centred=own_members):
-        one.fill(members[place] if own_members else None, weights[place], projection)
-    return members, weights
+        own = members[place] if own_members else None
+        of_place = None if novelty is None else novelty[place]
+        one.fill(Issued(own, weights[place], of_place), projection)
+    return (members, weights) if novelty is None else (members, weights, novelty)
+
+
+def ckme_weights_of_both(
+    forecasts: Forecasts,
+    cases: Forecasts,
+    observations: FloatArray,
+    fitted: FittedCKME,
+    *,
+    projection: str = "euclidean",
+    **compared: Any,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    r"""Weighted ensembles of errors, and weights of past observations beside them.
+
+    Parameters
+    ----------
+    forecasts, cases, observations, fitted, projection
+        As for :func:`ckme_weights`.
+    **compared
+        ``kernel``, ``features``, ``new_features``, ``days``, ``across``, ``squared``, ``shapes``
+        as there.
+
+    Returns
+    -------
+    members, weights : array, shape (L, T, n)
+        Centre plus errors, and their probabilities: of the support that was fitted or, where that
+        is past observations, of the best other one, with the kernel and ridge of the former.
+    observed : array, shape (L, T, n)
+        Probabilities of past observations where they are the support, 0 elsewhere.
+    novelty : array of float64, shape (L, T)
+        See :func:`ckme_novelty`.
+
+    Notes
+    -----
+    Signed weights are the same for both, so that the costs are those of :func:`ckme_weights` and a
+    second projection.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=(1, 40))
+    >>> cases = Forecasts(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 5)))
+    >>> settings = Settings(supports=("observations", "mean"))
+    >>> fitted = xrecal.arrays.fit_ckme(cases, truth, settings)
+    >>> _, weights, observed, _ = ckme_weights_of_both(cases, cases, truth, fitted)
+    >>> weights.shape, observed.sum(-1).round(6).max().item()
+    ((1, 40, 40), 0.0)
+    """
+    check_choice("projection", projection, PROJECTIONS)
+    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    shape = 3, n_locations, n_new, n
+    members, weights, observed = np.full(shape, np.nan, forecasts.loc.dtype)
+    novelty = np.full((n_locations, n_new), np.nan)
+    of = _Learned(cases, observations, fitted)
+    for place, one in _places(forecasts, of, Compared(**compared), centred=True):
+        out = Issued(members[place], weights[place], novelty[place], observed[place])
+        one.fill(out, projection)
+    return members, weights, observed, novelty
 
 
 def ckme_novelty(
@@ -152,8 +230,8 @@ def ckme_novelty(
     """
     n_locations, _, n_new = check_forecasts(forecasts, cases, observations, fitted)
     novelty = np.full((n_locations, n_new), np.nan)
-    of = _Learned(cases, observations, fitted)
-    for place, one in _places(forecasts, of, Compared(**compared), centred=False):
+    how, of = Compared(**compared), _Learned(cases, observations, fitted)
+    for place, one in _places(forecasts, of, how, centred=how.shapes):  # shapes are without means
         one.fill_novelty(novelty[place])
     return novelty
 
@@ -204,27 +282,6 @@ def _places(
             yield place, _Ensembles(new, cases, cell, one, how.kernel == "laplace", known)
 
 
-def check_forecasts(
-    forecasts: Forecasts, cases: Forecasts, observations: Any, fitted: FittedCKME
-) -> tuple[int, int, int]:
-    """Numbers of locations, cases and forecasts; ValueError if they do not belong together."""
-    n_locations, n = cases.check("cases", 3)[:2]
-    n_new = forecasts.check("forecasts", 3)[1]
-    if forecasts.loc.shape[0] != n_locations:
-        raise ValueError(
-            f"forecasts have {forecasts.loc.shape[0]} locations, but cases have {n_locations}"
-        )
-    if (forecasts.scale is None) != (cases.scale is None):
-        raise ValueError("forecasts and cases must both be ensembles or both be Gaussian")
-    check_observations(observations, (n_locations, n))
-    for name, array in fitted._asdict().items():
-        if array.shape[0] != n_locations:
-            raise ValueError(
-                f"{name} has shape {array.shape}, but there are {n_locations} locations"
-            )
-    return n_locations, n, n_new
-
-
 class _Ensembles:
     """Weighted ensembles of all forecasts at one location."""
 
@@ -244,58 +301,90 @@ class _Ensembles:
         one = locate(cases, cell, laplace=laplace, low_rank=low_rank, squared=squared)
         self.one = replace(one, precision=np.asarray(fitted.precision, np.float64))
 
-    def fill(self, members: FloatArray | None, weights: FloatArray, projection: str) -> None:
-        """Fill members and weights (T, n_slots)."""
-        new, cases, cell, fitted, one = self.new, self.cases, self.cell, self.fitted, self.one
-        n = int(cases.n_used[cell])
-        chosen, solve = self._solve()
-        centre, spread = self._centres(cases)
+    def fill(self, out: Issued, projection: str) -> None:
+        """Fill what is issued of the forecasts."""
+        fitted, one = self.fitted, self.one
+        rank, solve = self._solve()
+        familiar = None if out.novelty is None else self._familiarity()
+        chosen = self._chosen(rank if familiar is None else max(rank, familiar.known.size))
+        supports = [(self._support(fitted.support, fitted.centre), out.members, out.weights)]
+        if out.observed is not None:
+            out.observed[:] = 0.0
+            if fitted.beside:
+                beside = self._support(fitted.beside, fitted.beside_centre)
+                supports = [
+                    (supports[0][0], None, out.observed),
+                    (beside, out.members, out.weights),
+                ]
+        for rows in _parts(out.weights.shape[0]):
+            similarities = self._similarities(rows, chosen)
+            if out.novelty is not None and familiar is not None:
+                out.novelty[rows] = familiar.novelty(similarities)
+            signed = solve(similarities[:, :rank])
+            # The solution is that of R K R, with the roots R of the case weights: β = R α.
+            signed *= one.root
+            for support, members, weights in supports:
+                self._fill_rows(
+                    signed, support, FILL_ROWS[projection], members, weights[rows], rows
+                )
+        if out.observed is not None:
+            out.observed[np.isnan(out.weights).all(-1)] = np.nan
+
+    def _support(self, code: IntArray, centre: FloatArray) -> tuple[Ranked, FloatArray]:
+        """Cases ranked by their errors around a centre, and centres and spreads (2, T)."""
+        cases, fitted, one = self.cases, self.fitted, self.one
+        n = int(cases.n_used[self.cell])
+        known, spread = self._centres(cases, code, centre)
         bounds = float(fitted.lower), float(fitted.upper)
-        error = (one.target - centre[:n]) / spread[:n]
+        error = (one.target - known[:n]) / spread[:n]
         # Cases on a bound stay on it whatever the centre, so they rank below or above all others.
         error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
         order = np.argsort(error)
-        centred = self._centres(new)
         share = one.root**2 / (one.root**2).sum()
         ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
-        for rows in _parts(weights.shape[0]):
-            signed = solve(self._similarities(rows, chosen))
-            # The solution is that of R K R, with the roots R of the case weights: β = R α.
-            signed *= one.root
-            theirs = np.ascontiguousarray(centred[:, rows])
-            shares, points = np.empty((2, signed.shape[0], n))
-            FILL_ROWS[projection](signed, ranked, theirs, shares, points)
-            _to_slots(shares, cases.slot[cell], 0.0, weights[rows])
-            if members is not None:
-                points[np.isnan(shares[:, 0])] = np.nan
-                _to_slots(points, cases.slot[cell], np.nan, members[rows])
+        return ranked, self._centres(self.new, code, centre)
+
+    def _fill_rows(
+        self,
+        signed: FloatArray,
+        support: tuple[Ranked, FloatArray],
+        fill_rows: Any,
+        members: FloatArray | None,
+        weights: FloatArray,
+        rows: slice,
+    ) -> None:
+        """Fill some forecasts, from signed weights (q, n)."""
+        ranked, centred = support
+        slot = self.cases.slot[self.cell]
+        shares, points = np.empty((2, *signed.shape))
+        fill_rows(signed, ranked, np.ascontiguousarray(centred[:, rows]), shares, points)
+        _to_slots(shares, slot, 0.0, weights)
+        if members is not None:
+            points[np.isnan(shares[:, 0])] = np.nan
+            _to_slots(points, slot, np.nan, members[rows])
 
     def fill_novelty(self, novelty: FloatArray) -> None:
         """Fill the novelty (T,) of forecasts."""
-        chosen, known, typical = self._familiarity()
+        familiar = self._familiarity()
+        chosen = self._chosen(familiar.known.size)
         for rows in _parts(novelty.size):
-            share = self._similarities(rows, chosen) @ known / typical
-            novelty[rows] = 1.0 - np.clip(share, 0.0, 1.0)
+            novelty[rows] = familiar.novelty(self._similarities(rows, chosen))
 
-    def _familiarity(self) -> tuple[slice | IntArray, FloatArray, float]:
-        """Cases (k,) to compare with, factors of similarities to these, and their usual sum.
-
-        The sum is that of signed weights, and usual is its median over cases that are left out.
-        """
+    def _familiarity(self) -> _Familiarity:
+        """What is usual of the cases, each left out."""
         one = self.one
-        chosen: slice | IntArray = slice(one.root.size)
         if one.columns is None:
             inverse = self._inverse(SMALL_RIDGE)
             residual: FloatArray = inverse @ one.root
             known, own = residual, inverse.diagonal()
         else:
-            factor = LowRank(one, *self._kernel, self._fitted_landmarks).factor
-            rank = factor.extend(ROUGH * SMALL_RIDGE)
-            known, residual, own = factor.sums(SMALL_RIDGE, rank)
-            chosen = np.array(factor.landmarks[:rank])
+            factor = self._low_rank.factor
+            # The first ones are those that weights need, whether these are asked for or not.
+            self._low_rank.landmarks_for(float(self.fitted.ridge))
+            known, residual, own = factor.sums(SMALL_RIDGE, factor.extend(ROUGH * SMALL_RIDGE))
         alone = residual / (one.root * own)
         typical = float(np.median(np.clip(1.0 - alone, 0.0, 1.0)))
-        return chosen, known, max(typical, SMALL_RIDGE)
+        return _Familiarity(known, max(typical, SMALL_RIDGE))
 
     @property
     def _kernel(self) -> tuple[float, float]:
@@ -317,25 +406,37 @@ class _Ensembles:
         landmarks: IntArray = place[landmark[landmark >= 0]]
         return np.asarray(landmarks[landmarks >= 0])
 
-    def _solve(self) -> tuple[slice | IntArray, Callable[[FloatArray], FloatArray]]:
-        """Cases to compare with, and what makes signed weights of similarities to these."""
+    @cached_property
+    def _low_rank(self) -> LowRank:
+        """What solves for weights by landmarks, where there are some."""
+        return LowRank(self.one, *self._kernel, self._fitted_landmarks)
+
+    def _chosen(self, rank: int) -> slice | IntArray:
+        """So many cases to compare with: landmarks in their order, or all."""
+        if self.one.columns is None:
+            return slice(rank)
+        return np.array(self._low_rank.factor.landmarks[:rank])
+
+    def _solve(self) -> tuple[int, Callable[[FloatArray], FloatArray]]:
+        """Number of cases to compare with, and what makes weights of similarities to these."""
         ridge = float(self.fitted.ridge)
         if self.one.columns is not None:
-            solver = LowRank(self.one, *self._kernel, self._fitted_landmarks)
             # Cases that came by an update may need some of their own.
-            landmarks = solver.landmarks_for(ridge)
-            return np.array(landmarks), solver.factor.solver(ridge, len(landmarks))
+            rank = len(self._low_rank.landmarks_for(ridge))
+            return rank, self._low_rank.factor.solver(ridge, rank)
         # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
         inverse = self._inverse(ridge)
-        return slice(inverse.shape[0]), lambda similarities: similarities @ inverse
+        return inverse.shape[0], lambda similarities: similarities @ inverse
 
-    def _centres(self, of: OrderedCases | NewForecasts) -> FloatArray:
+    def _centres(
+        self, of: OrderedCases | NewForecasts, code: IntArray, centre: FloatArray
+    ) -> FloatArray:
         """Centre and spread (2, T) of each forecast."""
-        cell, fitted = self.cell, self.fitted
+        cell = self.cell
         centred = np.empty((2, of.mean.shape[1]))
         fill_centres(
-            int(fitted.support),
-            np.ascontiguousarray(fitted.centre, np.float64),
+            int(code),
+            np.ascontiguousarray(centre, np.float64),
             np.ascontiguousarray(of.mean[cell]),
             np.ascontiguousarray(of.variance[cell]),
             np.ascontiguousarray(of.features[cell]),
@@ -358,6 +459,20 @@ class _Ensembles:
         return np.asarray(np.exp(exponent) * one.root[chosen])
 
 
+class _Familiarity(NamedTuple):
+    """What makes novelty of similarities."""
+
+    known: FloatArray
+    """(k,) factors of similarities to the first cases in the sum of signed weights"""
+    typical: float
+    """Median of that sum over cases that are left out"""
+
+    def novelty(self, similarities: FloatArray) -> FloatArray:
+        """Novelty (q,) of forecasts by their similarities (q, k) to these cases, or to more."""
+        share = similarities[:, : self.known.size] @ self.known / self.typical
+        return np.asarray(1.0 - np.clip(share, 0.0, 1.0))
+
+
 def _parts(n: int) -> Iterator[slice]:
     """Slices of n forecasts."""
     return (slice(first, first + ROWS) for first in range(0, n, ROWS))
@@ -369,49 +484,3 @@ def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray
     out[:] = unused
     out[:, slot[:n]] = values
     out[np.isnan(values[:, 0])] = np.nan
-
-
-class Ranked(NamedTuple):
-    """Calibration cases (n,) by ascending error."""
-
-    order: Indices
-    """Cases in this order"""
-    error: Vector
-    """Their errors, ascending"""
-    share: Vector
-    """Share of each case in climatology, in the order of time"""
-    limits: Limits
-
-
-def _rows_by(project: Any) -> Any:
-    """Code that fills forecasts, with a compiled projection."""
-
-    @kernel
-    def fill_rows(
-        signed: Matrix, ranked: Ranked, centred: Matrix, weights: OutMatrix, points: OutMatrix
-    ) -> None:
-        """Signed weights (q, n) to probabilities and the points that they belong to.
-
-        What is missing to a sum of one goes to the cases by their share: the regression is one
-        around climatology. ``centred`` (2, q) holds centre and spread of each forecast.
-        """
-        order, share = ranked.order, ranked.share
-        n = share.size
-        beta, row, ascending = np.empty(n), np.empty(n), np.empty(n)
-        for t in range(signed.shape[0]):
-            mass = 0.0
-            for i in range(n):
-                mass += signed[t, i]
-            for i in range(n):
-                c = order[i]
-                beta[i] = signed[t, c] + (1.0 - mass) * share[c]
-            fill_members(centred[0, t], centred[1, t], ranked.error, ranked.limits, ascending)
-            project(beta, ascending, row)
-            for i in range(n):
-                weights[t, order[i]], points[t, order[i]] = row[i], ascending[i]
-
-    return fill_rows
-
-
-FILL_ROWS = {name: _rows_by(project) for name, project in PROJECTIONS.items()}
-"""Code that fills forecasts, by the name of a projection."""

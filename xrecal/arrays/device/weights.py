@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, lives_of
-from xrecal.arrays.ckme.weights import SMALL_RIDGE, Compared, check_forecasts
+from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, check_forecasts, lives_of
+from xrecal.arrays.ckme.weights import SMALL_RIDGE, Compared
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import Features, check_kernel
@@ -26,7 +26,7 @@ from .namespace import indices, linear, of_type, put, take, take_along
 from .simplex import PROJECTIONS
 from .solvers import Exact, identity
 
-__all__ = ["ckme_novelty", "ckme_weights"]
+__all__ = ["ckme_novelty", "ckme_weights", "ckme_weights_of_both"]
 
 ROWS = 1024
 """New forecasts of a location weighed at once, so that their similarities to all stay small."""
@@ -47,18 +47,46 @@ def ckme_weights(
     across: Sequence[Any] | None = None,
     squared: Sequence[Any] | None = None,
     shapes: bool = False,
-) -> tuple[Any, Any]:
+    return_novelty: bool = False,
+) -> tuple[Any, ...]:
     """See :func:`xrecal.arrays.ckme_weights`."""
     check_choice("projection", projection, PROJECTIONS)
     xp, dtype = namespace(observations), forecasts.loc.dtype
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     weights = xp.full((n_locations, n_new, n), float("nan"), dtype=dtype)
     members = xp.full(weights.shape, float("nan"), dtype=dtype) if own_members else observations
+    novelty = xp.full((n_locations, n_new), float("nan")) if return_novelty else None
     how = Compared(kernel, features, new_features, days, across, squared, shapes)
     given = _Given(forecasts, cases, observations, fitted, how)
     for one in _groups(given, centred=own_members):
         one.fill(members if own_members else None, weights, PROJECTIONS[projection])
-    return members, weights
+        if novelty is not None:
+            one.fill_novelty(novelty)
+    return (members, weights) if novelty is None else (members, weights, novelty)
+
+
+def ckme_weights_of_both(
+    forecasts: Forecasts,
+    cases: Forecasts,
+    observations: Any,
+    fitted: FittedCKME,
+    *,
+    projection: str = "euclidean",
+    **compared: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """See :func:`xrecal.arrays.ckme_weights_of_both`."""
+    check_choice("projection", projection, PROJECTIONS)
+    xp, dtype = namespace(observations), forecasts.loc.dtype
+    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    members, weights, observed = (
+        xp.full((n_locations, n_new, n), float("nan"), dtype=dtype) for _ in range(3)
+    )
+    novelty = xp.full((n_locations, n_new), float("nan"))
+    given = _Given(forecasts, cases, observations, fitted, Compared(**compared))
+    for one in _groups(given, centred=True):
+        one.fill(members, weights, PROJECTIONS[projection], observed)
+        one.fill_novelty(novelty)
+    return members, weights, observed, novelty
 
 
 def ckme_novelty(
@@ -69,7 +97,7 @@ def ckme_novelty(
     novelty = namespace(observations).full((n_locations, n_new), float("nan"))
     how = Compared(**compared)
     given = _Given(forecasts, cases, observations, fitted, how)
-    for one in _groups(given, centred=False):
+    for one in _groups(given, centred=how.shapes):
         one.fill_novelty(novelty)
     return novelty
 
@@ -123,6 +151,19 @@ class _Solution(NamedTuple):
     """Matrices by which similarities are multiplied, one after another"""
 
 
+class _Support(NamedTuple):
+    """Cases of b locations as members of their forecasts."""
+
+    codes: IntArray
+    """(b,) kinds of support"""
+    centre: Any
+    """(b, 4 + 2 k) coefficients"""
+    order: Any
+    """(b, n) cases by ascending error"""
+    ascending: Any
+    """(b, n) the errors"""
+
+
 class _Ensembles:
     """Weighted ensembles of all forecasts at locations with the same usable cases."""
 
@@ -166,34 +207,58 @@ class _Ensembles:
             signed = namespace(of).matmul(signed, operator)
         return scaled(signed, self.where.root, -1)
 
-    def fill(self, members: Any | None, weights: Any, project: Callable[..., Any]) -> None:
-        """Fill members and weights (L, T, n_slots) at the places of the group."""
+    def fill(
+        self,
+        members: Any | None,
+        weights: Any,
+        project: Callable[..., Any],
+        observed: Any | None = None,
+    ) -> None:
+        """Fill members and weights (L, T, n_slots), and those of observations beside errors."""
         where, fitted = self.where, self.fitted
         xp = namespace(where.median)
         solution = self._solve(to_host(fitted.ridge).astype(np.float64))
-        cases, bounds = where.cases, (fitted.lower, fitted.upper)
-        codes = to_host(fitted.support).astype(np.int64)
-        own = centres_of(codes, fitted.centre, cases.mean, cases.variance, cases.features)
-        error = errors_of(cases.target, *own, *bounds)
-        order = xp.argsort(error, axis=-1)
-        back = xp.argsort(order, axis=-1)
-        ascending, limits = take_along(xp, error, order), inside(cases.target, *bounds)
         share = where.root**2 / (where.root**2).sum()
+        support = self._support(fitted if observed is None else fitted.of_errors())
+        plain = None if observed is None else self._support(fitted)
         for first in range(0, int(weights.shape[1]), ROWS):
             new, of, moment = self._part(first)
             signed = self._signed(new, of, solution)
             missing = 1.0 - xp.sum(signed, axis=-1, keepdims=True)
             signed = signed + missing * xp.asarray(share)
-            centre, spread = centres_of(codes, fitted.centre, *moment, of)
-            points = members_of(centre, spread, ascending, bounds, limits)
-            wide = xp.broadcast_to(order[:, None, :], signed.shape)
-            found = project(take_along(xp, signed, wide), points)
-            again = xp.broadcast_to(back[:, None, :], signed.shape)
-            found = take_along(xp, found, again)
+            found, points = self._project(signed, support, (*moment, of), project)
             self._to_slots(weights, found, found, 0.0, first)
             if members is not None:
-                points = take_along(xp, xp.broadcast_to(points, signed.shape), again)
                 self._to_slots(members, points, found, float("nan"), first)
+            if plain is not None:
+                found, _ = self._project(signed, plain, (*moment, of), project)
+                found = xp.where((fitted.beside != 0)[:, None, None], found, 0.0 * found)
+                self._to_slots(observed, found, found, 0.0, first)
+
+    def _support(self, fitted: FittedCKME) -> _Support:
+        """Cases ranked by their errors around a centre."""
+        cases, bounds = self.where.cases, (fitted.lower, fitted.upper)
+        xp = namespace(cases.target)
+        codes = to_host(fitted.support).astype(np.int64)
+        own = centres_of(codes, fitted.centre, cases.mean, cases.variance, cases.features)
+        error = errors_of(cases.target, *own, *bounds)
+        order = xp.argsort(error, axis=-1)
+        return _Support(codes, fitted.centre, order, take_along(xp, error, order))
+
+    def _project(
+        self, signed: Any, support: _Support, of: tuple[Any, ...], project: Callable[..., Any]
+    ) -> tuple[Any, Any]:
+        """Probabilities and points (b, q, n) from signed weights, in the order of time."""
+        xp, fitted = namespace(signed), self.fitted
+        bounds = fitted.lower, fitted.upper
+        centre, spread = centres_of(support.codes, support.centre, *of)
+        limits = inside(self.where.cases.target, *bounds)
+        points = members_of(centre, spread, support.ascending, bounds, limits)
+        wide = xp.broadcast_to(support.order[:, None, :], signed.shape)
+        back = xp.argsort(support.order, axis=-1)
+        again = xp.broadcast_to(back[:, None, :], signed.shape)
+        found = take_along(xp, project(take_along(xp, signed, wide), points), again)
+        return found, take_along(xp, xp.broadcast_to(points, signed.shape), again)
 
     def fill_novelty(self, novelty: Any) -> None:
         """Fill the novelty (L, T) at the places of the group."""
