@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 
 import xrecal
-from benchmarks.skill.sets import SHARE, SOURCES, Set, by_share
+from benchmarks.skill.sets import SHARE, Set, by_share
+from benchmarks.skill.sources import SOURCES
 from examples.real_data import open_data
 from xrecal import arrays
 from xrecal.arrays.distributions.pool import BELIEF, BLOCKS, DOUBT, PASSES, STEPS, belief_left

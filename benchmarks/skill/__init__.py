@@ -1,4 +1,4 @@
-"""CRPS of every method on real forecasts, each trained on the past and scored on what followed."""
+"""CRPS and calibration of every method on real forecasts that it has not seen, by source."""
 
 from .run import main
 

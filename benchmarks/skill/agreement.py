@@ -7,7 +7,7 @@ import numpy as np
 import xrecal
 from xrecal.arrays import standard_error
 
-from .sets import SOURCES
+from .sources import SOURCES
 
 LARGE = 500  # cases, from which on only the quick methods are cross-validated
 LIMIT = 2.0  # standard errors

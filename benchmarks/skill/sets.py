@@ -1,6 +1,6 @@
 """The sets of forecasts, and how each is split in time into training and test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,21 @@ class Set(NamedTuple):
     """Whether it is only guarded against losses, and does not count in the median."""
     pool: tuple[str, ...] | None = None
     """Dimensions pooled; each year of the hindcast is then forecast from all others"""
+    leave_out: bool = False
+    """Whether each year of the hindcast is forecast from all others, as cases are few"""
+    covariates: Mapping[str, xr.DataArray] | None = None
+    """Known when a forecast is issued, besides the season; at times of hindcast and forecast"""
+    levels: tuple[float, ...] | None = None
+    """Of quantiles that are scored by WIS, on the scale on which they were issued"""
+    scale: str | None = None
+    """``log(1 + x)`` where forecasts and observations are given on that scale"""
+    named: bool = False
+    """Whether members are models with names, which differ in their skill"""
+
+    @property
+    def condition_on(self) -> tuple[str, ...]:
+        """Names of all that forecasts may be calibrated given."""
+        return ("season",) * self.season + tuple(self.covariates or ())
 
 
 def by_years(name, forecast, observations, train, test) -> Set:
@@ -32,14 +47,20 @@ def by_years(name, forecast, observations, train, test) -> Set:
     return Set(name, *years, observations, True)
 
 
-def by_share(name, forecast, observations, dim, *, season, guard=False) -> Set:
+def by_share(name, forecast, observations, dim, *, season, guard=False, **more) -> Set:
     """The first cases to train on, the others to score."""
-    known = observations.notnull() & forecast.notnull().any("member")
-    known = known.any([d for d in known.dims if d != dim])
-    forecast, observations = forecast[{dim: known.values}], observations[{dim: known.values}]
+    issued = forecast if isinstance(forecast, xr.DataArray) else next(iter(forecast.values()))
+    known = observations.notnull() & issued.notnull()
+    known = known.any([d for d in known.dims if d != dim]).values
+    forecast, observations = forecast.isel({dim: known}), observations.isel({dim: known})
     cut = int(SHARE * forecast.sizes[dim])
     parts = forecast.isel({dim: slice(cut)}), forecast.isel({dim: slice(cut, None)})
-    return Set(name, *parts, observations, season, guard)
+    return Set(name, *parts, observations, season, guard, **more)
+
+
+def left_out(name, forecast, observations, **more) -> Set:
+    """Each year forecast from all others."""
+    return Set(name, forecast, forecast, observations, False, leave_out=True, **more)
 
 
 def innsbruck() -> Iterator[Set]:
@@ -105,16 +126,3 @@ def mediterranean() -> Iterator[Set]:
     seas5 = open_data("seas5_mediterranean_t2m.nc")
     pair = seas5["forecast"], seas5["forecast"], seas5["observation"]
     yield Set("SEAS5 Mediterranean", *pair, season=False, guard=True, pool=("lat", "lon"))
-
-
-SOURCES: dict[str, Callable[[], Iterator[Set]]] = {
-    "innsbruck": innsbruck,
-    "frankfurt": frankfurt,
-    "toulouse": toulouse,
-    "glofas": glofas,
-    "mjo": mjo,
-    "decadal": decadal,
-    "iberia": iberia,
-    "mediterranean": mediterranean,
-}
-"""Sets by source."""

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 import xrecal
-from benchmarks.skill.sets import SOURCES
+from benchmarks.skill.sources import SOURCES
 from xrecal.arrays import median_bandwidth, similarity, squared_energy_distance
 
 PAPER = xrecal.CKME(support="observations")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import xarray as xr
 
 import xrecal
-from benchmarks.skill.sets import SOURCES
+from benchmarks.skill.sources import SOURCES
 
 from .data import make_hindcast
 from .tables import Line, Missing, seconds

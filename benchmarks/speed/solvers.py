@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import xarray as xr
 
 import xrecal
-from benchmarks.skill.sets import SOURCES, Set
+from benchmarks.skill.sets import Set
+from benchmarks.skill.sources import SOURCES
 
 from .data import STATIONS
 from .tables import Missing, Row

@@ -61,6 +61,7 @@ CALLS = {
     "brier_score": ((VERIFIED, 281.0), {"fair": True}),
     "ranked_probability_score": ((VERIFIED, [280.0, 282.0]), {}),
     "quantile_score": ((VERIFIED, [0.2, 0.8]), {}),
+    "wis": ((VERIFIED, "time"), {"levels": [0.2, 0.5, 0.8]}),
     "pit": ((VERIFIED,), {"seed": 5}),
     "coverage": ((VERIFIED,), {"level": 0.6, "seed": 5}),
     "spread_skill": ((VERIFIED,), {"bins": 2}),

@@ -237,6 +237,7 @@ CALLS = {
     "weighted_exceedance": [
         call(members, three, weights), call(members[:, 0], ascending, weights),
     ],
+    "weighted_interval_score": [call(y, ascending, np.array([0.25, 0.5, 0.75]))],
     "weighted_mean": [call(members, weights), call(members[:, 0], weights)],
     "weighted_quantile": [call(members, q), call(members[:, 0], q, weights)],
     "weighted_std": [call(members, weights), call(members[:, 0], weights)],

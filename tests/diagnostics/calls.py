@@ -62,6 +62,7 @@ SCORES = {
         y, THRESHOLDS, *dim
     ),
     "quantile_score": lambda f, y, *dim: f.recal.quantile_score(y, [0.35, 0.85], *dim),
+    "wis": lambda f, y, *dim: f.recal.wis(y, *dim, levels=[0.3, 0.5, 0.7]),
 }
 """Scores of each case; dimensions to average over may follow."""
 
@@ -72,6 +73,8 @@ def accepts(name, form):
     """Whether a diagnostic is defined for a form."""
     if name.startswith("fair") or name == "rank_histogram":
         return form == "ensemble"
+    if name == "wis":  # quantiles are those that were issued
+        return form != "quantile"
     return name != "quantile_weighted_crps" or form in MEMBERS
 
 

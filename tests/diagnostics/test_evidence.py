@@ -249,7 +249,8 @@ def test_attributes_of_scores(name):
     forecast = ENSEMBLE.assign_attrs(history="made")
     found = ALL[name](forecast, TRUTH)
     assert found.attrs["long_name"]
-    assert found.attrs["units"] == ("K" if "crps" in name or "quantile" in name else "1")
+    in_kelvin = any(part in name for part in ("crps", "quantile", "wis"))
+    assert found.attrs["units"] == ("K" if in_kelvin else "1")
     assert found.attrs["history"].startswith("made\nxrecal: ")
     assert ("estimator" in found.attrs) == (name != "pit")
     assert found.name == name.removeprefix("fair_").removesuffix("_between")

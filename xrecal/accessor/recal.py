@@ -92,6 +92,7 @@ class _Recal(Accessor):
     brier_score = door(diagnostics.brier_score)
     ranked_probability_score = door(diagnostics.ranked_probability_score)
     quantile_score = door(diagnostics.quantile_score)
+    wis = door(diagnostics.wis)
     energy_score = door(diagnostics.energy_score)
     variogram_score = door(diagnostics.variogram_score)
 

@@ -64,7 +64,7 @@ _PUBLIC = {
         "adjusted_p_values"
     ),
     "scores.decomposition": "Decomposition decompose half_squared_distance",
-    "scores.intervals": "interval_coverage interval_score",
+    "scores.intervals": "interval_coverage interval_score weighted_interval_score",
     "scores.spread": "spread_skill",
     "calibration.expectations": "laplace_expectations target_bandwidth",
     "calibration.skce": (

@@ -3,6 +3,7 @@
 ============================  =====================================================================
 crps, quantile_weighted_crps  scores of whole distributions, or of parts of them
 log_score                     minus the log of the density at what verified
+wis                           median and central intervals, as forecast hubs score quantiles
 brier_score, ...              scores of probabilities, categories and quantiles
 energy_score, ...             scores of fields, whose places belong together
 skill                         scores against those of a reference
@@ -36,6 +37,7 @@ from .skce import skce, skce_test
 from .skill import skill
 from .spread import spread_skill
 from .summary import summary
+from .wis import wis
 
 __all__ = [
     "adjusted_p_values",
@@ -61,4 +63,5 @@ __all__ = [
     "spread_skill",
     "summary",
     "variogram_score",
+    "wis",
 ]

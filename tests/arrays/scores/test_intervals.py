@@ -6,10 +6,24 @@ from hypothesis.extra.numpy import arrays
 
 from tests.arrays.locations import check_locations
 from tests.rules import scoringrules
-from xrecal.arrays import interval_coverage, interval_score
+from xrecal.arrays import interval_coverage, interval_score, quantile_score, weighted_interval_score
 
 value = st.integers(-20, 20).map(lambda v: v / 4)
 triples = st.integers(2, 9).flatmap(lambda n: arrays(np.float64, (3, n), elements=value))
+
+
+HALF = np.array([0.01, 0.1, 0.25, 0.4])
+"""Lower levels of central intervals."""
+
+
+@st.composite
+def quantiles(draw):
+    """Observations (n,), quantiles (n, 2 K + 1) that do not cross, their levels and an order."""
+    n, k = draw(st.integers(1, 4)), draw(st.integers(0, 4))
+    y = draw(arrays(np.float64, n, elements=value))
+    q = np.sort(draw(arrays(np.float64, (n, 2 * k + 1), elements=value)))
+    levels = np.concatenate([HALF[:k], [0.5], 1 - HALF[:k][::-1]])
+    return y, q, levels, np.array(draw(st.permutations(range(2 * k + 1))), int)
 
 
 def ordered(triple):
@@ -94,3 +108,83 @@ def test_errors():
             use(one, one, np.ones(2))
     with pytest.raises(ValueError, match="level is 90; give a number between 0 and 1"):
         interval_score(one, one, one, 90)
+
+
+# weighted intervals ------------------------------------------------------------------------------
+
+
+@given(quantiles())
+def test_weighted_score_follows_the_definition(case):
+    y, q, levels, order = case
+    k = levels.size // 2
+    expected = []
+    for value, row in zip(y, q, strict=True):
+        total = 0.5 * abs(value - row[k])
+        for i in range(k):
+            alpha, low, high = 2 * levels[i], row[i], row[-1 - i]
+            outside = (low - value) * (value < low) + (value - high) * (value > high)
+            total += alpha / 2 * (high - low + 2 / alpha * outside)
+        expected.append(total / (k + 0.5))
+    found = weighted_interval_score(y, q[:, order], levels[order])
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    if k:  # the library's weight of the median multiplies the median itself, not its error
+        alphas = 2 * levels[:k]
+        library = scoringrules.weighted_interval_score(
+            y, q[:, k], q[:, :k], q[:, :k:-1], alphas, 0.0, alphas / 2
+        )
+        library = library + 0.5 * abs(y - q[:, k]) / (k + 0.5)
+        np.testing.assert_allclose(found, library, rtol=1e-10, atol=1e-10)
+
+
+@given(quantiles(), st.floats(0.1, 9), st.integers(-5, 5))
+def test_laws_of_the_weighted_score(case, factor, shift):
+    y, q, levels, _ = case
+    found = weighted_interval_score(y, q, levels)
+    assert (found >= 0).all()
+    moved = weighted_interval_score(factor * y + shift, factor * q + shift, levels)
+    np.testing.assert_allclose(moved, factor * found, atol=1e-9)
+    turned = weighted_interval_score(-y, -q, 1 - levels)
+    np.testing.assert_allclose(turned, found, atol=1e-12)
+    mean = 2 * quantile_score(y, q, levels).mean(-1)
+    np.testing.assert_allclose(found, mean, atol=1e-12)
+
+
+def test_the_true_quantiles_have_the_best_weighted_score(rng):
+    y, levels = rng.normal(size=20_000), np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    true = np.array([-1.282, -0.674, 0.0, 0.674, 1.282])
+    factors = np.linspace(0.5, 1.6, 23)
+    scores = [
+        weighted_interval_score(y, np.tile(f * true, (y.size, 1)), levels).mean() for f in factors
+    ]
+    assert factors[np.argmin(scores)] == pytest.approx(1.0, abs=0.1)
+
+
+def test_weighted_score_of_missing_values_and_single_precision():
+    y = np.array([0.0, np.nan, 1.0])
+    q, levels = np.tile([-1.0, 0.5, 2.0], (3, 1)), np.array([0.1, 0.5, 0.9])
+    q[2, 0] = np.nan
+    found = weighted_interval_score(y, q, levels)
+    np.testing.assert_array_equal(np.isnan(found), [False, True, True])
+    single = [part.astype(np.float32) for part in (y, q, levels)]
+    np.testing.assert_allclose(weighted_interval_score(*single), found, atol=1e-6)
+    assert weighted_interval_score(*single).dtype == np.float64
+    assert weighted_interval_score(1.0, np.array([3.0]), [0.5]) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        (
+            [0.1, 0.5, 0.8],
+            r"but one minus it is lacking for 0.1, 0.8; .*: levels=\[0.5\]",
+        ),
+        ([0.9, 0.5, 0.8, 0.1], r"lacking for 0.8; keep .*: levels=\[0.9, 0.5, 0.1\]"),
+        ([0.1, 0.9], "levels must hold the median, 0.5, got .* scores of single quantiles"),
+        ([], "levels must hold the median"),
+        ([0.1, 0.5, 0.5, 0.9], "levels must hold each level once, got"),
+        ([10, 50, 90], "levels between 0 and 1, got .*; divide percentages by 100"),
+    ],
+)
+def test_levels_that_have_no_weighted_score(levels, message):
+    with pytest.raises(ValueError, match=message):
+        weighted_interval_score(np.zeros(2), np.zeros((2, len(levels))), levels)

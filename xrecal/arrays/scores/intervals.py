@@ -1,13 +1,20 @@
-"""Prediction intervals: how often they hold the observation, how wide they are, their score."""
+"""Prediction intervals: how often they hold the observation, how wide they are, their scores."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from xrecal.arrays.distributions.weighted import check_levels
 from xrecal.arrays.rows import as_rows, check_level, location_blocks, mean_of_known
 from xrecal.typing import FloatArray, IntArray
+
+from .quantile_scores import quantile_score
+
+NEAR = 1e-6
+"""Levels are partners if they add up to one to this, so that those of single precision are."""
 
 
 class Coverage(NamedTuple):
@@ -116,6 +123,84 @@ def interval_score(
         outside = np.maximum(np.maximum(start - y, y - end), 0.0)
         score = end - start + 2 / (1 - level) * outside
     return np.where(np.isfinite(y), score, np.nan).reshape(shape)
+
+
+def weighted_interval_score(
+    observations: FloatArray, quantiles: FloatArray, levels: FloatArray
+) -> FloatArray:
+    r"""Weighted interval score (WIS) of the median and central intervals around it.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...)
+        What verified, in the unit u of the quantiles.
+    quantiles : array of float, shape (..., k)
+        Forecasts of the quantiles, the ends of the intervals.
+    levels : array of float, shape (k,)
+        Their levels in [0, 1], in any order, each once: ½, and with each level one minus it.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        :math:`\frac{1}{K + 1/2} (\frac12 |y - m| + \sum_k \frac{\alpha_k}{2} S_{\alpha_k}) \ge 0`
+        in u, of the median m and the scores :math:`S_{\alpha_k}` of :func:`interval_score` of the K
+        intervals that hold :math:`1 - \alpha_k`; smaller is better. NaN where the observation or a
+        quantile is NaN.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside [0, 1], lacks its partner or stands twice, there is no median, or
+        shapes do not fit.
+
+    Notes
+    -----
+    Computed as twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels, which it
+    equals; quantiles that cross count as they stand. Of many equally spaced levels it is near the
+    CRPS.
+
+    References
+    ----------
+    .. [1] Bracher, Ray, Gneiting & Reich (2021), Evaluating epidemic forecasts in an interval
+       format. https://doi.org/10.1371/journal.pcbi.1008618
+
+    Examples
+    --------
+    >>> quantiles = np.array([[1.0, 2.0, 4.0]])
+    >>> weighted_interval_score(np.array([5.0]), quantiles, np.array([0.1, 0.5, 0.9])).round(2)
+    array([1.87])
+    """
+    levels = check_symmetric(levels)
+    return np.asarray(2.0 * quantile_score(observations, quantiles, levels).mean(-1))
+
+
+def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
+    """Levels as a float64 array of one axis; raises ValueError unless they suit the WIS."""
+    levels = check_levels(levels)
+    paired = has_partner(levels)
+    ascending = np.sort(levels)
+    middle = np.abs(levels - 0.5) <= NEAR
+    if paired.all() and middle.any() and (np.diff(ascending) > NEAR).all():
+        return levels
+    if (np.diff(ascending) <= NEAR).any():
+        raise ValueError(f"levels must hold each level once, got {levels}")
+    kept = ", ".join(f"{level:g}" for level in levels[paired])
+    if not middle.any():
+        raise ValueError(
+            f"levels must hold the median, 0.5, got {levels}; without it there are "
+            "scores of single quantiles, quantile_score, and of intervals, interval_score"
+        )
+    alone = ", ".join(f"{level:g}" for level in levels[~paired])
+    raise ValueError(
+        f"levels must be symmetric about 0.5, but one minus it is lacking for {alone}; "
+        f"keep those that have partners: levels=[{kept}]"
+    )
+
+
+def has_partner(levels: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether one minus each level (k,) is a level too."""
+    apart = np.abs(levels[:, np.newaxis] + levels - 1.0)
+    return np.asarray((apart <= NEAR).any(axis=-1))
 
 
 def _check_ends(low: FloatArray, high: FloatArray) -> None:

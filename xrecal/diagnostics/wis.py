@@ -1,0 +1,128 @@
+"""Weighted interval score of quantiles and of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from xrecal.inputs.dims import Dims, read_levels
+from xrecal.inputs.forms import Form, Labelled, levels_of
+from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
+from xrecal.products.scores import AS_ISSUED, ScoreName, against, score_variables
+from xrecal.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
+
+HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
+"""Levels of the forecast hubs of influenza and COVID-19: the median and eleven intervals."""
+
+
+def wis_of(
+    distribution: Distribution, observations: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Weighted interval scores (L, T)."""
+    from xrecal.arrays import weighted_interval_score
+
+    quantiles = distribution.quantile(levels)
+    return (weighted_interval_score(observations, quantiles, levels),)
+
+
+def quantile_wis_of(
+    distribution: Empirical, observations: FloatArray, levels: FloatArray, chosen: IntArray
+) -> tuple[FloatArray, ...]:
+    """Weighted interval scores (L, T) of quantiles that were issued, at those chosen (k,)."""
+    from xrecal.arrays import weighted_interval_score
+
+    return (weighted_interval_score(observations, distribution.members[..., chosen], levels),)
+
+
+@explained("xrecal.diagnostics.wis")
+def wis(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    levels: Sequence[float] | np.ndarray | None = None,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    r"""Weighted interval score (WIS) of forecasts of any form.
+
+    Parameters
+    ----------
+    forecast, observations, dim, member_dim
+        As for :func:`xrecal.diagnostics.crps`.
+    levels : sequence of float, optional
+        Levels of the quantiles that count, in [0, 1]: the median, 0.5, and with each level one
+        minus it. Of forecasts that are quantiles some of those issued, by default all; of others
+        any, by default the 23 of forecast hubs: 0.01, 0.025, 0.05, 0.1, ..., 0.95, 0.975, 0.99.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Score >= 0 of each case in the unit of the variable, as from ``crps``; smaller is better.
+        NaN where the observation or one of the quantiles is missing.
+
+    Raises
+    ------
+    ValueError
+        As for ``crps``, if the levels lack the median or are not symmetric about it, or quantiles
+        are asked for that were not issued.
+
+    Notes
+    -----
+    The mean of the error of the median and the scores of the central intervals with weights
+    :math:`\alpha / 2`, :func:`xrecal.arrays.weighted_interval_score` [1]_, which is twice the mean
+    quantile score over the levels. All levels count alike, so that many levels in the tails weigh
+    more. The ``crps`` of quantiles is another number: it takes them for members, each with the mass
+    between the midpoints to its neighbours.
+
+    References
+    ----------
+    .. [1] Bracher, Ray, Gneiting & Reich (2021), Evaluating epidemic forecasts in an interval
+       format. https://doi.org/10.1371/journal.pcbi.1008618
+
+    Examples
+    --------
+    >>> forecast.recal.wis(observations, ["init", "location"]).round(2).item()
+    0.38
+    """
+    from xrecal.arrays.scores.intervals import check_symmetric
+
+    asked = None if levels is None else check_symmetric(read_levels(levels))
+    hub = np.array(HUB_LEVELS)
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        if form.kind != "quantile":
+            wanted = hub if asked is None else asked
+            return against(form, observed, partial(wis_of, levels=wanted))
+        chosen = _chosen(form, asked)
+        wanted = check_symmetric(levels_of(form)[chosen])
+        reduction = partial(quantile_wis_of, levels=wanted, chosen=chosen)
+        return against(form, observed, reduction)
+
+    text = ScoreName("wis", "weighted interval score", AS_ISSUED)
+    return score_variables(forecast, observations, one, dim, member_dim, text)
+
+
+def _chosen(form: Form, asked: FloatArray | None) -> IntArray:
+    """Numbers of the issued quantiles that count; ValueError if one asked for was not issued."""
+    from xrecal.arrays.scores.intervals import NEAR
+
+    issued = levels_of(form)
+    if asked is None:
+        return np.arange(issued.size)
+    same = np.abs(asked[:, np.newaxis] - issued) <= NEAR
+    lacking = asked[~same.any(axis=-1)]
+    if lacking.size:
+        raise ValueError(
+            f"levels holds {', '.join(f'{level:g}' for level in lacking)}, but {form.name!r} was "
+            f"issued at {', '.join(f'{level:g}' for level in issued)}; leave levels out, or give "
+            "some of these"
+        )
+    return np.asarray(same.argmax(axis=-1))
