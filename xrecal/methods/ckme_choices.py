@@ -8,7 +8,7 @@ CHOICES = {
     "folds": ("auto", "year", "block", "random"),
     "projection": ("euclidean", "energy"),
     "solver": ("auto", "exact", "lowrank"),
-    "support": ("observations", "errors", "auto"),
+    "support": ("observations", "errors", "auto", "mean", "regression", "standardised", "ratio"),
     "compare": ("forecasts", "shapes"),
     "tails": ("auto", None),
     "novelty": ("auto", None),
@@ -19,6 +19,10 @@ SUPPORTS = {
     "observations": ("observations",),
     "errors": ("mean", "regression", "standardised", "ratio"),
     "auto": ("observations", "mean", "regression", "standardised", "ratio"),
+    "mean": ("mean",),
+    "regression": ("regression",),
+    "standardised": ("standardised",),
+    "ratio": ("ratio",),
 }
 """Kinds of support of the array layer among which a setting chooses."""
 
@@ -30,6 +34,9 @@ STRENGTHS = (0.0, 0.25, 1.0, 4.0)
 
 WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
 """Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
+
+WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 0.25), (4, 1), (16, 0.25))
+"""The same where shapes are compared."""
 
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
 """Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""

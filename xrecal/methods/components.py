@@ -17,7 +17,7 @@ from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_le
 from .ckme import CKME
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 CASES = "calibration"
 """Dimension of parameters of each case."""
@@ -25,8 +25,8 @@ CASES = "calibration"
 COMPONENT = "component"
 """Dimension of the weights in the state."""
 
-OBSERVATIONS = "observations"
-"""Name of the block of members that are past observations."""
+OBSERVATIONS, AVERAGE = "observations", "average"
+"""Names of the blocks of members that are past observations, and averages of quantiles."""
 
 MEMBERS = {
     "observations": "past observations",
@@ -174,14 +174,6 @@ def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt
     return apart
 
 
-def raw_quantiles(cases: Cases) -> FloatArray:
-    """Quantiles (L, n, Q) of the calibration forecasts as they were issued."""
-    from xrecal.arrays.distributions.forms import distribution_of
-
-    assert cases.forecasts is not None
-    return distribution_of(cases.forecasts).quantile(equal_mass_levels(N_HELD_OUT))
-
-
 def _forecast(
     method: Method,
     cases: Cases,
@@ -238,13 +230,34 @@ def members_of(
     cases: Cases,
     fitted: Mapping[str, npt.NDArray[Any]],
     share: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+) -> Empirical:
     """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
+    from xrecal.arrays.distributions.forms import Empirical
+
     forecast = predict_component(component, new, cases, fitted, share)
     if component.on_cases:
-        return forecast.members, forecast.weights  # type: ignore[attr-defined]
+        assert isinstance(forecast, Empirical)
+        return forecast
     members = forecast.quantile(equal_mass_levels(N_QUANTILES))
-    return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
+    return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
+
+
+def average_of(
+    quantiles: Mapping[int, FloatArray], weights: FloatArray, bounds: FloatArray
+) -> FloatArray:
+    """Averages (L, T, q) of quantiles (L, T, q) of components, by their weights (L, T, C).
+
+    Between bounds (L, 2), as :func:`xrecal.arrays.distributions.pool.average_quantiles` has them.
+    """
+    from xrecal.arrays.distributions.pool import average_quantiles
+
+    stacked, n_new = np.stack(list(quantiles.values()), axis=2), weights.shape[1]
+    averages = average_quantiles(
+        stacked.reshape(-1, *stacked.shape[2:]),
+        weights[..., list(quantiles)].reshape(-1, len(quantiles)),
+        np.repeat(bounds, n_new, axis=0),
+    )
+    return averages.reshape(*weights.shape[:2], -1)
 
 
 def beside_observations(

@@ -1,4 +1,4 @@
-"""The linear pool: a mixture of methods, weighted by what each says about unseen cases."""
+"""The linear pool: methods together, weighted by what each says about unseen cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.dates import CaseAxis, spread_of_season
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
@@ -28,6 +28,7 @@ from .base import (
     Shown,
     check_folds,
     check_gap_in_time,
+    equal_mass_levels,
     missing_forecasts,
     names_of,
     near_other_folds,
@@ -36,19 +37,19 @@ from .base import (
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
+    AVERAGE,
     COMPONENT,
     N_HELD_OUT,
     OBSERVATIONS,
     Component,
     HeldOutInTime,
+    average_of,
     beside_observations,
     components_of,
     fit_method,
     members_of,
-    raw_quantiles,
     state_of,
 )
-from .emos import EMOS
 from .idr import IDR
 from .novelty import shares_left
 from .raw import Raw
@@ -57,6 +58,13 @@ from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slot
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
+
+NARROW = 10
+"""Days that dates of the year differ by, their standard deviation, below which there is no season."""
+
+
+AVERAGED = 0.5
+"""Mass of the average of quantiles, beside that of the mixture."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,6 +126,7 @@ class LinearPool(Shown):
     """
 
     methods: tuple[Method, ...] | None = None
+    average: Literal["auto"] | None = "auto"
     tails: Literal["auto"] | None = "auto"
     novelty: Literal["auto"] | None = "auto"
     bounds: Bounds = "auto"
@@ -128,10 +137,11 @@ class LinearPool(Shown):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     shares_members: ClassVar[bool] = False
-    before: ClassVar[Mapping[str, Any]] = {"tails": None, "novelty": None}
+    before: ClassVar[Mapping[str, Any]] = {"average": None, "tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
-        check_choices("LinearPool", self, {"tails": ("auto", None), "novelty": ("auto", None)})
+        automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
+        check_choices("LinearPool", self, automatic)
         check_bounds("LinearPool", self.bounds)
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
@@ -173,16 +183,12 @@ class LinearPool(Shown):
                 for m in self.methods
             )
             return tuple(self._in_time(m) for m in conditioned)
-        plain: list[Method] = [EMOS(bounds=self.bounds), IDR()]
-        given: list[Method] = []
-        if names is not None:
-            emos = EMOS(bounds=self.bounds, condition_on=names)
-            given = [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
-        bandwidth: Literal["cv", "median"] = "median" if names is None else "cv"
-        best = CKME(support="auto", bandwidth=bandwidth, bounds=self.bounds, condition_on=names)
-        best = replace(best, gap=self.gap, year_start=self.year_start)
-        shapes = replace(best, support="errors", compare="shapes")
-        return (best, shapes, *plain, *given, Climatology(), Raw())
+        ckme = CKME(support="regression", bounds=self.bounds, gap=self.gap)
+        ckme = replace(ckme, year_start=self.year_start)
+        given = ckme if names is None else replace(ckme, bandwidth="cv", condition_on=names)
+        shapes = replace(given, support="standardised", compare="shapes")
+        plain = () if names is None else (ckme,)
+        return (given, shapes, *plain, IDR(condition_on=names), Climatology(), Raw())
 
     def _in_time(self, method: Method) -> Method:
         """A CKME with the gap and the years of the pool where it has none of its own."""
@@ -213,7 +219,7 @@ class LinearPool(Shown):
         for component in self.components:
             if not component.on_observations:
                 sizes[component.label] = n if component.on_cases else N_QUANTILES
-        return sizes
+        return sizes if self.average is None else sizes | {AVERAGE: N_QUANTILES}
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
         """Cases of the members in all blocks, and the names of these."""
@@ -271,6 +277,8 @@ class LinearPool(Shown):
                 "pool leaves the season out"
             )
             return replace(self, condition_on=()), [note]
+        if axis.season is not None and spread_of_season(axis.season) < NARROW:
+            return replace(self, condition_on=()), []
         remark = period_of_cases(axis, (SEASON,), method="LinearPool")
         return replace(self, condition_on=SEASON), [remark]
 
@@ -294,7 +302,6 @@ class LinearPool(Shown):
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
-        from xrecal.arrays.distributions.pool import BELIEF, belief_left
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -322,11 +329,7 @@ class LinearPool(Shown):
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
-        raw = raw_quantiles(cases)
-        belief = BELIEF * belief_left(raw, cases.observations)
-        state["pool_weight"] = arrays.pool_weights(
-            quantiles, cases.observations, raw, belief=belief
-        )
+        state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
         # A gap may leave nothing to learn from, so that nothing is known of any component.
         state["pool_weight"][np.isnan(quantiles[..., 0]).all((1, 2, 3))] = np.nan
         if self.tails is not None:
@@ -363,35 +366,53 @@ class LinearPool(Shown):
             slots[block], start = slice(start, start + size), start + size
         members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
         missing = missing_forecasts(new.forecasts)
+        missing |= np.isnan(fitted["pool_weight"][:, :1])
         share_of: FloatArray = fitted["pool_weight"]
         of_observations: FloatArray = np.zeros(n_locations)
         if self.novelty is not None:
             share_of, of_observations = beside_observations(self.components, share_of)
-        for component, share in zip(self.components, share_of.T, strict=True):
+        quantiles: dict[int, FloatArray] = {}
+        for c, (component, share) in enumerate(zip(self.components, share_of.T, strict=True)):
             if not (share > 0).any():
                 continue
-            own, mass = members_of(component, new, cases, fitted, share)
+            own = members_of(component, new, cases, fitted, share)
             counts = (share > 0)[:, np.newaxis]
+            mass = own.weights
+            assert mass is not None
             missing |= counts & np.isnan(mass).any(-1)
             at = slots[OBSERVATIONS if component.on_observations else component.label]
             counted = counts[..., np.newaxis]
             weights[..., at] += np.where(counted, share[:, np.newaxis, np.newaxis] * mass, 0)
             if not component.on_observations:
-                members[..., at] = np.where(counted, own, np.nan)
+                members[..., at] = np.where(counted, own.members, np.nan)
+            if self.average is not None:
+                quantiles[c] = own.quantile(equal_mass_levels(N_QUANTILES))
         if OBSERVATIONS in slots:
             members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
+        share_of = share_of[:, np.newaxis]
         if (of_observations > 0).any():
             known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
             beside = Empirical(members[..., n:], weights[..., n:])
-            shares = shares_left(cases.observations, beside, of_observations, known)
-            weights *= np.repeat(np.concatenate(shares, -1), [n, members.shape[-1] - n], axis=-1)
-        weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
+            keeps, gets = shares_left(cases.observations, beside, of_observations, known)
+            shares = np.concatenate([keeps, gets], -1)
+            weights *= np.repeat(shares, [n, members.shape[-1] - n], axis=-1)
+            share_of = share_of * np.where(
+                [c.on_observations for c in self.components], keeps, gets
+            )
+        bounds = self._bounds(cases)
+        if quantiles:
+            share_of = np.broadcast_to(share_of, (*shape, share_of.shape[-1]))
+            averages = average_of(quantiles, share_of, bounds.astype(dtype))
+            members[..., slots[AVERAGE]] = np.where(missing[..., np.newaxis], np.nan, averages)
+            weights *= 1 - AVERAGED
+            weights[..., slots[AVERAGE]] = AVERAGED / N_QUANTILES
+        weights[missing] = np.nan
         issued = Empirical(members, weights)
         if self.tails is None:
             return issued
-        mass = mass_of(np.isfinite(cases.observations).sum(-1))
-        tails = Tails(mass, fitted["tail_excess"], fitted["tail_shape"])
-        return tailed(issued, tails, self._bounds(cases))
+        outer = mass_of(np.isfinite(cases.observations).sum(-1))
+        tails = Tails(outer, fitted["tail_excess"], fitted["tail_shape"])
+        return tailed(issued, tails, bounds)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to its first CKME; none is known without one."""
