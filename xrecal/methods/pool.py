@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
 NARROW = 10
-"""Days that dates of the year differ by, their standard deviation, below which there is no season."""
+"""Standard deviation, in days, of dates of the year below which the season tells nothing."""
 
 
 AVERAGED = 0.5
@@ -69,48 +69,50 @@ AVERAGED = 0.5
 
 @dataclass(frozen=True, repr=False)
 class LinearPool(Shown):
-    """Mixture of methods with the weights that forecast held-out cases best.
+    """Methods together, with the weights that forecast held-out cases best.
 
     No single method is right everywhere, and the one that looks best on few cases often is not.
-    The pool mixes the distributions: weights come from the CRPS of mixtures of held-out
-    forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
-    over bootstrap samples. A belief in the raw forecast, worth 160 cases or less the worse it does
-    and the surer that is, keeps them safe where cases are few; it fades where the raw forecast is
-    worse than climatology, and one that is twice as bad is not believed. The result is a weighted
-    ensemble like any other: one block of past observations for all methods that weigh them, one of
-    past errors for each kind of error, 200 equal-mass quantiles for each other method, told by
-    ``component``.
+    Weights come from the CRPS of mixtures of held-out forecasts, of blocks of cases and of later
+    cases from earlier ones (which shows drift), drawn a little towards the methods that do best
+    alone. With them half of the mass is the mixture of the distributions, half the average of
+    their quantiles, which is sharper where methods agree on the shape and not on the place. At a
+    bound its probability is mixed: the average of rain and none is no drizzle.
+    The result is a weighted ensemble like any other: one block of past observations for all methods
+    that weigh them, one of past errors for each CKME, 200 equal-mass quantiles for each other
+    method and for the ``average``, told by ``component``.
     The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
     weighed, which flatters it a little against methods without one; so are its kernel and bounds.
 
-    Components are named by method, covariates and, of a CKME, where its members lie: at past
-    ``observations``, or at past errors around the forecast ``mean``, around a ``regression`` on it,
-    ``standardised`` by the spread that EMOS gives, or as a ``ratio`` to the mean; ``shapes`` are of
-    a kernel that compares forecasts without their means. A number tells
-    methods of one name apart: ``emos_season`` has the season in its location, ``emos_season_2``
-    (``vary_spread=True``) in its spread too. ``model.state["pool_weight"].description`` has the
-    settings of each.
+    Components are named by method and covariates: ``ckme_season`` has errors around a regression on
+    the forecast mean, weighed by likeness of forecast and season, ``ckme`` by that of the forecast
+    alone; ``ckme_shapes_season`` compares forecasts without their means, and has errors in units of
+    the spread that EMOS gives; then ``idr_season``, ``climatology`` and ``raw``, the forecast as it
+    was issued. A CKME that is given with several supports to choose from adds that to its name:
+    members at past ``observations``, or past errors around the ``mean``, around a ``regression``,
+    ``standardised``, or as a ``ratio`` to the mean. ``model.state["pool_weight"].description`` has
+    the settings of each.
 
     Parameters
     ----------
     methods : tuple of Method, optional
         What is mixed. A CKME with several supports to choose from enters with each of them. If not
-        given: CKME with ``support="auto"``, CKME with ``compare="shapes"`` (both with
-        ``bandwidth="cv"`` beside covariates, where wider kernels help), EMOS and IDR with and
-        without the covariates, climatology, and the raw forecast.
+        given: those above; without the season, or where it hardly varies, CKME, its shapes, IDR,
+        climatology, and the raw forecast.
+    average : "auto" or None
+        Half of the mass is the average of quantiles, or all of it is the mixture.
     tails : "auto" or None
         What lies beyond the record: a generalised Pareto tail in place of the outer twentieth to
-        tenth of the mass of the mixture, on each side without a bound, or nothing. Fitted to the
-        observations that exceeded held-out forecasts.
+        tenth of the mass, on each side without a bound, or nothing. Fitted to the observations that
+        exceeded mixtures of held-out forecasts.
     novelty : "auto" or None
         Where forecasts are unlike past ones, or much of what the errors of others lead to is beyond
         the observed range, components whose members are past observations give way to those whose
-        are not; or they do not.
+        are not, in the mixture and in the average; or they do not.
     bounds : "auto", (lower, upper) or None
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
-        Covariates. By default the season, where the cases have dates and cover most of a year; an
-        empty tuple for none. Methods that are given take it where they leave theirs None.
+        Covariates. By default the season, where the cases have dates that cover most of a year and
+        differ in their season; an empty tuple for none. Methods that are given take it where they leave theirs None.
     gap : int, str or timedelta
         Cases left out of training next to those held out, when components are weighed and, unless
         it has a gap of its own, when a CKME chooses: as in :class:`CKME`.
@@ -330,8 +332,6 @@ class LinearPool(Shown):
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
-        # A gap may leave nothing to learn from, so that nothing is known of any component.
-        state["pool_weight"][np.isnan(quantiles[..., 0]).all((1, 2, 3))] = np.nan
         if self.tails is not None:
             tails = tails_of_mixture(
                 quantiles[:, 0], state["pool_weight"], cases.observations, self._bounds(cases)

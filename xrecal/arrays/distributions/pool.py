@@ -80,7 +80,7 @@ def _fill_weights(quantiles: Floats5, observations: Matrix, out: OutMatrix) -> N
             for i in range(n):
                 counts[p] += _is_complete(quantiles[cell, p], observations[cell], i, usable)
             passes += counts[p] > 0
-        if passes == 0:
+        if passes == 0 or not usable.any():
             continue
         scores = np.zeros((n_components, n_components))
         for p in range(n_passes):
