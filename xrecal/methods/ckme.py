@@ -30,16 +30,7 @@ from .base import (
     in_days,
     near_other_folds,
 )
-from .ckme_choices import (
-    CENTRES,
-    CHOICES,
-    OF_SHAPES,
-    STRENGTHS,
-    SUPPORTS,
-    WIDE,
-    WIDE_ALONE,
-    WIDE_OF_SHAPES,
-)
+from .ckme_choices import CENTRES, CHOICES, OF_SHAPES, SUPPORTS, Support, kernels_tried
 from .novelty import joined, shares_left
 from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
@@ -136,9 +127,7 @@ class CKME(Conditioned, MemberPerCase):
     gap: int | str = 0
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
-    support: Literal[
-        "observations", "errors", "auto", "mean", "regression", "standardised", "ratio"
-    ] = "auto"
+    support: Support = "auto"
     tails: Literal["auto"] | None = "auto"
     novelty: Literal["auto"] | None = "auto"
     half_life: HalfLife = None
@@ -261,11 +250,6 @@ class CKME(Conditioned, MemberPerCase):
         from xrecal.arrays.ckme.embedding import Settings
 
         wide = self.bandwidth == "cv"
-        kernels: tuple[tuple[float, float], ...] = WIDE_ALONE if wide else ((1.0, 0.0),)
-        if self.covariates and wide:
-            kernels = WIDE_OF_SHAPES if self.shapes else WIDE
-        elif self.covariates:
-            kernels = tuple((1.0, s) for s in STRENGTHS)
         return Settings(
             kernel=self.kernel,
             bandwidth=None if isinstance(self.bandwidth, str) else self.bandwidth,
@@ -275,7 +259,7 @@ class CKME(Conditioned, MemberPerCase):
             gap=as_span(self.gap) if isinstance(self.gap, str) else self.gap,
             bounds=self.bounds,
             supports=supports,
-            kernels=kernels,
+            kernels=kernels_tried(wide=wide, shapes=self.shapes, given=bool(self.covariates)),
             min_samples=min_samples,
             solver=self.solver,
             shapes=self.shapes,

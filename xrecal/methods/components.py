@@ -25,8 +25,8 @@ CASES = "calibration"
 COMPONENT = "component"
 """Dimension of the weights in the state."""
 
-OBSERVATIONS, AVERAGE = "observations", "average"
-"""Names of the blocks of members that are past observations, and averages of quantiles."""
+OBSERVATIONS = "observations"
+"""Name of the block of members that are past observations."""
 
 MEMBERS = {
     "observations": "past observations",
@@ -59,6 +59,11 @@ class Component:
     def on_observations(self) -> bool:
         """Whether its members are the past observations."""
         return self.method.shares_members or self.support == "observations"
+
+    @property
+    def block(self) -> str:
+        """Name of the block of its members."""
+        return OBSERVATIONS if self.on_observations else self.label
 
     @property
     def on_cases(self) -> bool:
@@ -240,24 +245,6 @@ def members_of(
         return forecast
     members = forecast.quantile(equal_mass_levels(N_QUANTILES))
     return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
-
-
-def average_of(
-    quantiles: Mapping[int, FloatArray], weights: FloatArray, bounds: FloatArray
-) -> FloatArray:
-    """Averages (L, T, q) of quantiles (L, T, q) of components, by their weights (L, T, C).
-
-    Between bounds (L, 2), as :func:`xrecal.arrays.distributions.pool.average_quantiles` has them.
-    """
-    from xrecal.arrays.distributions.pool import average_quantiles
-
-    stacked, n_new = np.stack(list(quantiles.values()), axis=2), weights.shape[1]
-    averages = average_quantiles(
-        stacked.reshape(-1, *stacked.shape[2:]),
-        weights[..., list(quantiles)].reshape(-1, len(quantiles)),
-        np.repeat(bounds, n_new, axis=0),
-    )
-    return averages.reshape(*weights.shape[:2], -1)
 
 
 def beside_observations(

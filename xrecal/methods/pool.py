@@ -28,8 +28,6 @@ from .base import (
     Shown,
     check_folds,
     check_gap_in_time,
-    equal_mass_levels,
-    missing_forecasts,
     names_of,
     near_other_folds,
     period_of_cases,
@@ -37,20 +35,18 @@ from .base import (
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
-    AVERAGE,
     COMPONENT,
     N_HELD_OUT,
     OBSERVATIONS,
     Component,
     HeldOutInTime,
-    average_of,
     beside_observations,
     components_of,
     fit_method,
-    members_of,
     state_of,
 )
 from .idr import IDR
+from .mixing import AVERAGE, mixture_of
 from .novelty import shares_left
 from .raw import Raw
 from .setting_checks import check_bounds, check_choices, check_names
@@ -61,10 +57,6 @@ if TYPE_CHECKING:
 
 NARROW = 10
 """Standard deviation, in days, of dates of the year below which the season tells nothing."""
-
-
-AVERAGED = 0.5
-"""Mass of the average of quantiles, beside that of the mixture."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +104,8 @@ class LinearPool(Shown):
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
         Covariates. By default the season, where the cases have dates that cover most of a year and
-        differ in their season; an empty tuple for none. Methods that are given take it where they leave theirs None.
+        differ in their season; an empty tuple for none. Methods that are given take it where they
+        leave theirs None.
     gap : int, str or timedelta
         Cases left out of training next to those held out, when components are weighed and, unless
         it has a gap of its own, when a CKME chooses: as in :class:`CKME`.
@@ -360,58 +353,28 @@ class LinearPool(Shown):
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
         n_locations, n = cases.observations.shape
-        shape, dtype = (n_locations, new.forecasts.loc.shape[1]), new.forecasts.loc.dtype
-        slots, start = {}, 0
-        for block, size in self.blocks(n).items():
-            slots[block], start = slice(start, start + size), start + size
-        members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
-        missing = missing_forecasts(new.forecasts)
-        missing |= np.isnan(fitted["pool_weight"][:, :1])
-        share_of: FloatArray = fitted["pool_weight"]
+        shares: FloatArray = fitted["pool_weight"]
         of_observations: FloatArray = np.zeros(n_locations)
         if self.novelty is not None:
-            share_of, of_observations = beside_observations(self.components, share_of)
-        quantiles: dict[int, FloatArray] = {}
-        for c, (component, share) in enumerate(zip(self.components, share_of.T, strict=True)):
-            if not (share > 0).any():
-                continue
-            own = members_of(component, new, cases, fitted, share)
-            counts = (share > 0)[:, np.newaxis]
-            mass = own.weights
-            assert mass is not None
-            missing |= counts & np.isnan(mass).any(-1)
-            at = slots[OBSERVATIONS if component.on_observations else component.label]
-            counted = counts[..., np.newaxis]
-            weights[..., at] += np.where(counted, share[:, np.newaxis, np.newaxis] * mass, 0)
-            if not component.on_observations:
-                members[..., at] = np.where(counted, own.members, np.nan)
-            if self.average is not None:
-                quantiles[c] = own.quantile(equal_mass_levels(N_QUANTILES))
-        if OBSERVATIONS in slots:
-            members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
-        share_of = share_of[:, np.newaxis]
+            shares, of_observations = beside_observations(self.components, shares)
+        mixture = mixture_of(self.components, new, cases, fitted, shares, self.blocks(n))
+        members, weights, _, missing = mixture
+        shares = shares[:, np.newaxis]
         if (of_observations > 0).any():
             known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
             beside = Empirical(members[..., n:], weights[..., n:])
             keeps, gets = shares_left(cases.observations, beside, of_observations, known)
-            shares = np.concatenate([keeps, gets], -1)
-            weights *= np.repeat(shares, [n, members.shape[-1] - n], axis=-1)
-            share_of = share_of * np.where(
-                [c.on_observations for c in self.components], keeps, gets
-            )
+            left = np.concatenate([keeps, gets], -1)
+            weights *= np.repeat(left, [n, members.shape[-1] - n], axis=-1)
+            shares = shares * np.where([c.on_observations for c in self.components], keeps, gets)
         bounds = self._bounds(cases)
-        if quantiles:
-            share_of = np.broadcast_to(share_of, (*shape, share_of.shape[-1]))
-            averages = average_of(quantiles, share_of, bounds.astype(dtype))
-            members[..., slots[AVERAGE]] = np.where(missing[..., np.newaxis], np.nan, averages)
-            weights *= 1 - AVERAGED
-            weights[..., slots[AVERAGE]] = AVERAGED / N_QUANTILES
+        mixture.average(shares, bounds)
         weights[missing] = np.nan
         issued = Empirical(members, weights)
         if self.tails is None:
             return issued
-        outer = mass_of(np.isfinite(cases.observations).sum(-1))
-        tails = Tails(outer, fitted["tail_excess"], fitted["tail_shape"])
+        mass = mass_of(np.isfinite(cases.observations).sum(-1))
+        tails = Tails(mass, fitted["tail_excess"], fitted["tail_shape"])
         return tailed(issued, tails, bounds)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
