@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill issued pool-constants calibration-tests evidence paper paper-smoke clean
+.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill issued calibration-tests evidence paper paper-smoke clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -71,9 +71,6 @@ skill: .venv/.dev ## CRPS and calibration of all methods on real forecasts, by s
 
 issued: .venv/.dev ## what methods issue on the worst day, into benchmarks/results/issued.csv
 	$(BIN)/python -m benchmarks.issued
-
-pool-constants: .venv/.dev ## constants of LinearPool, judged on training cases and other sets
-	$(BIN)/python -m benchmarks.pool_constants
 
 calibration-tests: .venv/.dev ## size and power of the tests of calibration: ten minutes
 	$(BIN)/python -m benchmarks.calibration_tests

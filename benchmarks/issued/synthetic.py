@@ -123,7 +123,7 @@ def two_models(rng: np.random.Generator, cells: int, n: int, bias, first: int):
 def seasonal_rain(quick: bool = False) -> Found:
     """The pool where 29 years refute the raw forecast, over the best simple method.
 
-    Raw forecasts that are several times worse than climatology deserve no belief.
+    Raw forecasts that are several times worse than climatology deserve no weight.
     """
     rows = []
     for seed in (0,) if quick else (0, 1):

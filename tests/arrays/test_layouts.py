@@ -177,10 +177,7 @@ CALLS = {
     "pairwise_distances": [call(one) for one in (plain, weighted, gaussian, mixture)],
     "pit_counts": [call(uniform(L, N))],
     "pit_values": [call(one, y, uniform(L, N)) for one in (plain, weighted, mixture)],
-    "pool_weights": [
-        call(np.sort(normal(L, 2, 3, N, 4)), y),
-        call(np.sort(normal(L, 2, 3, N, 4)), y, np.sort(normal(L, N, 4))),
-    ],
+    "pool_weights": [call(np.sort(normal(L, 2, 3, N, 4)), y)],
     "predict_emos": [
         call(normal(L, 4 + 2 * D), y, scale[..., 0], several.values),
         call(normal(L, 4 + 2 * D), y, scale[..., 0], several.values[0]),

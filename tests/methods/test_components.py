@@ -14,7 +14,7 @@ from xrecal.arrays.status import IDENTICAL
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates
 from xrecal.methods.ckme_choices import SUPPORTS
-from xrecal.methods.components import MEMBERS, fit_method, raw_quantiles
+from xrecal.methods.components import MEMBERS, fit_method
 
 HINDCAST, TRUTH = ensemble_and_truth()
 OPTIONS = Path(__file__).parents[2] / "docs" / "options.md"
@@ -38,7 +38,7 @@ def test_documentation_explains_every_part_of_a_name(text):
     words = {word for label in labels for word in re.findall("[a-z]+", label)}
     for word in words:
         assert re.search(rf"\b{word}\b|_{word}\b", text, re.IGNORECASE), word
-    assert "emos_season_2" in text
+    assert "average" in text
 
 
 def cases(rng, shift=None):
@@ -79,13 +79,6 @@ def test_the_learning_methods_do_learn_from_the_others():
         assert (moved[fold != 0].max(-1) > 1).any()
 
 
-def test_raw_quantiles_are_those_of_the_forecasts(rng):
-    one = cases(rng)
-    levels = (np.arange(100) + 0.5) / 100
-    expected = np.quantile(one.forecasts.loc[0], levels, axis=-1, method="inverted_cdf").T
-    np.testing.assert_allclose(raw_quantiles(one)[0], expected)
-
-
 @pytest.fixture(scope="module")
 def model():
     return HINDCAST.isel(lat=[0], lon=[0]).recal.fit(
@@ -97,11 +90,11 @@ def test_weights_describe_their_components(model):
     weights = model.state["pool_weight"]
     told = dict(part.split(": ", 1) for part in weights.attrs["description"].split("; "))
     assert list(told) == list(weights["component"].to_numpy())
-    assert told["emos"] == "EMOS()"
-    assert told["emos_season_2"] == "EMOS(condition_on=('season',), vary_spread=True)"
-    assert told["ckme_season_standardised"] == (
-        "CKME(bandwidth='cv', condition_on=('season',)), members from past errors "
-        "in units of the spread that EMOS gives"
+    assert told["raw"] == "Raw()"
+    assert told["idr_season"] == "IDR(condition_on=('season',))"
+    assert told["ckme_shapes_season"] == (
+        "CKME(bandwidth='cv', support='standardised', condition_on=('season',), compare='shapes'), "
+        "members from past errors in units of the spread that EMOS gives"
     )
 
 

@@ -57,7 +57,8 @@ def test_the_unit_of_a_temperature_changes_no_quantile(method):
 def test_ratios_are_for_variables_with_a_natural_zero(bounds, has_ratios):
     forecasts, observations = temperature(80)
     forecasts, observations = forecasts + 30, observations + 30  # always above zero
-    model = forecasts.recal.fit(observations, xrecal.LinearPool(bounds=bounds))
+    methods = (xrecal.CKME(bounds=bounds), xrecal.CKME(compare="shapes", bounds=bounds))
+    model = forecasts.recal.fit(observations, xrecal.LinearPool(methods))
     weight = model.state["pool_weight"]
     ratios = weight.sel(component=[c for c in weight.component.values if "ratio" in c])
     assert ratios.size == 2

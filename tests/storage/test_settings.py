@@ -77,7 +77,7 @@ def test_fields_that_are_newer_than_the_text_mean_what_was_done_before():
     text = {"class": "CKME", "fields": {"ridge": 0.5}}
     assert decode(text) == xrecal.CKME(support="observations", ridge=0.5, tails=None, novelty=None)
     pool = decode({"class": "LinearPool", "fields": {}})
-    assert pool == xrecal.LinearPool(tails=None, novelty=None)
+    assert pool == xrecal.LinearPool(average=None, tails=None, novelty=None)
 
 
 class Own(xrecal.CKME):

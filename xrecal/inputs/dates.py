@@ -57,6 +57,12 @@ ALIKE = 3
 DAYS_OF_YEAR = 365.25
 
 
+def spread_of_season(season: FloatArray) -> float:
+    """Circular standard deviation of fractions of the year (n,), in days."""
+    length = max(float(abs(np.exp(2j * np.pi * season).mean())), 1e-9)
+    return DAYS_OF_YEAR / (2 * np.pi) * float(np.sqrt(max(-2 * np.log(length), 0.0)))
+
+
 def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | None:
     """Year of each case (n,), as a season of the cases is not to be cut; None without dates.
 

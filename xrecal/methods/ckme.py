@@ -30,7 +30,7 @@ from .base import (
     in_days,
     near_other_folds,
 )
-from .ckme_choices import CENTRES, CHOICES, OF_SHAPES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
+from .ckme_choices import CENTRES, CHOICES, OF_SHAPES, SUPPORTS, Support, kernels_tried
 from .novelty import joined, shares_left
 from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
@@ -78,12 +78,13 @@ class CKME(Conditioned, MemberPerCase):
         landmarks of all, O(n r²) time for r landmarks, as many as the ridge needs, and settings
         chosen on a part of the held-out cases. "auto": exactly up to 250 cases of a location
         and with the Laplace kernel, which landmarks serve badly.
-    support : {"observations", "errors", "auto"}
+    support : {"observations", "errors", "auto"}, or one kind of errors
         Where members may lie. Past observations, which no forecast then exceeds; errors around a
-        centre of the forecast (its mean, a regression on it, errors in units of the spread that
-        EMOS gives, or ratios to the mean), whichever has the smallest held-out CRPS; or the best of
-        all of these. Centres are fitted inside the folds. ``CKME(support="observations")`` is the
-        method of the paper.
+        centre of the forecast (its ``"mean"``, a ``"regression"`` on it, errors in units of the
+        spread that EMOS gives, ``"standardised"``, or ratios to the mean, ``"ratio"``), whichever
+        has the smallest held-out CRPS or the one that is named; or the best of all of these.
+        Centres are fitted inside the folds. ``CKME(support="observations")`` is the method of the
+        paper.
     tails : "auto" or None
         What lies beyond the largest past error, where members are errors: a generalised Pareto tail
         in place of the outer twentieth to tenth of the mass, on each side without a bound, or
@@ -126,7 +127,7 @@ class CKME(Conditioned, MemberPerCase):
     gap: int | str = 0
     projection: Literal["euclidean", "energy"] = "euclidean"
     solver: Literal["auto", "exact", "lowrank"] = "auto"
-    support: Literal["observations", "errors", "auto"] = "auto"
+    support: Support = "auto"
     tails: Literal["auto"] | None = "auto"
     novelty: Literal["auto"] | None = "auto"
     half_life: HalfLife = None
@@ -167,10 +168,10 @@ class CKME(Conditioned, MemberPerCase):
                 "CKME: supports are compared by the CRPS; use support='observations' with "
                 f"loss='laplace', got support={self.support!r}"
             )
-        if self.shapes and self.shares_members:
+        if self.shapes and self.support not in ("auto", "errors", *OF_SHAPES):
             raise ValueError(
-                "CKME: shapes do not say where the observation lies; use support='errors' with "
-                f"compare='shapes', got support={self.support!r}"
+                "CKME: shapes do not say where the observation lies; use support='errors', "
+                f"'standardised' or 'ratio' with compare='shapes', got support={self.support!r}"
             )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
         check_bounds("CKME", self.bounds)
@@ -179,7 +180,8 @@ class CKME(Conditioned, MemberPerCase):
     @property
     def supports(self) -> tuple[str, ...]:
         """Kinds of support of the array layer among which the settings choose."""
-        return OF_SHAPES if self.shapes else SUPPORTS[self.support]
+        supports = SUPPORTS[self.support]
+        return tuple(s for s in supports if s in OF_SHAPES) if self.shapes else supports
 
     @property
     def shapes(self) -> bool:
@@ -218,15 +220,15 @@ class CKME(Conditioned, MemberPerCase):
 
     def columns(self, n: int) -> int:
         """Columns of the matrices that n cases of a location take: n, or landmarks at most."""
-        from xrecal.arrays.ckme.solvers import MAX_RANK, is_low_rank
+        from xrecal.arrays.ckme.solvers import is_low_rank
 
-        return min(n, MAX_RANK) if is_low_rank(self.solver, self.kernel, n) else n
+        return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n
 
     def _landmarks(self, n: int) -> int:
         """Room for landmarks with n slots."""
         from xrecal.arrays.ckme.solvers import landmark_slots
 
-        return landmark_slots(self.solver, self.kernel, n)
+        return landmark_slots(self.solver, self.kernel, n, shapes=self.shapes)
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Self, str | None]:
         """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
@@ -248,9 +250,6 @@ class CKME(Conditioned, MemberPerCase):
         from xrecal.arrays.ckme.embedding import Settings
 
         wide = self.bandwidth == "cv"
-        kernels: tuple[tuple[float, float], ...] = WIDE_ALONE if wide else ((1.0, 0.0),)
-        if self.covariates:
-            kernels = WIDE if wide else tuple((1.0, s) for s in STRENGTHS)
         return Settings(
             kernel=self.kernel,
             bandwidth=None if isinstance(self.bandwidth, str) else self.bandwidth,
@@ -260,7 +259,7 @@ class CKME(Conditioned, MemberPerCase):
             gap=as_span(self.gap) if isinstance(self.gap, str) else self.gap,
             bounds=self.bounds,
             supports=supports,
-            kernels=kernels,
+            kernels=kernels_tried(wide=wide, shapes=self.shapes, given=bool(self.covariates)),
             min_samples=min_samples,
             solver=self.solver,
             shapes=self.shapes,

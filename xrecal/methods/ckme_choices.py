@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias, get_args
+
+Support: TypeAlias = Literal[
+    "observations", "errors", "auto", "mean", "regression", "standardised", "ratio"
+]
+"""Where members may lie: past observations, errors of any kind or of one, or the best of all."""
+
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
     "loss": ("crps", "laplace"),
     "folds": ("auto", "year", "block", "random"),
     "projection": ("euclidean", "energy"),
     "solver": ("auto", "exact", "lowrank"),
-    "support": ("observations", "errors", "auto"),
+    "support": get_args(Support),
     "compare": ("forecasts", "shapes"),
     "tails": ("auto", None),
     "novelty": ("auto", None),
@@ -19,6 +26,10 @@ SUPPORTS = {
     "observations": ("observations",),
     "errors": ("mean", "regression", "standardised", "ratio"),
     "auto": ("observations", "mean", "regression", "standardised", "ratio"),
+    "mean": ("mean",),
+    "regression": ("regression",),
+    "standardised": ("standardised",),
+    "ratio": ("ratio",),
 }
 """Kinds of support of the array layer among which a setting chooses."""
 
@@ -31,6 +42,9 @@ STRENGTHS = (0.0, 0.25, 1.0, 4.0)
 WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
 """Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
 
+WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
+"""The same where shapes are compared."""
+
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
 """Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
 
@@ -42,3 +56,12 @@ CENTRES = (
     "ratios_to_mean",
 )
 """Names of the supports in the state."""
+
+
+def kernels_tried(*, wide: bool, shapes: bool, given: bool) -> tuple[tuple[float, float], ...]:
+    """Factors of the bandwidth and strengths of covariates, if these are given, that are tried."""
+    if given and not wide:
+        return tuple((1.0, strength) for strength in STRENGTHS)
+    if given:
+        return WIDE_OF_SHAPES if shapes else WIDE
+    return WIDE_ALONE if wide else ((1.0, 0.0),)

@@ -17,7 +17,7 @@ from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_le
 from .ckme import CKME
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 CASES = "calibration"
 """Dimension of parameters of each case."""
@@ -59,6 +59,11 @@ class Component:
     def on_observations(self) -> bool:
         """Whether its members are the past observations."""
         return self.method.shares_members or self.support == "observations"
+
+    @property
+    def block(self) -> str:
+        """Name of the block of its members."""
+        return OBSERVATIONS if self.on_observations else self.label
 
     @property
     def on_cases(self) -> bool:
@@ -174,14 +179,6 @@ def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt
     return apart
 
 
-def raw_quantiles(cases: Cases) -> FloatArray:
-    """Quantiles (L, n, Q) of the calibration forecasts as they were issued."""
-    from xrecal.arrays.distributions.forms import distribution_of
-
-    assert cases.forecasts is not None
-    return distribution_of(cases.forecasts).quantile(equal_mass_levels(N_HELD_OUT))
-
-
 def _forecast(
     method: Method,
     cases: Cases,
@@ -238,13 +235,16 @@ def members_of(
     cases: Cases,
     fitted: Mapping[str, npt.NDArray[Any]],
     share: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+) -> Empirical:
     """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
+    from xrecal.arrays.distributions.forms import Empirical
+
     forecast = predict_component(component, new, cases, fitted, share)
     if component.on_cases:
-        return forecast.members, forecast.weights  # type: ignore[attr-defined]
+        assert isinstance(forecast, Empirical)
+        return forecast
     members = forecast.quantile(equal_mass_levels(N_QUANTILES))
-    return members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
+    return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
 
 
 def beside_observations(

@@ -1,4 +1,4 @@
-"""The linear pool: a mixture of methods, weighted by what each says about unseen cases."""
+"""The linear pool: methods together, weighted by what each says about unseen cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.dates import CaseAxis, spread_of_season
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
@@ -28,7 +28,6 @@ from .base import (
     Shown,
     check_folds,
     check_gap_in_time,
-    missing_forecasts,
     names_of,
     near_other_folds,
     period_of_cases,
@@ -44,12 +43,10 @@ from .components import (
     beside_observations,
     components_of,
     fit_method,
-    members_of,
-    raw_quantiles,
     state_of,
 )
-from .emos import EMOS
 from .idr import IDR
+from .mixing import AVERAGE, mixture_of
 from .novelty import shares_left
 from .raw import Raw
 from .setting_checks import check_bounds, check_choices, check_names
@@ -58,51 +55,57 @@ from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slot
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
+NARROW = 10
+"""Standard deviation, in days, of dates of the year below which the season tells nothing."""
+
 
 @dataclass(frozen=True, repr=False)
 class LinearPool(Shown):
-    """Mixture of methods with the weights that forecast held-out cases best.
+    """Methods together, with the weights that forecast held-out cases best.
 
     No single method is right everywhere, and the one that looks best on few cases often is not.
-    The pool mixes the distributions: weights come from the CRPS of mixtures of held-out
-    forecasts, of blocks of cases and of later cases from earlier ones (which shows drift), averaged
-    over bootstrap samples. A belief in the raw forecast, worth 160 cases or less the worse it does
-    and the surer that is, keeps them safe where cases are few; it fades where the raw forecast is
-    worse than climatology, and one that is twice as bad is not believed. The result is a weighted
-    ensemble like any other: one block of past observations for all methods that weigh them, one of
-    past errors for each kind of error, 200 equal-mass quantiles for each other method, told by
-    ``component``.
+    Weights come from the CRPS of mixtures of held-out forecasts, of blocks of cases and of later
+    cases from earlier ones (which shows drift), drawn a little towards the methods that do best
+    alone. With them half of the mass is the mixture of the distributions, half the average of
+    their quantiles, which is sharper where methods agree on the shape and not on the place. At a
+    bound its probability is mixed: the average of rain and none is no drizzle.
+    The result is a weighted ensemble like any other: one block of past observations for all methods
+    that weigh them, one of past errors for each CKME, 200 equal-mass quantiles for each other
+    method and for the ``average``, told by ``component``.
     The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
     weighed, which flatters it a little against methods without one; so are its kernel and bounds.
 
-    Components are named by method, covariates and, of a CKME, where its members lie: at past
-    ``observations``, or at past errors around the forecast ``mean``, around a ``regression`` on it,
-    ``standardised`` by the spread that EMOS gives, or as a ``ratio`` to the mean; ``shapes`` are of
-    a kernel that compares forecasts without their means. A number tells
-    methods of one name apart: ``emos_season`` has the season in its location, ``emos_season_2``
-    (``vary_spread=True``) in its spread too. ``model.state["pool_weight"].description`` has the
-    settings of each.
+    Components are named by method and covariates: ``ckme_season`` has errors around a regression on
+    the forecast mean, weighed by likeness of forecast and season, ``ckme`` by that of the forecast
+    alone; ``ckme_shapes_season`` compares forecasts without their means, and has errors in units of
+    the spread that EMOS gives; then ``idr_season``, ``climatology`` and ``raw``, the forecast as it
+    was issued. A CKME that is given with several supports to choose from adds that to its name:
+    members at past ``observations``, or past errors around the ``mean``, around a ``regression``,
+    ``standardised``, or as a ``ratio`` to the mean. ``model.state["pool_weight"].description`` has
+    the settings of each.
 
     Parameters
     ----------
     methods : tuple of Method, optional
         What is mixed. A CKME with several supports to choose from enters with each of them. If not
-        given: CKME with ``support="auto"``, CKME with ``compare="shapes"`` (both with
-        ``bandwidth="cv"`` beside covariates, where wider kernels help), EMOS and IDR with and
-        without the covariates, climatology, and the raw forecast.
+        given: those above; without the season, or where it hardly varies, CKME, its shapes, IDR,
+        climatology, and the raw forecast.
+    average : "auto" or None
+        Half of the mass is the average of quantiles, or all of it is the mixture.
     tails : "auto" or None
         What lies beyond the record: a generalised Pareto tail in place of the outer twentieth to
-        tenth of the mass of the mixture, on each side without a bound, or nothing. Fitted to the
-        observations that exceeded held-out forecasts.
+        tenth of the mass, on each side without a bound, or nothing. Fitted to the observations that
+        exceeded mixtures of held-out forecasts.
     novelty : "auto" or None
         Where forecasts are unlike past ones, or much of what the errors of others lead to is beyond
         the observed range, components whose members are past observations give way to those whose
-        are not; or they do not.
+        are not, in the mixture and in the average; or they do not.
     bounds : "auto", (lower, upper) or None
         Of the methods mixed if none are given; as in :class:`CKME`.
     condition_on : str or tuple of str, optional
-        Covariates. By default the season, where the cases have dates and cover most of a year; an
-        empty tuple for none. Methods that are given take it where they leave theirs None.
+        Covariates. By default the season, where the cases have dates that cover most of a year and
+        differ in their season; an empty tuple for none. Methods that are given take it where they
+        leave theirs None.
     gap : int, str or timedelta
         Cases left out of training next to those held out, when components are weighed and, unless
         it has a gap of its own, when a CKME chooses: as in :class:`CKME`.
@@ -118,6 +121,7 @@ class LinearPool(Shown):
     """
 
     methods: tuple[Method, ...] | None = None
+    average: Literal["auto"] | None = "auto"
     tails: Literal["auto"] | None = "auto"
     novelty: Literal["auto"] | None = "auto"
     bounds: Bounds = "auto"
@@ -128,10 +132,11 @@ class LinearPool(Shown):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     shares_members: ClassVar[bool] = False
-    before: ClassVar[Mapping[str, Any]] = {"tails": None, "novelty": None}
+    before: ClassVar[Mapping[str, Any]] = {"average": None, "tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
-        check_choices("LinearPool", self, {"tails": ("auto", None), "novelty": ("auto", None)})
+        automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
+        check_choices("LinearPool", self, automatic)
         check_bounds("LinearPool", self.bounds)
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
@@ -173,16 +178,12 @@ class LinearPool(Shown):
                 for m in self.methods
             )
             return tuple(self._in_time(m) for m in conditioned)
-        plain: list[Method] = [EMOS(bounds=self.bounds), IDR()]
-        given: list[Method] = []
-        if names is not None:
-            emos = EMOS(bounds=self.bounds, condition_on=names)
-            given = [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
-        bandwidth: Literal["cv", "median"] = "median" if names is None else "cv"
-        best = CKME(support="auto", bandwidth=bandwidth, bounds=self.bounds, condition_on=names)
-        best = replace(best, gap=self.gap, year_start=self.year_start)
-        shapes = replace(best, support="errors", compare="shapes")
-        return (best, shapes, *plain, *given, Climatology(), Raw())
+        ckme = CKME(support="regression", bounds=self.bounds, gap=self.gap)
+        ckme = replace(ckme, year_start=self.year_start)
+        given = ckme if names is None else replace(ckme, bandwidth="cv", condition_on=names)
+        shapes = replace(given, support="standardised", compare="shapes")
+        plain = () if names is None else (ckme,)
+        return (given, shapes, *plain, IDR(condition_on=names), Climatology(), Raw())
 
     def _in_time(self, method: Method) -> Method:
         """A CKME with the gap and the years of the pool where it has none of its own."""
@@ -213,7 +214,7 @@ class LinearPool(Shown):
         for component in self.components:
             if not component.on_observations:
                 sizes[component.label] = n if component.on_cases else N_QUANTILES
-        return sizes
+        return sizes if self.average is None else sizes | {AVERAGE: N_QUANTILES}
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
         """Cases of the members in all blocks, and the names of these."""
@@ -271,6 +272,8 @@ class LinearPool(Shown):
                 "pool leaves the season out"
             )
             return replace(self, condition_on=()), [note]
+        if axis.season is not None and spread_of_season(axis.season) < NARROW:
+            return replace(self, condition_on=()), []
         remark = period_of_cases(axis, (SEASON,), method="LinearPool")
         return replace(self, condition_on=SEASON), [remark]
 
@@ -294,7 +297,6 @@ class LinearPool(Shown):
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
-        from xrecal.arrays.distributions.pool import BELIEF, belief_left
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -322,13 +324,7 @@ class LinearPool(Shown):
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
-        raw = raw_quantiles(cases)
-        belief = BELIEF * belief_left(raw, cases.observations)
-        state["pool_weight"] = arrays.pool_weights(
-            quantiles, cases.observations, raw, belief=belief
-        )
-        # A gap may leave nothing to learn from, so that nothing is known of any component.
-        state["pool_weight"][np.isnan(quantiles[..., 0]).all((1, 2, 3))] = np.nan
+        state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
         if self.tails is not None:
             tails = tails_of_mixture(
                 quantiles[:, 0], state["pool_weight"], cases.observations, self._bounds(cases)
@@ -357,41 +353,29 @@ class LinearPool(Shown):
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
         n_locations, n = cases.observations.shape
-        shape, dtype = (n_locations, new.forecasts.loc.shape[1]), new.forecasts.loc.dtype
-        slots, start = {}, 0
-        for block, size in self.blocks(n).items():
-            slots[block], start = slice(start, start + size), start + size
-        members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
-        missing = missing_forecasts(new.forecasts)
-        share_of: FloatArray = fitted["pool_weight"]
+        shares: FloatArray = fitted["pool_weight"]
         of_observations: FloatArray = np.zeros(n_locations)
         if self.novelty is not None:
-            share_of, of_observations = beside_observations(self.components, share_of)
-        for component, share in zip(self.components, share_of.T, strict=True):
-            if not (share > 0).any():
-                continue
-            own, mass = members_of(component, new, cases, fitted, share)
-            counts = (share > 0)[:, np.newaxis]
-            missing |= counts & np.isnan(mass).any(-1)
-            at = slots[OBSERVATIONS if component.on_observations else component.label]
-            counted = counts[..., np.newaxis]
-            weights[..., at] += np.where(counted, share[:, np.newaxis, np.newaxis] * mass, 0)
-            if not component.on_observations:
-                members[..., at] = np.where(counted, own, np.nan)
-        if OBSERVATIONS in slots:
-            members[..., slots[OBSERVATIONS]] = cases.observations[:, np.newaxis]
+            shares, of_observations = beside_observations(self.components, shares)
+        mixture = mixture_of(self.components, new, cases, fitted, shares, self.blocks(n))
+        members, weights, _, missing = mixture
+        shares = shares[:, np.newaxis]
         if (of_observations > 0).any():
             known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
             beside = Empirical(members[..., n:], weights[..., n:])
-            shares = shares_left(cases.observations, beside, of_observations, known)
-            weights *= np.repeat(np.concatenate(shares, -1), [n, members.shape[-1] - n], axis=-1)
-        weights[missing | np.isnan(fitted["pool_weight"][:, :1])] = np.nan
+            keeps, gets = shares_left(cases.observations, beside, of_observations, known)
+            left = np.concatenate([keeps, gets], -1)
+            weights *= np.repeat(left, [n, members.shape[-1] - n], axis=-1)
+            shares = shares * np.where([c.on_observations for c in self.components], keeps, gets)
+        bounds = self._bounds(cases)
+        mixture.average(shares, bounds)
+        weights[missing] = np.nan
         issued = Empirical(members, weights)
         if self.tails is None:
             return issued
         mass = mass_of(np.isfinite(cases.observations).sum(-1))
         tails = Tails(mass, fitted["tail_excess"], fitted["tail_shape"])
-        return tailed(issued, tails, self._bounds(cases))
+        return tailed(issued, tails, bounds)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to its first CKME; none is known without one."""

@@ -14,7 +14,8 @@ import xarray as xr
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
-from xrecal.methods.base import Method
+from xrecal.methods import CKME, EMOS, IDR, Climatology, Raw
+from xrecal.methods.base import Method, names_of
 from xrecal.methods.components import COMPONENT, components_of
 from xrecal.methods.pool import LinearPool
 
@@ -25,13 +26,14 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
-SCHEMA = 6
+SCHEMA = 7
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
 
 2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
 mix by default. 4: tails. 5: pools in which observations give way to novelty. 6: so they do in
-CKMEs that choose their support. Models of every version stay readable: ``tests/stored`` has some of
-each, ``tests/stored/make.py`` says how those of a new one come there.
+CKMEs that choose their support. 7: pools of fewer methods, of which half is an average of
+quantiles; CKMEs with one kind of errors. Models of every version stay readable: ``tests/stored``
+has some of each, ``tests/stored/make.py`` says how those of a new one come there.
 """
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
@@ -194,16 +196,27 @@ def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariab
     }
     state = state.drop_vars([AXIS + name for name in dates]).drop_attrs(deep=False)
     given = {name: decode(value) for name, value in described["fields"].items()}
-    given["method"] = _as_fitted(given["method"], state)
+    if dataset.attrs[SCHEMA_ATTR] < 7:
+        given["method"] = _as_fitted(given["method"], state)
     return FittedVariable(axis=CaseAxis(**dates), state=state, **given)
 
 
 def _as_fitted(method: Method, state: xr.Dataset) -> Method:
-    """A pool without methods of its own mixes what was mixed by default when it was fitted."""
+    """A pool without methods of its own mixed other methods by default up to layout 6."""
     if not isinstance(method, LinearPool) or method.methods is not None:
         return method
     labels = {str(label) for label in state["pool_weight"][COMPONENT].values}
-    mixed = [m for m in method.mixed if {c.label for c in components_of((m,))} <= labels]
-    if mixed == list(method.mixed):
-        return method
-    return replace(method, methods=tuple(mixed), condition_on=None, bounds="auto")
+    names = names_of(method.condition_on) or None
+    ckme = CKME(bounds=method.bounds, condition_on=names, gap=method.gap)
+    ckme = replace(
+        ckme, bandwidth="median" if names is None else "cv", year_start=method.year_start
+    )
+    emos = EMOS(bounds=method.bounds)
+    mixed: list[Method] = [ckme, replace(ckme, support="errors", compare="shapes"), emos, IDR()]
+    if names is not None:
+        emos = replace(emos, condition_on=names)
+        mixed += [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
+    mixed += [Climatology(), Raw()]
+    # Layouts before 3 had no shapes.
+    kept = tuple(m for m in mixed if {c.label for c in components_of((m,))} <= labels)
+    return replace(method, methods=kept, condition_on=None, bounds="auto")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from xrecal.arrays.ckme.folds import arrange_folds
+from xrecal.arrays.ckme.location import MAX_RANK, MAX_RANK_OF_SHAPES
 from xrecal.arrays.ckme.solvers import (
     EXACT_UP_TO,
     FINE,
-    MAX_RANK,
     ROUGH,
     Exact,
     LowRank,
@@ -99,3 +99,4 @@ def test_many_cases_are_solved_with_low_rank_unless_told_otherwise():
     assert landmark_slots("auto", "gaussian", 100) == 1
     assert landmark_slots("lowrank", "gaussian", 100) == 100
     assert landmark_slots("auto", "gaussian", 5000) == MAX_RANK
+    assert landmark_slots("auto", "gaussian", 5000, shapes=True) == MAX_RANK_OF_SHAPES

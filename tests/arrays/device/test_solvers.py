@@ -24,7 +24,7 @@ def located(library, rng, root, *, low_rank):
     cases, observed = forecasts_and_observations(rng, 3, N)
     zeros = library(np.zeros((3, N)))
     known = Cases(
-        library(cases.loc), None, zeros, zeros, library(np.zeros((3, N, 0))), library(observed)
+        library(cases.loc), None, zeros, zeros, library(np.zeros((3, N, 0))), library(observed), N
     )
     where = locate(known, np.zeros(0, bool), root, laplace=False, low_rank=low_rank)
     squared = np.stack([squared_energy_distance(members) for members in cases.loc])

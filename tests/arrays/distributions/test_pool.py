@@ -1,10 +1,12 @@
-"""Held-out forecasts to the weights of their mixture."""
+"""Held-out forecasts to weights, and averages of quantiles."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from xrecal.arrays import crps, pool_weights
-from xrecal.arrays.distributions.pool import BELIEF, RESAMPLES, SMALLEST, STEPS, belief_left
+from xrecal.arrays.distributions.pool import SMALLEST, average_quantiles
 
 LEVELS = (np.arange(40) + 0.5) / 40
 
@@ -77,66 +79,10 @@ def test_a_component_that_is_mostly_missing_gets_no_weight(rng):
     assert pool_weights(quantiles, y)[0, 1] == 0
 
 
-@pytest.mark.parametrize("steps", [1, 7])
-def test_weights_are_shares_of_as_many_steps_as_wanted(rng, steps):
-    quantiles, y = normals(rng, 100, [0.5, 0, -1], [1, 1, 1])
-    (weights,) = pool_weights(quantiles, y, steps=steps, blocks=1)
-    shares = weights * steps
-    np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)
-    assert weights.sum() == pytest.approx(1)
-
-
-def test_numbers_of_steps_and_blocks_are_whole(rng):
-    quantiles, y = normals(rng, 20, [0.5, 0], [1, 1])
-    expected = pool_weights(quantiles, y, steps=7, blocks=2)
-    found = pool_weights(quantiles, y, steps=np.int32(7), blocks=np.int32(2))
-    np.testing.assert_array_equal(found, expected)
-    for name in ("steps", "blocks"):
-        with pytest.raises(ValueError, match=f"{name} is 2.5; give a whole number from 1"):
-            pool_weights(quantiles, y, **{name: 2.5})
-
-
-def test_one_block_leaves_the_bootstrap_nothing_to_vary(rng):
-    quantiles, y = normals(rng, 100, [0.5, 0, -1], [1, 1, 1])
-    (weights,) = pool_weights(quantiles, y, blocks=1)
-    np.testing.assert_allclose(weights * STEPS, np.round(weights * STEPS), atol=1e-9)
-
-
-def test_no_belief_is_as_no_raw_forecast(rng):
-    quantiles, y = normals(rng, 30, [0.5, 0.0], [1, 1])
-    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 30, 40))
-    np.testing.assert_array_equal(
-        pool_weights(quantiles, y, raw, belief=0.0), pool_weights(quantiles, y)
-    )
-
-
 def test_no_complete_case_gives_nan(rng):
     quantiles, y = normals(rng, 10, [0, 1], [1, 1])
     assert np.isnan(pool_weights(quantiles, np.full_like(y, np.nan))).all()
-
-
-@pytest.mark.parametrize(("passes", "expected"), [((1, 1), 0.5), ((1, 0), 0.9), ((0, 1), 0.1)])
-def test_ways_of_holding_out_count_as_told(rng, passes, expected):
-    quantiles, y = normals(rng, 400, [0, 0.8], [1, 1], passes=2)
-    quantiles[:, 1] = quantiles[:, 1, ::-1]  # the other component is the better one there
-    (weights,) = pool_weights(quantiles, y, passes=passes)
-    np.testing.assert_allclose(weights, [expected, 1 - expected], atol=0.1)
-
-
-def test_the_belief_counts_in_each_way_of_holding_out_as_told(rng):
-    quantiles, y = normals(rng, 60, [0, 0.8], [1, 1], passes=2)
-    raw = np.broadcast_to(quantiles[0, 0, 1], (1, 60, 40))
-    quantiles[:, 1] = quantiles[:, 1, ::-1]
-    first, second = (pool_weights(quantiles, y, raw, passes=p)[0] for p in ((1, 0), (0, 1)))
-    np.testing.assert_allclose(first, pool_weights(quantiles[:, :1], y, raw)[0], atol=0.02)
-    np.testing.assert_allclose(second, first[::-1], atol=0.02)
-
-
-def test_earlier_cases_alone_count_less(rng):
-    quantiles, y = normals(rng, 400, [0, 0.8], [1, 1], passes=2)
-    quantiles[:, 1] = quantiles[:, 1, ::-1]
-    (weights,) = pool_weights(quantiles, y)
-    assert 0.5 < weights[0] < 0.9
+    assert np.isnan(pool_weights(np.full_like(quantiles, np.nan), y)).all()
 
 
 def test_locations_and_units_do_not_matter(rng):
@@ -148,135 +94,133 @@ def test_locations_and_units_do_not_matter(rng):
     np.testing.assert_allclose(pool_weights(273.15 + 1000 * one, 273.15 + 1000 * y), both[:1])
 
 
-def test_the_raw_forecast_decides_where_cases_are_few(rng):
-    quantiles, y = normals(rng, 15, [0.5, 0.0], [1, 1])
-    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 15, 40))
-    few = pool_weights(quantiles, y, raw)[0, 0] - pool_weights(quantiles, y)[0, 0]
-    quantiles, y = normals(rng, 1500, [0.5, 0.0], [1, 1])
-    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 1500, 40))
-    many = pool_weights(quantiles, y, raw)[0, 0] - pool_weights(quantiles, y)[0, 0]
-    assert few > 0.2
-    assert abs(many) < 0.05
-
-
-@pytest.mark.parametrize("n", [20, 60])
-@pytest.mark.parametrize("verified", [-0.2, -3.0])
-def test_the_belief_in_the_raw_forecast_is_worth_cases_drawn_from_it(rng, n, verified):
-    """Where no component is better than the raw forecast."""
-    quantiles, y = normals(rng, n, [0.8, -0.2], [1, 1])
-    y[:] = verified
-    raw = np.broadcast_to(quantiles[0, 0, 1], (1, n, 40))
-    (with_belief,) = pool_weights(quantiles, y, raw)
-    scores = np.zeros((2, 2))
-    single = [float(crps(np.array(verified), quantiles[0, 0, c, 0])) for c in range(2)]
-    worth = BELIEF / 40
-    assert min(single) == single[1]
-    for case, weight in ((verified, n), *((z, worth) for z in raw[0, 0])):
-        for c in range(2):
-            for d in range(2):
-                a, b = quantiles[0, 0, c, 0], quantiles[0, 0, d, 0]
-                apart = np.abs(a[:, np.newaxis] - b).mean()
-                scores[c, d] += (
-                    weight * 0.5 * (np.abs(a - case).mean() + np.abs(b - case).mean() - apart)
-                )
-    grid = np.linspace(0, 1, 21)
-    losses = [np.array([v, 1 - v]) @ scores @ np.array([v, 1 - v]) for v in grid]
-    assert with_belief[0] == pytest.approx(grid[int(np.argmin(losses))], abs=0.06)
-
-
-def slow_weights(quantiles, y, raw):
-    """Weights (C,) from quantiles (C, n, Q), y (n,) and raw (n, Q), by the formulas."""
+def slow_scores(quantiles, y):
+    """S (C, C) of quantiles (C, n, Q), from the formula."""
     n_components, n, _ = quantiles.shape
-    ours, of_raw = np.zeros((10, n_components, n_components)), np.zeros(10)
-    beliefs = np.zeros_like(ours)
-
-    def apart(a, b):
-        return np.abs(np.subtract.outer(a, b)).mean()
-
+    scores = np.zeros((n_components, n_components))
     for i in range(n):
-        q, block = quantiles[:, i], i * 10 // n
         for c in range(n_components):
             for d in range(n_components):
-                for to, total in (([y[i]], ours), (raw[i], beliefs)):
-                    miss = apart(q[c], to) + apart(q[d], to) - apart(q[c], q[d])
-                    total[block, c, d] += miss / 2
-        of_raw[block] += apart(raw[i], [y[i]]) - apart(raw[i], raw[i]) / 2
-    alone = np.einsum("bcc->c", ours)
-    gain = of_raw - ours[:, np.argmin(alone), np.argmin(alone)]
-    z = gain.sum() / (np.std(gain, ddof=1) * np.sqrt(10))
-    trust = alone.min() / of_raw.sum() / (1 + (z / 2) ** 2)
-    assert 0.1 < trust < 0.5
-    total, weights = ours + BELIEF * trust * beliefs / n, np.zeros(n_components)
-    state = 20261120
-    for _ in range(RESAMPLES):
-        sample = np.zeros((n_components, n_components))
-        for _ in range(10):
-            state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-            sample += total[(state >> 33) % 10]
-        counts = np.zeros(n_components)
-        for step in range(1, STEPS + 1):
-            tried = (counts + np.eye(n_components)) / step
-            counts[np.argmin(np.einsum("tc,cd,td->t", tried, sample, tried))] += 1
-        weights += counts / STEPS / RESAMPLES
-    weights[weights < SMALLEST * weights.max()] = 0.0
-    return weights / weights.sum()
+                a, b = quantiles[c, i], quantiles[d, i]
+                apart = np.abs(np.subtract.outer(a, b)).mean()
+                scores[c, d] += (np.abs(a - y[i]).mean() + np.abs(b - y[i]).mean() - apart) / 2 / n
+    return scores
 
 
-def test_the_belief_is_less_the_surer_it_is_that_a_component_is_better(rng):
-    quantiles, y = normals(rng, 50, [0.0, 0.4, 2.0], [1.0, 1.5, 1.0])
-    raw = np.sort(quantiles[0, 0, 0] + 1.0 + rng.normal(size=(50, 1)), -1)
+def slow_weights(scores):
+    """Best weights (C,) of all that are best on some of the components, by their conditions."""
+    n, single = len(scores), np.diag(scores)
+    pull, drawn_to = 0.1 * single.min(), single**-15.0 / (single**-15.0).sum()
+    best, smallest = None, np.inf
+    for size in range(1, n + 1):
+        for some in map(list, combinations(range(n), size)):
+            system = np.ones((size + 1, size + 1))
+            system[:size, :size] = 2 * (scores[np.ix_(some, some)] + pull * np.eye(size))
+            system[-1, -1] = 0
+            weights = np.zeros(n)
+            right = np.append(2 * pull * drawn_to[some], 1)
+            weights[some] = np.linalg.solve(system, right)[:-1]
+            loss = weights @ scores @ weights + pull * ((weights - drawn_to) ** 2).sum()
+            if weights.min() >= 0 and loss < smallest:
+                best, smallest = weights, loss
+    best[best < SMALLEST * best.max()] = 0
+    return best / best.sum()
+
+
+@pytest.mark.parametrize("n", [3, 25])
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_are_those_of_the_formula(n, seed):
+    rng = np.random.default_rng(seed)
+    loc, scale = rng.normal(size=5), rng.gamma(2, 0.5, size=5) + 0.1
+    quantiles, y = normals(rng, n, loc, scale, passes=2)
+    quantiles[:, 1] += 0.3 * rng.normal(size=quantiles[:, 1, :, :, :1].shape)
+    expected = slow_weights(sum(slow_scores(one, y[0]) for one in quantiles[0]) / 2)
+    np.testing.assert_allclose(pool_weights(quantiles, y)[0], expected, atol=1e-8)
+
+
+def test_each_way_of_holding_out_counts_alike_however_many_cases_it_has(rng):
+    quantiles, y = normals(rng, 40, [0, 0.5, -1], [1, 1.5, 1], passes=2)
+    quantiles[:, 1] += 0.3 * rng.normal(size=(*quantiles[:, 1].shape[:3], 1))
+    quantiles[:, 1, :, :30] = np.nan
+    scores = slow_scores(quantiles[0, 0], y[0]) + slow_scores(quantiles[0, 1, :, 30:], y[0, 30:])
+    np.testing.assert_allclose(pool_weights(quantiles, y)[0], slow_weights(scores / 2), atol=1e-8)
+    quantiles[:, 1] = np.nan
+    np.testing.assert_array_equal(pool_weights(quantiles, y), pool_weights(quantiles[:, :1], y))
+
+
+def test_the_order_of_components_does_not_matter(rng):
+    quantiles, y = normals(rng, 30, [0.3, -0.4, 0.1, 1], [1, 1.2, 0.6, 1])
+    order = [2, 0, 3, 1]
+    (weights,) = pool_weights(quantiles, y)
     np.testing.assert_allclose(
-        pool_weights(quantiles, y, raw[np.newaxis])[0],
-        slow_weights(quantiles[0, 0], y[0], raw),
-        atol=1e-12,
+        pool_weights(quantiles[:, :, order], y)[0], weights[order], atol=1e-8
     )
 
 
-def test_a_gain_in_every_block_leaves_no_belief(rng):
-    quantiles, y = normals(rng, 20, [0.8, -0.2], [1, 1])
-    y[:] = 10.0
-    raw = np.broadcast_to(quantiles[0, 0, 1], (1, 20, 40))
-    np.testing.assert_array_equal(pool_weights(quantiles, y, raw), pool_weights(quantiles, y))
+def test_a_component_given_twice_shares(rng):
+    quantiles, y = normals(rng, 30, [0.3, -0.4, 0.3], [1, 1.2, 1])
+    (weights,) = pool_weights(quantiles, y)
+    assert weights[0] == pytest.approx(weights[2], abs=1e-8)
+    assert weights[0] > 0.1
 
 
-def test_the_belief_counts_by_the_number_of_cases_that_are_complete(rng):
-    quantiles, y = normals(rng, 60, [0.5, 0.0], [1, 1])
-    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 60, 40))
-    half = y.copy()
-    half[0, 30:] = np.nan
-    np.testing.assert_array_equal(
-        pool_weights(quantiles, half, raw),
-        pool_weights(quantiles[:, :, :, :30], y[:, :30], raw[:, :30]),
-    )
+def test_a_perfect_component_is_all(rng):
+    quantiles, y = normals(rng, 30, [0.3, -0.4], [1, 1.2])
+    quantiles[0, 0, 0] = y[0, :, np.newaxis]
+    np.testing.assert_array_equal(pool_weights(quantiles, y), [[1, 0]])
 
 
-def test_belief_fades_where_climatology_without_the_case_is_better(rng):
-    y = rng.normal(size=(4, 30))
-    raw = np.sort(y[..., np.newaxis] + 0.5 * rng.normal(size=(4, 30, 20)), -1)
-    raw[1] += 3.0  # refuted
-    raw[3] += 1.3  # worse, but not by much
-    y[0, 3], raw[2, 5] = np.nan, np.nan
-    expected = []
-    for cell in range(4):
-        known = np.isfinite(y[cell]) & np.isfinite(raw[cell, :, 0])
-        verified = y[cell, known]
-        others = np.array([np.delete(verified, i) for i in range(verified.size)])
-        ratio = crps(verified, raw[cell, known]).mean() / crps(verified, others).mean()
-        expected.append(np.clip(2 - ratio, 0, 1))
-    np.testing.assert_allclose(belief_left(raw, y), expected, rtol=1e-12)
-    assert expected[:2] == [1, 0]
-    assert 0.1 < expected[3] < 0.9
+# averages of quantiles ----------------------------------------------------------------------------
 
 
-def test_each_location_has_its_own_belief(rng):
-    quantiles, y = normals(rng, 15, [0.5, 0.0], [1, 1])
-    raw = np.broadcast_to(quantiles[0, 0, 0], (1, 15, 40))
-    two, verified, raw_of_two = (np.concatenate([part] * 2) for part in (quantiles, y, raw))
-    both = pool_weights(two, verified, raw_of_two, belief=np.array([0.0, 40.0]))
-    np.testing.assert_array_equal(both[0], pool_weights(quantiles, y)[0])
-    np.testing.assert_array_equal(both[1], pool_weights(quantiles, y, raw, belief=40.0)[0])
+def slow_average(quantiles, weights, low, high):
+    """Average (Q,) of quantiles (C, Q): bounds by their mixed probability, the rest given them."""
+    n_quantiles = quantiles.shape[1]
+    inside = [one[(one > low) & (one < high)] for one in quantiles]
+    below = weights @ (quantiles <= low).mean(1)
+    above = weights @ (quantiles >= high).mean(1)
+    averages = []
+    for level in (np.arange(n_quantiles) + 0.5) / n_quantiles:
+        if level <= below or level >= 1 - above:
+            averages.append(low if level <= below else high)
+            continue
+        part, total = (level - below) / (1 - below - above), 0.0
+        for one, weight in zip(inside, weights, strict=True):
+            if one.size:
+                known = (np.arange(one.size) + 0.5) / one.size
+                total += weight * one.size * np.interp(part, known, one)
+        averages.append(total / n_quantiles / (1 - below - above))
+    return averages
 
 
-def test_a_constant_is_no_climatology_to_be_beaten():
-    y, raw = np.ones((1, 8)), np.ones((1, 8, 5))
-    assert belief_left(raw, y).tolist() == [0.0]
+@pytest.mark.parametrize("bounds", [(-np.inf, np.inf), (0, np.inf), (-np.inf, 1), (0, 1)])
+def test_averages_are_those_of_the_formula(rng, bounds):
+    quantiles = np.sort(rng.normal(size=(6, 3, 20)) + rng.normal(size=(6, 3, 1)), -1)
+    quantiles = np.clip(quantiles, *bounds)
+    weights = rng.dirichlet(np.ones(3), size=6)
+    found = average_quantiles(quantiles, weights, np.array([bounds] * 6))
+    expected = [slow_average(q, w, *bounds) for q, w in zip(quantiles, weights, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert (np.diff(found) >= 0).all()
+
+
+def test_without_bounds_each_quantile_is_averaged(rng):
+    quantiles, weights = np.sort(rng.normal(size=(4, 3, 20)), -1), rng.dirichlet(np.ones(3), 4)
+    found = average_quantiles(quantiles, weights, np.array([[-np.inf, np.inf]] * 4))
+    np.testing.assert_allclose(found, np.einsum("ncq,nc->nq", quantiles, weights), rtol=1e-10)
+
+
+def test_rain_and_none_are_no_drizzle(rng):
+    """Half of the weight on no rain at all, half on rain for sure."""
+    quantiles = np.stack([np.zeros(20), np.linspace(5, 9, 20)])[np.newaxis]
+    (found,) = average_quantiles(quantiles, np.array([[0.5, 0.5]]), np.array([[0.0, np.inf]]))
+    assert (found[:10] == 0).all()
+    assert (found[10:] >= 5).all()
+
+
+def test_what_has_no_weight_does_not_matter(rng):
+    quantiles = np.sort(rng.normal(size=(2, 3, 20)), -1)
+    weights, bounds = np.array([[0.3, 0, 0.7], [0.5, 0, 0.5]]), np.array([[0.0, np.inf]] * 2)
+    expected = average_quantiles(quantiles[:, ::2], weights[:, ::2], bounds)
+    quantiles[:, 1] = np.nan
+    np.testing.assert_array_equal(average_quantiles(quantiles, weights, bounds), expected)

@@ -111,7 +111,7 @@ def no_results(
     def missing(*shape: int) -> FloatArray:
         return np.full((n_locations, *shape), math.nan)
 
-    room = landmark_slots(settings.solver, settings.kernel, n)
+    room = landmark_slots(settings.solver, settings.kernel, n, shapes=settings.shapes)
     passes = 2 if task.n_quantiles else 1
     return Results(
         bandwidth=missing(),

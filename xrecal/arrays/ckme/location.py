@@ -31,6 +31,15 @@ from xrecal.typing import FloatArray, IntArray
 from .columns import Columns
 from .embedding import roots_of
 
+MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
+"""Landmarks of a location at most. An ensemble without its mean is mostly noise, of which ever more
+landmarks would represent ever more, for next to no gain in the CRPS."""
+
+
+def most_landmarks(shapes: bool) -> int:
+    """Landmarks of a location at most, of forecasts or of their shapes."""
+    return MAX_RANK_OF_SHAPES if shapes else MAX_RANK
+
 
 class Cases(NamedTuple):
     """Calibration cases of L locations as they are given."""
@@ -81,6 +90,8 @@ class OrderedCases(NamedTuple):
     """(L, n) step in time of each case"""
     n_used: IntArray
     """(L,)"""
+    most_landmarks: int
+    """Of a location"""
 
     def forecasts(self, cell: int) -> Forecasts:
         """The n usable forecasts (n, m) of one location."""
@@ -139,6 +150,7 @@ def ordered_cases(
         slot,
         slot if cases.step is None else np.asarray(cases.step, np.int64)[slot],
         np.isfinite(usable).sum(-1),
+        most_landmarks(shapes),
     )
     return in_order, invalid
 
@@ -201,6 +213,8 @@ class Location:
 
     laplace: bool = False
     """True if distances are D, not D²"""
+    most_landmarks: int = MAX_RANK
+    """With columns"""
 
     @cached_property
     def median(self) -> float:
@@ -293,6 +307,7 @@ def locate(
         columns,
         vectors,
         laplace,
+        cases.most_landmarks,
     )
 
 

@@ -18,7 +18,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .folds import Folds
 from .lapack import Positive, solve_any
-from .location import Location
+from .location import Location, most_landmarks
 from .lowrank import Factor
 
 SOLVERS = ("auto", "exact", "lowrank")
@@ -27,9 +27,6 @@ EXACT_UP_TO = 250
 """Cases of a location up to which ``"auto"`` solves exactly.
 
 From there to 500 cases low rank takes a third to a fifth of the time, with the same CRPS."""
-
-MAX_RANK = 1000
-"""Landmarks of a location at most."""
 
 ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
 """Mean of the diagonal of K that landmarks may leave, in ridges: while ridges are tried, where the
@@ -49,9 +46,9 @@ def is_low_rank(solver: str, kernel: str, n: int) -> bool:
     return solver == "lowrank"
 
 
-def landmark_slots(solver: str, kernel: str, n: int) -> int:
+def landmark_slots(solver: str, kernel: str, n: int, *, shapes: bool = False) -> int:
     """Room for the landmarks of a location with n slots, at least one."""
-    return max(min(n, MAX_RANK), 1) if is_low_rank(solver, kernel, n) else 1
+    return max(min(n, most_landmarks(shapes)), 1) if is_low_rank(solver, kernel, n) else 1
 
 
 class Solver(Protocol):
@@ -126,7 +123,9 @@ class LowRank:
         landmarks: Sequence[int] | IntArray = (),
     ) -> None:
         self._root = location.root
-        self.factor = Factor(location, bandwidth, strength, MAX_RANK)
+        # A model of an earlier version may have more.
+        most = max(location.most_landmarks, len(landmarks))
+        self.factor = Factor(location, bandwidth, strength, most)
         if len(landmarks) > 0:
             self.factor.start_from(np.asarray(landmarks))
         self._among: dict[int, tuple[IntArray, FloatArray]] = {}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.ckme.embedding import roots_of
+from xrecal.arrays.ckme.location import most_landmarks
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import Features
@@ -54,6 +55,8 @@ class Cases(NamedTuple):
     """(b, n, k)"""
     target: Any
     """(b, n) observations"""
+    most_landmarks: int
+    """Of a location"""
 
 
 def valid(forecasts: Forecasts) -> tuple[Any, Any]:
@@ -120,7 +123,7 @@ def select(
     compared = chosen.loc - mean[..., None] if shapes else chosen.loc
     return Cases(
         compared, chosen.weights, mean, variance, of_group(features.values),
-        of_group(observations),
+        of_group(observations), most_landmarks(shapes),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xrecal.arrays.ckme.folds import Folds
 from xrecal.arrays.ckme.lowrank import SHARE, SMALLEST, TOGETHER
-from xrecal.arrays.ckme.solvers import FINE, LOOSEST, MAX_RANK, heaviest
+from xrecal.arrays.ckme.solvers import FINE, LOOSEST, heaviest
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import FloatArray, IntArray
 
@@ -33,7 +33,7 @@ class LowRank:
         xp = namespace(bandwidth)
         self.where, self._kernel = where, (bandwidth, strength)
         b = bandwidth.shape[0]
-        self._most = min(MAX_RANK, where.n)
+        self._most = min(where.cases.most_landmarks, where.n)
         self._left = xp.asarray(np.tile(where.root**2, (b, 1)))
         self._rows = xp.zeros((b, min(64, self._most), where.n), dtype=xp.float64)
         self.landmarks: list[list[int]] = [[] for _ in range(b)]

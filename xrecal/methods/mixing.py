@@ -1,0 +1,88 @@
+"""Components of a pool to one weighted ensemble: a mixture, and an average of quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.typing import FloatArray
+
+from .base import N_QUANTILES, Cases, FitArrays, NewCases, equal_mass_levels, missing_forecasts
+from .components import OBSERVATIONS, Component, members_of
+
+AVERAGE = "average"
+"""Name of the block of members that are averages of quantiles."""
+
+AVERAGED = 0.5
+"""Mass of the average of quantiles, beside that of the mixture."""
+
+
+class Mixture(NamedTuple):
+    """A mixture for L locations and T forecasts, with what an average is made of."""
+
+    members: FloatArray
+    """(L, T, k) in blocks, observations first"""
+    weights: FloatArray
+    """(L, T, k)"""
+    quantiles: Mapping[int, FloatArray]
+    """(L, T, 200) of each component that has weight, if an average is wanted"""
+    missing: npt.NDArray[np.bool_]
+    """(L, T) where there is no forecast"""
+
+    def average(self, shares: FloatArray, bounds: FloatArray) -> None:
+        """Give half of the mass to the last block: the average of the quantiles between bounds.
+
+        With weights (L, T, C) of all components, or (L, 1, C).
+        """
+        from xrecal.arrays.distributions.pool import average_quantiles
+
+        if not self.quantiles:
+            return
+        stacked = np.stack(list(self.quantiles.values()), axis=2)
+        shares = np.broadcast_to(shares[..., list(self.quantiles)], stacked.shape[:3])
+        averages = average_quantiles(
+            stacked.reshape(-1, *stacked.shape[2:]),
+            shares.reshape(-1, shares.shape[-1]),
+            np.repeat(bounds.astype(self.members.dtype), stacked.shape[1], axis=0),
+        ).reshape(*stacked.shape[:2], N_QUANTILES)
+        self.members[..., -N_QUANTILES:] = np.where(self.missing[..., np.newaxis], np.nan, averages)
+        self.weights[...] *= 1 - AVERAGED
+        self.weights[..., -N_QUANTILES:] = AVERAGED / N_QUANTILES
+
+
+def mixture_of(
+    components: Sequence[Component],
+    new: NewCases,
+    cases: Cases,
+    fitted: FitArrays,
+    weight: FloatArray,
+    blocks: Mapping[str, int],
+) -> Mixture:
+    """Mixture of the components that have weight (L, C), in blocks of so many members."""
+    shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
+    at, start = {}, 0
+    for block, size in blocks.items():
+        at[block], start = slice(start, start + size), start + size
+    members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
+    missing = missing_forecasts(new.forecasts) | np.isnan(fitted["pool_weight"][:, :1])
+    quantiles = {}
+    for c, (component, share) in enumerate(zip(components, weight.T, strict=True)):
+        if not (share > 0).any():
+            continue
+        own = members_of(component, new, cases, fitted, share)
+        mass = own.weights
+        assert mass is not None
+        counts = (share > 0)[:, np.newaxis]
+        missing |= counts & np.isnan(mass).any(-1)
+        counted, slots = counts[..., np.newaxis], at[component.block]
+        weights[..., slots] += np.where(counted, share[:, np.newaxis, np.newaxis] * mass, 0)
+        if not component.on_observations:
+            members[..., slots] = np.where(counted, own.members, np.nan)
+        if AVERAGE in blocks:
+            quantiles[c] = own.quantile(equal_mass_levels(N_QUANTILES))
+    if OBSERVATIONS in at:
+        members[..., at[OBSERVATIONS]] = cases.observations[:, np.newaxis]
+    return Mixture(members, weights, quantiles, missing)
