@@ -57,11 +57,15 @@ CENTRES = (
 )
 """Names of the supports in the state."""
 
-
-def kernels_tried(*, wide: bool, shapes: bool, given: bool) -> tuple[tuple[float, float], ...]:
-    """Factors of the bandwidth and strengths of covariates, if these are given, that are tried."""
-    if given and not wide:
-        return tuple((1.0, strength) for strength in STRENGTHS)
-    if given:
-        return WIDE_OF_SHAPES if shapes else WIDE
-    return WIDE_ALONE if wide else ((1.0, 0.0),)
+KERNELS: dict[tuple[bool, bool, bool], tuple[tuple[float, float], ...]] = {
+    (given, wide, shapes): (
+        ((WIDE_OF_SHAPES if shapes else WIDE) if wide else tuple((1.0, s) for s in STRENGTHS))
+        if given
+        else (WIDE_ALONE if wide else ((1.0, 0.0),))
+    )
+    for given in (False, True)
+    for wide in (False, True)
+    for shapes in (False, True)
+}
+"""Factors of the bandwidth and strengths of covariates that are tried: with covariates or without,
+with ``bandwidth="cv"`` or not, of shapes or of forecasts."""
