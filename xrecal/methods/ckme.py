@@ -30,7 +30,7 @@ from .base import (
     in_days,
     near_other_folds,
 )
-from .ckme_choices import CENTRES, CHOICES, OF_SHAPES, SUPPORTS, Support, kernels_tried
+from .ckme_choices import CENTRES, CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support
 from .novelty import joined, shares_left
 from .setting_checks import check_bounds, check_choices, is_positive
 from .tails import tailed, with_tail_slots
@@ -259,7 +259,7 @@ class CKME(Conditioned, MemberPerCase):
             gap=as_span(self.gap) if isinstance(self.gap, str) else self.gap,
             bounds=self.bounds,
             supports=supports,
-            kernels=kernels_tried(wide=wide, shapes=self.shapes, given=bool(self.covariates)),
+            kernels=KERNELS[self.compare if wide else None, bool(self.covariates)],
             min_samples=min_samples,
             solver=self.solver,
             shapes=self.shapes,

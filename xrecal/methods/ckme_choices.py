@@ -48,6 +48,17 @@ WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
 """Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
 
+KERNELS = {
+    (None, False): ((1.0, 0.0),),
+    (None, True): tuple((1.0, strength) for strength in STRENGTHS),
+    ("forecasts", False): WIDE_ALONE,
+    ("forecasts", True): WIDE,
+    ("shapes", False): WIDE_ALONE,
+    ("shapes", True): WIDE_OF_SHAPES,
+}
+"""Factors of the bandwidth and exponents that are tried: by what is compared with
+``bandwidth="cv"``, None without; and by whether there are covariates."""
+
 CENTRES = (
     "observations",
     "errors_around_mean",
@@ -56,12 +67,3 @@ CENTRES = (
     "ratios_to_mean",
 )
 """Names of the supports in the state."""
-
-
-def kernels_tried(*, wide: bool, shapes: bool, given: bool) -> tuple[tuple[float, float], ...]:
-    """Factors of the bandwidth and strengths of covariates, if these are given, that are tried."""
-    if given and not wide:
-        return tuple((1.0, strength) for strength in STRENGTHS)
-    if given:
-        return WIDE_OF_SHAPES if shapes else WIDE
-    return WIDE_ALONE if wide else ((1.0, 0.0),)
