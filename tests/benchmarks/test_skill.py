@@ -137,7 +137,7 @@ def test_each_source_counts_once():
 
 
 @pytest.mark.parametrize(
-    ("rows", "word"), [(ROWS, "MISSED"), (ROWS[:4], "holds"), ([row("a", "a", 0.995)], "MISSED")]
+    ("rows", "word"), [(ROWS, "MISSED"), (ROWS[:4], "holds"), ([row("a", "a", 0.985)], "MISSED")]
 )
 def test_the_verdict(rows, word):
     assert table.verdict(rows).startswith(f"budget {word}: ")

@@ -171,7 +171,7 @@ def test_members_from_no_case_have_missing_labels_of_positions():
     pool = xrecal.LinearPool(methods=(CKME, xrecal.EMOS()))
     model = FORECASTS.isel(lead=0).recal.fit(OBSERVED.isel(lead=0), pool, pool=("lat", "lon"))
     found = model.apply(FORECASTS.isel(lead=0, time=[0]))
-    from_cases = ~found["component"].isin(["emos", "tail"])
+    from_cases = ~found["component"].isin(["emos", "average", "tail"])
     assert 0 < int(from_cases.sum()) < from_cases.size
     np.testing.assert_array_equal(found["calibration_lat"].notnull(), from_cases)
     np.testing.assert_array_equal(found["calibration_time"].notnull(), from_cases)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.labelled import random
-from xrecal.inputs.dates import CaseAxis, case_axis, date_axis, years_of_cases
+from xrecal.inputs.dates import CaseAxis, case_axis, date_axis, spread_of_season, years_of_cases
 
 
 def along(dim, values, **attrs):
@@ -258,3 +258,12 @@ def test_in_other_calendars_all_years_are_alike(calendar):
     dates = xr.date_range("2004-01-01", "2005-12-30", calendar=calendar, use_cftime=True)
     axis = date_axis(dates.to_numpy())
     np.testing.assert_array_equal(axis.day, axis.season)
+
+
+def test_spread_of_the_season_is_in_days_and_knows_no_new_year(rng):
+    days = 5 * rng.normal(size=1000)
+    for middle in (0.0, 180.0):
+        found = spread_of_season((middle + days) / 365.25 % 1)
+        assert found == pytest.approx(days.std(), rel=1e-3)
+    assert spread_of_season(np.full(30, 0.3)) == pytest.approx(0, abs=1e-5)
+    assert spread_of_season(np.arange(12) / 12) > 100

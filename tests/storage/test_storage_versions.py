@@ -13,7 +13,7 @@ import xarray as xr
 import xrecal
 from tests.marks import forbid_compute
 from tests.stored import make
-from xrecal.storage.stored import MODEL, SCHEMA, SCHEMA_ATTR
+from xrecal.storage.stored import MODEL, SCHEMA, SCHEMA_ATTR, _as_fitted
 
 NAMES = sorted(path.name.removesuffix(".nc.gz") for path in make.HERE.glob("schema*_*"))
 MODELS = [name for name in NAMES if not name.endswith("_issued")]
@@ -96,6 +96,21 @@ def test_no_quantile_hangs_on_rounding(name, unpacked, issued):
         found = model.quantile(forecast, np.array(make.LEVELS) + shift)
         found = found.assign_coords(quantile=quantiles["quantile"])
         xr.testing.assert_allclose(found, quantiles, rtol=0, atol=1e-6)
+
+
+def test_a_pool_without_a_season_mixes_what_it_did_before_layout_7():
+    """That of the samples has one."""
+    labels = [
+        *(f"ckme_{s}" for s in ("observations", "mean", "regression", "standardised", "ratio")),
+        "ckme_shapes_standardised", "ckme_shapes_ratio", "emos", "idr", "climatology", "raw",
+    ]  # fmt: skip
+    state = xr.Dataset({"pool_weight": ("component", np.ones(11))}, {"component": labels})
+    pool = xrecal.LinearPool(condition_on=(), average=None, gap=2, bounds=(0, None))
+    mixed = _as_fitted(pool, state)
+    assert [component.label for component in mixed.components] == labels
+    assert {m.bounds for m in mixed.mixed if hasattr(m, "bounds")} == {(0, None)}
+    assert [m.gap for m in mixed.mixed if isinstance(m, xrecal.CKME)] == [2, 2]
+    assert mixed.average is None
 
 
 def test_there_is_a_set_of_every_layout_complete():

@@ -259,7 +259,7 @@ class CKME(Conditioned, MemberPerCase):
             gap=as_span(self.gap) if isinstance(self.gap, str) else self.gap,
             bounds=self.bounds,
             supports=supports,
-            kernels=KERNELS[bool(self.covariates), wide, self.shapes],
+            kernels=KERNELS[self.compare if wide else None, bool(self.covariates)],
             min_samples=min_samples,
             solver=self.solver,
             shapes=self.shapes,

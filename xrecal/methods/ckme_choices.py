@@ -48,6 +48,17 @@ WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
 """Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
 
+KERNELS = {
+    (None, False): ((1.0, 0.0),),
+    (None, True): tuple((1.0, strength) for strength in STRENGTHS),
+    ("forecasts", False): WIDE_ALONE,
+    ("forecasts", True): WIDE,
+    ("shapes", False): WIDE_ALONE,
+    ("shapes", True): WIDE_OF_SHAPES,
+}
+"""Factors of the bandwidth and exponents that are tried: by what is compared with
+``bandwidth="cv"``, None without; and by whether there are covariates."""
+
 CENTRES = (
     "observations",
     "errors_around_mean",
@@ -56,16 +67,3 @@ CENTRES = (
     "ratios_to_mean",
 )
 """Names of the supports in the state."""
-
-KERNELS: dict[tuple[bool, bool, bool], tuple[tuple[float, float], ...]] = {
-    (given, wide, shapes): (
-        ((WIDE_OF_SHAPES if shapes else WIDE) if wide else tuple((1.0, s) for s in STRENGTHS))
-        if given
-        else (WIDE_ALONE if wide else ((1.0, 0.0),))
-    )
-    for given in (False, True)
-    for wide in (False, True)
-    for shapes in (False, True)
-}
-"""Factors of the bandwidth and strengths of covariates that are tried: with covariates or without,
-with ``bandwidth="cv"`` or not, of shapes or of forecasts."""

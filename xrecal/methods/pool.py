@@ -117,7 +117,7 @@ class LinearPool(Shown):
     >>> method = xrecal.LinearPool((xrecal.CKME(), xrecal.EMOS()))
     >>> model = hindcast.recal.fit(observations, method)
     >>> model.crps(forecast, observations).mean().round(2).item()
-    0.34
+    0.33
     """
 
     methods: tuple[Method, ...] | None = None

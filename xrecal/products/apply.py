@@ -17,6 +17,7 @@ from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_line, with_conventions
+from xrecal.methods.mixing import AVERAGE
 from xrecal.typing import FloatArray
 
 from .novelty import DESCRIBED
@@ -285,5 +286,7 @@ def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr
     far = (members < low - width) | (members > high + width)
     dim = members["component"].dims[0]
     mass = weights.where(far).sum([d for d in weights.dims if d != dim])
-    label = mass.as_numpy().groupby("component").sum().idxmax().item()
+    masses = mass.as_numpy().groupby("component").sum()
+    # An average is as far as what is averaged, which is to be told.
+    label = masses.drop_sel(component=AVERAGE, errors="ignore").idxmax().item()
     return f", most of it from the component {label!r}"
