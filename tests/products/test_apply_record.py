@@ -68,7 +68,9 @@ def test_past_observations_have_none():
 
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
 @pytest.mark.filterwarnings("ignore:.* unlike all:UserWarning")
-@pytest.mark.parametrize(("method", "component"), [("errors", "errors"), ("pool", "ckme.*|emos|tail")])
+@pytest.mark.parametrize(
+    ("method", "component"), [("errors", "errors"), ("pool", "ckme.*|emos|tail")]
+)
 def test_many_in_memory_are_told_with_the_first_and_the_component(method, component):
     model = model_of(method)
     far = NEW.where(NEW.time <= NEW.time[3], NEW + 60).assign_attrs(NEW.attrs)
