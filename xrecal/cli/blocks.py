@@ -2,7 +2,8 @@
 
 Beside the target stands a folder, ``NAME.partial``: a Zarr store, the request as JSON, and an empty
 file for each block whose data are written. The store is moved to the target at the very end, and
-bears a mark until then.
+bears a mark until then. A netCDF file of a single block needs no store: there is nothing to take
+up.
 """
 
 from __future__ import annotations

@@ -418,7 +418,7 @@ def kept_parameters(
         parameters["beside"] = Parameter(
             "errors to which past observations give way, where these are chosen",
             dtype=np.int8,
-            flags=CENTRES,
+            flags=("none", *CENTRES[1:]),
         )
         parameters["beside_centre"] = Parameter(
             "coefficients of centre and spread of these errors",
