@@ -84,6 +84,23 @@ def test_a_killed_fit_goes_on(files, suffix, moment):
     )
 
 
+@pytest.mark.parametrize("moment", ["before the move", "after the move"])
+def test_a_killed_run_of_one_block_begins_again(files, moment):
+    model, target, whole = (files.folder / f"{name}.nc" for name in ("m", "out", "whole"))
+    succeed("fit", files.hindcast, files.truth, model)
+    args = ["apply", model, files.new, target, "--members", 3]
+    assert run_apart(*args, before=KILL + MOMENTS[moment]).code == -9
+    partial = files.folder / "out.nc.partial"
+    assert {path.name for path in partial.iterdir()} <= {"store.nc"}
+    assert target.exists() == (moment == "after the move")
+    done = succeed(*args, "--resume", "--json").data
+    assert (done["blocks"], done["blocks_skipped"]) == (1, int(moment == "after the move"))
+    assert not partial.exists()
+    args[3] = whole
+    succeed(*args)
+    xr.testing.assert_identical(contents(target), contents(whole))
+
+
 def test_a_killed_apply_goes_on(files):
     model, out, whole = (files.folder / f"{name}.zarr" for name in ("m", "out", "whole"))
     succeed("fit", files.hindcast, files.truth, model, *CHUNKS)

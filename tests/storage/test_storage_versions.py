@@ -138,5 +138,6 @@ def test_a_set_is_made_once_and_never_again(tmp_path):
     with pytest.raises(FileExistsError, match=rf"schema{SCHEMA}_ckme.nc.gz exists; the set of a"):
         make.make(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert list(make.HERE.glob(f"schema{SCHEMA}_*")), "python -m tests.stored.make, and commit"
     with pytest.raises(FileExistsError, match="never make an old set anew"):
         make.make()
