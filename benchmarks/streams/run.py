@@ -1,0 +1,69 @@
+"""Replay all streams: experts, their aggregate, and what other constants would have given."""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from xrecal.fit.folds import select_cases
+
+from . import table
+from .experts import said
+from .scoring import aggregated, comparison, judged, row_of
+from .streams import SOURCES, Stream, streams
+
+QUICK = 3  # every so many cases of the one stream of a quick run
+
+
+def main(quick=False, keep=None):
+    """Run all streams; with a folder, what experts said is kept there and taken from there."""
+    begun = time.perf_counter()
+    if quick:
+        found = [judged(one, said(one)) for one in [thinned(next(streams("toulouse")))]]
+    else:
+        found = [judged(one, kept(one, keep)) for source in SOURCES for one in streams(source)]
+    rows = [row_of(one) for one in found]
+    if not quick:
+        table.store(rows)
+    for lines in (table.by_stream, table.by_source):
+        print("\n".join(lines(rows)))
+    print(table.NOTES)
+    sources = [one.stream.source for one in found]
+    print("\n".join(table.of_choices(comparison(found), sources)))
+    print(seconds_a_case(found[0]))
+    print(f"{time.perf_counter() - begun:.0f} s")
+    print("\n".join(table.verdicts(rows)))
+
+
+def thinned(stream: Stream) -> Stream:
+    """Some of the cases of a stream."""
+    which = np.arange(0, stream.days.size, QUICK)
+    return stream._replace(cases=select_cases(stream.cases, which))
+
+
+def kept(stream: Stream, folder):
+    """What experts said, from a file where there is one."""
+    if folder is None:
+        return said(stream)
+    path = Path(folder) / f"{stream.name}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, said(stream).astype(np.float32))
+    return np.load(path)
+
+
+def seconds_a_case(one):
+    """Line of the time that learning and issuing a case take, experts aside."""
+    start = time.process_time()
+    aggregated(one.stream, one.said)
+    n = one.stream.days.size - one.stream.warm_up
+    return f"{1e3 * (time.process_time() - start) / n:.2f} ms to learn and issue a case"
+
+
+def parsed():
+    """Arguments of the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one stream, on a part of its cases")
+    parser.add_argument("--keep", metavar="FOLDER", help="where what experts said is kept")
+    return parser.parse_args()

@@ -1,0 +1,201 @@
+"""What the aggregate of the experts is worth, and which constants would have been chosen."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays import quantile_score
+from xrecal.arrays.online.aggregation import replay
+from xrecal.arrays.online.bernstein import smoothing_cosines
+from xrecal.arrays.online.state import empty_state, settings_of
+
+from .experts import LABELS, LEVELS, POOLED, SIMPLE, bounds_of
+from .streams import Stream
+
+POOL = LABELS.index("pool")
+LATE = 60  # scored cases, of all locations, after which the aggregate is to be no worse than raw
+
+
+class Choice(NamedTuple):
+    """Constants of the aggregation; None stands for those of the package."""
+
+    experts: tuple[str, ...] = LABELS
+    forgetting: tuple[float, ...] | None = None
+    fading: float | None = None
+    smoothing: float | None = None
+    memory: float | None = None
+    contrast: float | None = None
+    sharing: float | None = None
+    alone: bool = True
+    """Whether the static pool is a strategy by itself"""
+
+    def settings(self, bounds):
+        """Settings for some locations, with bounds (L, 2)."""
+        alone = self.experts.index("pool") if self.alone else -1
+        found = settings_of(bounds, len(self.experts), LEVELS.size, alone=alone)
+        given = {"fading": self.fading, "memory": self.memory, "contrast": self.contrast}
+        if self.forgetting is not None:
+            given["forgetting"] = np.array(self.forgetting)
+            given["sharing"] = np.zeros(len(self.forgetting))
+        if self.sharing is not None:
+            given["sharing"] = np.full(found.sharing.size, self.sharing)
+        if self.smoothing is not None:
+            given["cosines"] = smoothing_cosines(LEVELS.size, self.smoothing)
+        return found._replace(**{k: v for k, v in given.items() if v is not None})
+
+
+def without(*labels):
+    """All experts but some."""
+    return Choice(tuple(label for label in LABELS if label not in labels))
+
+
+DEFAULT = Choice()
+CHOICES = {
+    "forgetting": {
+        "1, 0.998, 0.99": DEFAULT,
+        "1": Choice(forgetting=(1.0,)),
+        "0.998": Choice(forgetting=(0.998,)),
+        "0.99": Choice(forgetting=(0.99,)),
+        "1, 0.99": Choice(forgetting=(1.0, 0.99)),
+    },
+    "fading of the largest step": {
+        "0.99": DEFAULT,
+        "1": Choice(fading=1.0),
+        "0.998": Choice(fading=0.998),
+        "0.97": Choice(fading=0.97),
+    },
+    "smoothing over levels": {
+        "0.15": DEFAULT,
+        "0.05": Choice(smoothing=0.05),
+        "0.1": Choice(smoothing=0.1),
+        "0.3": Choice(smoothing=0.3),
+    },
+    "contrast of strategies": {
+        "1": DEFAULT,
+        "0.3": Choice(contrast=0.3),
+        "3": Choice(contrast=3.0),
+    },
+    "memory of strategies": {
+        "0.998": DEFAULT,
+        "0.99": Choice(memory=0.99),
+        "0.98": Choice(memory=0.98),
+    },
+    "sharing between locations": {"0": DEFAULT, "0.05": Choice(sharing=0.05)},
+    "static pool as a strategy": {"yes": DEFAULT, "no": Choice(alone=False)},
+    "experts": {
+        "all": DEFAULT,
+        "no components of the pool": without(*POOLED),
+        "no climatology": without("climatology"),
+        "no climatology, no IDR": without("climatology", "idr_season"),
+        "no CKME of recent errors": without("CKME recent"),
+        "no EMOS of 30 cases": without("EMOS 30"),
+    },
+}
+"""Candidates of each constant, the first of which is that of the package."""
+
+
+def crps(quantiles, observations):
+    """CRPS (...) of quantiles (..., J)."""
+    return 2 * quantile_score(observations, quantiles, LEVELS).mean(-1)
+
+
+def aggregated(stream: Stream, said, choice: Choice = DEFAULT):
+    """Quantiles (L, n, J) from the first day on of experts who said (L, n, K, J)."""
+    start = stream.warm_up
+    own = choice.settings(np.stack(bounds_of(stream), axis=-1))
+    chosen = said[:, start:, [LABELS.index(label) for label in choice.experts]]
+    known = np.maximum(stream.known[start:] - start, 0)
+    issued, _ = replay(empty_state(own), own, chosen, stream.cases.observations[:, start:], known)
+    return issued[:, stream.first - start :]
+
+
+class Judged(NamedTuple):
+    """Scores of one stream."""
+
+    stream: Stream
+    said: np.ndarray
+    experts: np.ndarray
+    """(L, n, K) CRPS of the experts from the first day on"""
+    scored: np.ndarray
+    """(L, n) whether all that are compared have a score"""
+
+    def mean(self, label):
+        """Mean CRPS of an expert."""
+        return self.experts[self.scored, LABELS.index(label)].mean()
+
+    @property
+    def best(self):
+        """Name of the best of the simple experts, which only hindsight knows."""
+        return min(SIMPLE, key=self.mean)
+
+    def ratio(self, choice: Choice = DEFAULT):
+        """CRPS of the aggregate over that of the best simple expert."""
+        return self.scores(choice)[self.scored].mean() / self.mean(self.best)
+
+    def scores(self, choice: Choice = DEFAULT):
+        """CRPS (L, n) of the aggregate."""
+        issued = aggregated(self.stream, self.said, choice)
+        return crps(issued, self.stream.cases.observations[:, self.stream.first :])
+
+
+def judged(stream: Stream, said) -> Judged:
+    """Scores of the experts of a stream."""
+    later, observed = said[:, stream.first :], stream.cases.observations[:, stream.first :]
+    experts = np.stack([crps(later[:, :, k], observed) for k in range(len(LABELS))], axis=-1)
+    compared = [*map(LABELS.index, SIMPLE), POOL]
+    return Judged(stream, said, experts, np.isfinite(experts[..., compared]).all(-1))
+
+
+def row_of(one: Judged):
+    """A row of the table."""
+    scores, scored, first = one.scores(), one.scored, one.stream.first
+    earlier = np.cumsum(scored.sum(0)) - scored.sum(0)
+    late = scored & (earlier >= LATE)
+    raw = one.experts[..., LABELS.index("raw")]
+    mean = scores[scored].mean()
+    return {
+        "stream": one.stream.name,
+        "source": one.stream.source,
+        "hindcast": first,
+        "scored": int(scored.sum()),
+        **{label: one.mean(label) for label in SIMPLE},
+        "static pool": one.mean("pool"),
+        "aggregate": mean,
+        "best": one.best,
+        "over best": mean / one.mean(one.best),
+        "pool over best": one.mean("pool") / one.mean(one.best),
+        "over pool": mean / one.mean("pool"),
+        "over raw, late": scores[late].mean() / raw[late].mean() if late.any() else np.nan,
+        "WIS over best": interval_score_ratio(one),
+    }
+
+
+def interval_score_ratio(one: Judged):
+    """WIS of the aggregate over that of the best simple expert; NaN where none were issued."""
+    levels = one.stream.levels
+    if levels is None:
+        return np.nan
+    first = one.stream.first
+    observed = one.stream.cases.observations[:, first:]
+
+    def score(quantiles):
+        at = np.apply_along_axis(lambda row: np.interp(levels, LEVELS, row), -1, quantiles)
+        return quantile_score(observed, at, np.array(levels)).mean(-1)[one.scored].mean()
+
+    issued = one.stream.cases.forecasts.loc[:, first:]
+    raw = quantile_score(observed, issued, np.array(levels)).mean(-1)[one.scored].mean()
+    simple = [score(one.said[:, first:, LABELS.index(label)]) for label in SIMPLE[1:]]
+    return score(aggregated(one.stream, one.said)) / min(raw, *simple)
+
+
+def comparison(found: list[Judged]):
+    """Ratios of each candidate of each constant: by constant and candidate, (streams,)."""
+    known: dict[Choice, np.ndarray] = {}
+    for candidates in CHOICES.values():
+        for choice in candidates.values():
+            if choice not in known:
+                known[choice] = np.array([one.ratio(choice) for one in found])
+    return {
+        constant: {name: known[choice] for name, choice in candidates.items()}
+        for constant, candidates in CHOICES.items()
+    }

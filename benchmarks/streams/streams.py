@@ -1,0 +1,92 @@
+"""Forecasts in the order in which they were issued, and which of them had verified by then."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+import xrecal
+from benchmarks.skill.scoring import cases_of as dimension_of
+from benchmarks.skill.sets import Set
+from benchmarks.skill.sources import SOURCES as SETS
+from xrecal.fit.fit_hindcast import pair_hindcast, prepare
+from xrecal.fit.state import cases_of, task_arguments
+from xrecal.inputs.covariates import period_of
+from xrecal.inputs.pairing import pair_variables
+from xrecal.methods.base import Cases
+
+SOURCES = (
+    "toulouse", "prices DE", "prices PJM", "flusight", "hannover", "frankfurt", "prices EPEX",
+    "innsbruck", "glofas",
+)  # fmt: skip
+"""Of the sets of the skill benchmark, those that come day by day or week by week."""
+
+HINDCAST = 0.4  # share of the cases that are there on the first day
+WARM_UP = 180  # cases at the end of the hindcast that weights are learned from before the first day
+
+
+class Stream(NamedTuple):
+    """Cases (L, n) in order of time."""
+
+    name: str
+    source: str
+    cases: Cases
+    lag: float
+    """Days from when a forecast is issued to when it has verified"""
+    levels: tuple[float, ...] | None = None
+    """Of quantiles, where they were issued"""
+
+    @property
+    def days(self):
+        """Dates (n,) on which the forecasts were issued, in days."""
+        return self.cases.axis.days
+
+    @property
+    def known(self):
+        """How many cases (n,) had verified when each was issued."""
+        return np.searchsorted(self.days + self.lag, self.days + 1e-6, side="right")
+
+    @property
+    def first(self) -> int:
+        """Number of the case that is issued on the first day."""
+        return int(HINDCAST * self.days.size)
+
+    @property
+    def warm_up(self) -> int:
+        """Number of the case from which on experts forecast; at most half of the hindcast later."""
+        return self.first - min(WARM_UP, self.first // 2)
+
+
+def streams(source: str) -> Iterator[Stream]:
+    """All streams of a source."""
+    for one in SETS[source]():
+        if one.covariates is None:
+            yield as_stream(one, source)
+
+
+def as_stream(one: Set, source: str) -> Stream:
+    """Both parts of a set, one after the other."""
+    dim = dimension_of(one)
+    issued = xr.concat([one.hindcast, one.forecast], dim)
+    method = xrecal.EMOS(condition_on="season")
+    ((form, observed),) = pair_variables(issued, one.observations, None, name="hindcast").values()
+    prepared = prepare(pair_hindcast(form, observed, method, dim), method, None, 20)
+    arguments = task_arguments(prepared.pairs, prepared.covariates)
+    parts, others = ({k: v.values for k, v in part.items()} for part in arguments)
+    periods = {name: period_of(value) for name, value in prepared.covariates.items()}
+    _, cases, _ = cases_of(parts, list(others.values()), periods, prepared.axis)
+    return Stream(one.name, source, cases, lag_of(one, source), one.levels)
+
+
+def lag_of(one: Set, source: str) -> float:
+    """Days from issue to verification; weekly admissions are counted a week later."""
+    number = next((float(w) for w in reversed(one.name.split()) if w.isdigit()), 0.0)
+    return {
+        "innsbruck": 8.0 if "3-day" in one.name else 2.0,
+        "frankfurt": 2.0,  # 06 to 30 h after midnight
+        "toulouse": 2.0,  # 30 h
+        "hannover": number / 24,
+        "glofas": number,
+        "flusight": 7 * (number + 1),
+    }.get(source, 1.0)  # prices of a day are made the day before

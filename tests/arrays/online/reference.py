@@ -1,0 +1,112 @@
+"""Aggregation from the formulas, one number after the other, with nothing but NumPy."""
+
+import numpy as np
+
+
+def smoothing(n_levels, deviation):
+    """Matrix (J, J) of a Gaussian average over levels, reflected at both ends of [0, 1]."""
+    p = (np.arange(n_levels) + 0.5) / n_levels
+    matrix = np.zeros((n_levels, n_levels))
+    for image in range(-4, 5):
+        for place in (p + 2 * image, 2 * image - p):
+            matrix += np.exp(-(((p[:, np.newaxis] - place) / deviation) ** 2) / 2)
+    return matrix / (deviation * np.sqrt(2 * np.pi) * n_levels)
+
+
+def average(quantiles, weights, low, high):
+    """Ascending average (J,) of experts (K, J) by weights (K, J), which mixes at bounds."""
+    n = quantiles.shape[1]
+    used = np.flatnonzero(weights.sum(1) > 0)
+    mean = weights.mean(1)
+    at_low, at_high = quantiles <= low, (quantiles >= high) & (quantiles > low)
+    below = sum(mean[k] * at_low[k].mean() for k in used)
+    above = sum(mean[k] * at_high[k].mean() for k in used)
+    out = np.empty(n)
+    for j, p in enumerate((np.arange(n) + 0.5) / n):
+        if p <= below:
+            out[j] = low
+        elif p >= 1 - above:
+            out[j] = high
+        else:
+            values, masses = [], []
+            for k in used:
+                inside = quantiles[k][~(at_low[k] | at_high[k])]
+                if inside.size and weights[k, j] > 0:
+                    levels = (np.arange(inside.size) + 0.5) / inside.size
+                    values.append(np.interp((p - below) / (1 - below - above), levels, inside))
+                    masses.append(weights[k, j] * inside.size)
+            plain = sum(weights[k, j] * quantiles[k, j] for k in used)
+            out[j] = np.average(values, weights=masses) if sum(masses) > 0 else plain
+    return np.sort(out)
+
+
+def crps(quantiles, y):
+    p = (np.arange(quantiles.size) + 0.5) / quantiles.size
+    return np.mean(2 * ((y < quantiles) - p) * (quantiles - y))
+
+
+class Aggregate:
+    """At one location, of K experts at J levels."""
+
+    def __init__(
+        self, n_experts, n_levels, alone, *, forgetting, fading, deviation, memory, contrast
+    ):
+        shape = len(forgetting), n_experts, n_levels
+        self.regret, self.square = np.zeros(shape), np.zeros(shape)
+        self.largest = np.zeros(shape[:2])
+        self.score, self.cases = np.zeros(len(forgetting) + 1), 0.0
+        self.alone, self.forgetting, self.memory = alone, forgetting, memory
+        self.contrast, self.fading = contrast, fading
+        self.smooth = smoothing(n_levels, deviation)
+
+    def rates(self, s):
+        with np.errstate(divide="ignore"):
+            largest = 0.5 / self.largest[s][:, np.newaxis]
+            rate = np.minimum(largest, np.sqrt(np.log(len(largest) + 1) / self.square[s]))
+        return np.where(np.isfinite(rate), rate, 0.0)
+
+    def weights(self, s, present):
+        rate = self.rates(s)
+        out = np.zeros(rate.shape)
+        for j in range(rate.shape[1]):
+            known = present & (rate[:, j] > 0)
+            eta = np.where(rate[:, j] > 0, rate[:, j], rate[known, j].mean() if known.any() else 1)
+            out[:, j] = np.where(present, eta * np.exp(eta * self.regret[s, :, j]), 0)
+        return out / out.sum(0)
+
+    def learn(self, quantiles, y, bounds):
+        present = ~np.isnan(quantiles).any(1)
+        if np.isnan(y) or not present.any():
+            return
+        p = (np.arange(quantiles.shape[1]) + 0.5) / quantiles.shape[1]
+        scores = np.zeros_like(self.score)
+        for s, g in enumerate(self.forgetting):
+            weights = self.weights(s, present)
+            scores[s] = crps(average(quantiles, weights, *bounds), y)
+            q = np.nansum(weights * quantiles, 0)
+            r = 2 * ((y < q) - p) * (q - quantiles) @ self.smooth.T
+            for k in np.flatnonzero(present):
+                self.largest[s, k] = max(self.fading * self.largest[s, k], np.abs(r[k]).max())
+                self.square[s, k] = g * self.square[s, k] + r[k] ** 2
+                gain = r[k] * (1 - self.rates(s)[k] * r[k]) / 2
+                self.regret[s, k] = g * self.regret[s, k] + gain
+        if self.alone >= 0 and not present[self.alone]:
+            return
+        scores[-1] = crps(quantiles[self.alone], y) if self.alone >= 0 else 0
+        self.score = self.memory * self.score + scores
+        self.cases = self.memory * self.cases + 1
+
+    def issue(self, quantiles, bounds):
+        present = ~np.isnan(quantiles).any(1)
+        if not present.any():
+            return np.full(quantiles.shape[1], np.nan)
+        alone = self.alone >= 0 and present[self.alone]
+        score = self.score if alone else self.score[:-1]
+        shares = np.ones(score.size)
+        if self.cases:
+            shares = np.exp(-self.contrast * self.cases * (score - score.min()) / score.min())
+        shares /= shares.sum()
+        total = sum(shares[s] * self.weights(s, present) for s in range(len(self.forgetting)))
+        if alone:
+            total[self.alone] += shares[-1]
+        return average(np.where(present[:, np.newaxis], quantiles, 0), total, *bounds)

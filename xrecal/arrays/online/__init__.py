@@ -1,0 +1,1 @@
+"""Verified cases -> experts, and weights of them, that go on learning day by day."""

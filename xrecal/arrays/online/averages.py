@@ -1,0 +1,101 @@
+"""Quantiles of several forecasts to those of one: averaged between bounds, mixed at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xrecal.arrays.compiled import inner
+
+
+@inner
+def present_experts(quantiles: Any) -> Any:
+    """Whether each expert (K,) has said something, quantiles (K, J) without NaN; and how many."""
+    n_experts, n_levels = quantiles.shape
+    present, n_present = np.ones(n_experts, np.bool_), 0
+    for k in range(n_experts):
+        for j in range(n_levels):
+            if np.isnan(quantiles[k, j]):
+                present[k] = False
+        n_present += present[k]
+    return present, n_present
+
+
+@inner
+def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out: Any) -> None:
+    """Ascending averages (J,) of ascending quantiles (K, J) by weights (K, J) that sum to one.
+
+    One without weight may be NaN. At a bound probabilities are mixed, by the weights on average
+    over the levels: the average of rain and of none would be drizzle. Between bounds the quantiles
+    of each forecast, given that it is there, are averaged, by its weight at the level times the
+    probability that it gives to this.
+    """
+    n_experts, n_levels = quantiles.shape
+    inside = np.zeros((n_experts, 2), np.int64)  # first level above the lower bound, and their end
+    below, above = 0.0, 0.0
+    for k in range(n_experts):
+        weight, first, end = 0.0, 0, n_levels
+        for j in range(n_levels):
+            weight += weights[k, j] / n_levels
+        if weight > 0.0:
+            while first < n_levels and quantiles[k, first] <= low:
+                first += 1
+            while end > first and quantiles[k, end - 1] >= high:
+                end -= 1
+            below += weight * first / n_levels
+            above += weight * (n_levels - end) / n_levels
+        inside[k, 0], inside[k, 1] = first, end
+    for j in range(n_levels):
+        level = (j + 0.5) / n_levels
+        if level <= below:
+            out[j] = low
+        elif level >= 1.0 - above:
+            out[j] = high
+        else:
+            part = (level - below) / (1.0 - below - above)
+            out[j] = _average_inside(quantiles, weights, inside, j, part)
+    _sort(out)
+
+
+@inner
+def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: float) -> float:
+    """Average at level j, a ``part`` of the way through what each has between the bounds (K, 2)."""
+    total, mass, plain = 0.0, 0.0, 0.0
+    for k in range(quantiles.shape[0]):
+        if weights[k, j] > 0.0:
+            first, end = inside[k]
+            value = quantiles[k, j]
+            plain += weights[k, j] * value
+            if end > first:
+                at = min(max(first + part * (end - first) - 0.5, first), end - 1.0)
+                left = int(at)
+                right = min(left + 1, end - 1)
+                value = quantiles[k, left]
+                value += (at - left) * (quantiles[k, right] - value)
+            total += weights[k, j] * (end - first) * value
+            mass += weights[k, j] * (end - first)
+    # Where all that count at this level are at a bound everywhere, what they say here.
+    return total / mass if mass > 0.0 else plain
+
+
+@inner
+def _sort(values: Any) -> None:
+    """Sort values (J,), most of which are in order."""
+    for j in range(1, values.size):
+        value, place = values[j], j
+        while place > 0 and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
+
+
+@inner
+def quantile_crps(quantiles: Any, y: float) -> float:
+    """CRPS of quantiles (J,) at the levels (j - ½) / J: twice the mean quantile score."""
+    total, n_levels = 0.0, quantiles.size
+    for j in range(n_levels):
+        level = (j + 0.5) / n_levels
+        miss = quantiles[j] - y
+        total += (1.0 - level) * miss if miss > 0.0 else -level * miss
+    return 2.0 * total / n_levels  # type: ignore[no-any-return]

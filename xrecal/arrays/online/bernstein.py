@@ -1,0 +1,161 @@
+"""Bernstein online aggregation: weights of experts at each level, from regrets that forget.
+
+A strategy is a way of forgetting. It has, for each expert and level, a regret R and the sum V of
+the squares of its steps and, for all levels of an expert, the largest step E. A step is what the
+expert would have been better by than the aggregate, and positive then (Wintenberger 2017,
+doi:10.1007/s10994-016-5592-6; level by level, and smoothed over levels: Berrisch & Ziel 2023,
+doi:10.1016/j.jeconom.2021.11.008). There E never fades; here it does, as a single flood or spike
+would slow down all that is learned after it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.compiled import inner
+from xrecal.typing import FloatArray
+
+NEGLIGIBLE = 1e-6
+"""Factor of a cosine below which smoothing does without it."""
+
+
+class Regrets(NamedTuple):
+    """What one strategy has learned at one location."""
+
+    regret: Any
+    """(K, J)"""
+    square: Any
+    """(K, J)"""
+    largest: Any
+    """(K,)"""
+
+
+def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
+    r"""Cosines (F, J) with which rows are smoothed over levels: ``cosines.T @ (cosines @ row)``.
+
+    Parameters
+    ----------
+    n_levels : int
+        J.
+    deviation : float
+        Standard deviation of the smoothing, as a fraction of the levels; 0 leaves rows as they are.
+
+    Returns
+    -------
+    array of float64, shape (F, J)
+
+    Notes
+    -----
+    A Gaussian average that is reflected at the ends, in O(F J): the cosine of f half waves has the
+    factor :math:`\exp(-(\pi f \sigma)^2 / 2)`, its root on either side, and few have one that
+    counts (12 at 15 % of the levels).
+    """
+    places = (np.arange(n_levels) + 0.5) / n_levels
+    waves = np.arange(n_levels)[:, np.newaxis]
+    factors = np.exp(-((np.pi * waves * deviation) ** 2) / 2)
+    norms = np.where(waves == 0, 1.0, 2.0) / n_levels
+    cosines = np.sqrt(factors * norms) * np.cos(np.pi * waves * places)
+    return np.ascontiguousarray(cosines[factors[:, 0] > NEGLIGIBLE])
+
+
+@inner
+def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
+    """Weights (K, J) of the experts that are present (K,), which sum to one at each level.
+
+    The weight is the prior (K,) times the rate times exp(rate R). An expert that has learned
+    nothing yet counts as one that has done as well as the aggregate, with the mean rate of others.
+    """
+    regret, square, largest = regrets
+    n_experts, n_levels = regret.shape
+    rate, logarithm = np.empty(n_experts), math.log(n_experts + 1.0)
+    for j in range(n_levels):
+        mean, learned, highest, total = 0.0, 0, -np.inf, 0.0
+        for k in range(n_experts):
+            rate[k] = learning_rate(square[k, j], largest[k], logarithm)
+            if present[k] and rate[k] > 0.0:
+                mean += rate[k]
+                learned += 1
+        mean = mean / learned if learned > 0 else 1.0
+        for k in range(n_experts):
+            rate[k] = rate[k] if rate[k] > 0.0 else mean
+            if present[k]:
+                highest = max(highest, rate[k] * regret[k, j])
+        for k in range(n_experts):
+            out[k, j] = 0.0
+            if present[k]:
+                out[k, j] = prior[k] * rate[k] * math.exp(rate[k] * regret[k, j] - highest)
+            total += out[k, j]
+        for k in range(n_experts):
+            out[k, j] /= total
+
+
+@inner
+def learning_rate(square: float, largest: float, logarithm: float) -> float:
+    """min(1 / 2E, sqrt(log(K + 1) / V)); 0 before the first step."""
+    if square > 0.0 and largest > 0.0:
+        return min(0.5 / largest, math.sqrt(logarithm / square))
+    return 0.0
+
+
+@inner
+def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
+    """Steps (K, J) of the experts against the average of their quantiles (K, J) by weights (K, J).
+
+    Linear in what each expert says, and against the average before it is sorted: only so do the
+    weights come to be as good as the best constant ones.
+    """
+    n_experts, n_levels = quantiles.shape
+    for j in range(n_levels):
+        aggregate = 0.0
+        for k in range(n_experts):
+            if weights[k, j] > 0.0:
+                aggregate += weights[k, j] * quantiles[k, j]
+        slope = 2.0 * ((1.0 if y < aggregate else 0.0) - (j + 0.5) / n_levels)
+        for k in range(n_experts):
+            out[k, j] = slope * (aggregate - quantiles[k, j])
+
+
+@inner
+def learn_steps(
+    regrets: Any, steps: Any, present: Any, forgetting: float, fading: float, cosines: Any
+) -> None:
+    """Add a case to the regrets of the experts that are present (K,), by their steps (K, J)."""
+    regret, square, largest = regrets
+    n_experts, n_levels = regret.shape
+    smooth, logarithm = np.empty(n_levels), math.log(n_experts + 1.0)
+    for k in range(n_experts):
+        if not present[k]:
+            continue
+        smooth.fill(0.0)
+        for f in range(cosines.shape[0]):
+            part = 0.0
+            for j in range(n_levels):
+                part += cosines[f, j] * steps[k, j]
+            for j in range(n_levels):
+                smooth[j] += cosines[f, j] * part
+        largest[k] *= fading
+        for j in range(n_levels):
+            largest[k] = max(largest[k], abs(smooth[j]))
+        for j in range(n_levels):
+            square[k, j] = forgetting * square[k, j] + smooth[j] * smooth[j]
+            rate = learning_rate(square[k, j], largest[k], logarithm)
+            gain = 0.5 * smooth[j] * (1.0 - rate * smooth[j])
+            regret[k, j] = forgetting * regret[k, j] + gain
+
+
+@inner
+def share_regrets(regret: Any, sharing: Any) -> None:
+    """Draw regrets (L, S, K, J) to their mean over the locations, by a part (S,) of the way."""
+    n_cells, n_strategies, n_experts, n_levels = regret.shape
+    for s in range(n_strategies):
+        if sharing[s] > 0.0 and n_cells > 1:
+            for k in range(n_experts):
+                for j in range(n_levels):
+                    mean = 0.0
+                    for cell in range(n_cells):
+                        mean += regret[cell, s, k, j] / n_cells
+                    for cell in range(n_cells):
+                        regret[cell, s, k, j] += sharing[s] * (mean - regret[cell, s, k, j])

@@ -1,0 +1,123 @@
+"""How an aggregate of experts learns, and what it has learned: arrays of fixed shapes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.compiled import Matrix, OutCube, OutFloats4, OutMatrix, OutVector, Vector
+
+from .bernstein import smoothing_cosines
+
+FORGETTING = (1.0, 0.998, 0.99)
+"""What is left of a regret after a case, for each strategy: no single one is right everywhere."""
+
+FADING = 0.99
+"""What is left of the largest step of an expert after a case."""
+
+SMOOTHING = 0.15
+"""Standard deviation of the smoothing of regrets over levels, as a fraction of these."""
+
+MEMORY = 0.998
+"""What is left of the score of a strategy after a case."""
+
+CONTRAST = 1.0
+"""How strongly strategies are told apart: a score worse by the mean CRPS of one case counts 1/e."""
+
+
+class Settings(NamedTuple):
+    """How the aggregate of K experts at J levels learns at L locations."""
+
+    forgetting: Vector
+    """(S,) what is left of a regret after a case, in (0, 1]"""
+    sharing: Vector
+    """(S,) how far regrets are then drawn to their mean over the locations, in [0, 1]"""
+    fading: float
+    """What is left of the largest step of an expert after a case, in (0, 1]"""
+    prior: Vector
+    """(K,) weights before anything is learned, which sum to one"""
+    alone: int
+    """Number of the expert that is a strategy by itself; -1 for none"""
+    cosines: Matrix
+    """(F, J), see :func:`xrecal.arrays.online.bernstein.smoothing_cosines`"""
+    memory: float
+    """What is left of the score of a strategy after a case, in (0, 1]"""
+    contrast: float
+    """How strongly strategies are told apart, >= 0"""
+    bounds: Matrix
+    """(L, 2) lower and upper bound of the variable, infinite without"""
+
+
+class State(NamedTuple):
+    """What has been learned at L locations, in the unit u of the variable."""
+
+    regret: OutFloats4
+    """(L, S, K, J) in u"""
+    square: OutFloats4
+    """(L, S, K, J) in u²"""
+    largest: OutCube
+    """(L, S, K) in u, >= 0, faded"""
+    score: OutMatrix
+    """(L, S + 1) discounted sums of the CRPS of the strategies, in u; of ``alone`` last"""
+    cases: OutVector
+    """(L,) discounted number of the cases in them"""
+
+
+def settings_of(
+    bounds: npt.ArrayLike, n_experts: int, n_levels: int, *, alone: int = -1
+) -> Settings:
+    """Settings that have served on real streams: ``python -m benchmarks.streams``.
+
+    Parameters
+    ----------
+    bounds : array_like, shape (L, 2)
+        Lower and upper bound of the variable at each location, infinite without.
+    n_experts, n_levels : int
+        K and J.
+    alone : int
+        Number of the expert that is a strategy by itself, such as a pool; -1 for none.
+
+    Returns
+    -------
+    Settings
+        With equal prior weights and without sharing; ``_replace`` gives others.
+
+    Examples
+    --------
+    >>> settings_of([[0.0, np.inf]], 7, 100, alone=6).forgetting
+    array([1.   , 0.998, 0.99 ])
+    """
+    given = np.array(bounds, np.float64, order="C")
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise ValueError(
+            f"bounds must have shape (locations, 2), found {given.shape}; without a bound give "
+            "-inf and inf"
+        )
+    if not -1 <= alone < n_experts:
+        raise ValueError(f"alone must be one of {n_experts} experts from 0, or -1, found {alone}")
+    return Settings(
+        np.array(FORGETTING),
+        np.zeros(len(FORGETTING)),
+        FADING,
+        np.full(n_experts, 1 / n_experts),
+        alone,
+        smoothing_cosines(n_levels, SMOOTHING),
+        MEMORY,
+        CONTRAST,
+        given,
+    )
+
+
+def empty_state(settings: Settings) -> State:
+    """The state before anything is learned."""
+    shape = settings.bounds.shape[0], settings.forgetting.size
+    n_experts, n_levels = settings.prior.size, settings.cosines.shape[1]
+    return State(
+        np.zeros((*shape, n_experts, n_levels)),
+        np.zeros((*shape, n_experts, n_levels)),
+        np.zeros((*shape, n_experts)),
+        np.zeros((shape[0], shape[1] + 1)),
+        np.zeros(shape[0]),
+    )
