@@ -142,17 +142,21 @@ def test_scores(files):
 
 
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
-def test_scores_count_novel_forecasts(files):
+@pytest.mark.filterwarnings("ignore:.* forecasts of 't2m' have more than:UserWarning")
+def test_scores_count_novel_forecasts_and_those_far_beyond(files):
     model, out = files.folder / "m.zarr", files.folder / "o.nc"
     forecast = NEW.where(NEW.time != NEW.time[1], NEW + 100)
     forecast.to_netcdf(files.folder / "far.nc")
     succeed("fit", files.hindcast, files.truth, model)
     succeed("apply", model, files.folder / "far.nc", out, "--members", "5")
     found = run("score", out, files.verified, "--json", "--quiet").data["scores"]["t2m"]
-    novelty = xrecal.open_recalibrator(model).novelty(forecast)
-    assert found["n_novel"] == (novelty > 0.5).sum() >= NEW.sizes["lat"] * NEW.sizes["lon"]
+    issued = xrecal.open_recalibrator(model).apply(forecast)
+    n_places = NEW.sizes["lat"] * NEW.sizes["lon"]
+    assert found["n_novel"] == (issued.t2m_novelty > 0.5).sum() >= n_places
+    assert found["n_beyond"] == (issued.t2m_beyond > 0.05).sum() >= n_places
     done = run("score", out, files.verified, "--quiet")
-    assert done.out.endswith(f", 84 cases, {found['n_novel']} novel\n")
+    told = f", 84 cases, {found['n_novel']} novel, {found['n_beyond']} beyond\n"
+    assert done.out.endswith(told)
 
 
 def test_nothing_to_score_is_null(files):
@@ -237,7 +241,7 @@ def test_schedulers_that_do_not_answer(files, address):
 
 
 def test_schedulers_need_distributed(files, monkeypatch):
-    monkeypatch.setattr("xrecal.cli.session.find_spec", lambda name: None)
+    monkeypatch.setattr("xrecal.cli.cluster.find_spec", lambda name: None)
     args = "fit", files.hindcast, files.truth, files.folder / "m.nc", "--scheduler", "a:1"
     assert "--scheduler needs distributed; use pip install distributed" in refused(*args)
 

@@ -42,8 +42,10 @@ def test_the_same_as_in_memory(tmp_path, inputs, out, chunks):
         assert written.t2m.dims == quantiles.dims
         assert written.t2m.dtype == quantiles.dtype
         assert written.t2m.attrs["units"] == "K"
-        assert written.t2m.attrs["ancillary_variables"] == "t2m_novelty"
-        xr.testing.assert_allclose(written.t2m_novelty, expected.novelty(NEW), atol=1e-12)
+        assert written.t2m.attrs["ancillary_variables"] == "t2m_beyond t2m_novelty"
+        issued = expected.apply(NEW)
+        for beside in ("t2m_novelty", "t2m_beyond"):
+            xr.testing.assert_allclose(written[beside], issued[beside], atol=1e-12)
     assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".partial") == []
 
 
@@ -107,7 +109,7 @@ def test_variables_are_chosen(tmp_path):
     assert list(model.variables) == ["dew"]
     done = run("apply", folder / "m.nc", folder / "h.nc", folder / "a.nc", *Q)
     assert done.code == 0, done.err
-    assert set(opened(folder / "a.nc").data_vars) == {"dew", "dew_novelty"}
+    assert set(opened(folder / "a.nc").data_vars) == {"dew", "dew_novelty", "dew_beyond"}
     done = run("fit", *pair, folder / "n.nc", "--variable", "snow")
     assert (done.code, "hindcast has no forecast 'snow'; it has" in done.err) == (3, True)
     done = run("fit", *pair, folder / "n.nc", "--variable", "dew", "--observed-variable", "x")
@@ -127,7 +129,8 @@ def test_several_variables_at_once(tmp_path):
     expected = hindcast.recal.fit(truth[["t2m", "dew"]]).quantile(hindcast, LEVELS)
     with opened(out) as written:
         xr.testing.assert_equal(written[["t2m", "dew"]], expected)
-        assert set(written) == {"t2m", "dew", "t2m_novelty", "dew_novelty"}
+        beside = ("", "_novelty", "_beyond")
+        assert set(written) == {f"{name}{what}" for name in ("t2m", "dew") for what in beside}
 
 
 def test_dimensions_are_named(tmp_path):

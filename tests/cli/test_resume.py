@@ -14,6 +14,7 @@ from xrecal.cli.blocks import REQUEST
 
 from .files import run, run_apart, succeed, write
 
+pytestmark = pytest.mark.filterwarnings("ignore:took over .* is gone:UserWarning")
 CHUNKS = ["--chunks", "lat=1"]
 KILL = """
 import os, signal, xrecal.cli.blocks as b
@@ -22,7 +23,7 @@ def kill(*_, **__):
 """
 MOMENTS = {
     "laying out": "b.xr.Dataset.to_zarr = kill",
-    "before the request": (
+    "before it is laid out": (
         "write = b.xr.Dataset.to_zarr\n"
         "def then(*args, **options): write(*args, **options); kill()\n"
         "b.xr.Dataset.to_zarr = then"
@@ -32,14 +33,17 @@ MOMENTS = {
         "    n.append(1)\n    kill() if len(n) == 3 else write(*args)\nb.write_block = some"
     ),
     "before the marker": (
-        "touch = b.Path.touch; n = []\ndef some(path):\n"
-        "    n.append(1)\n    kill() if len(n) == 2 else touch(path)\nb.Path.touch = some"
+        "prove = b.prove; n = []\ndef some(*args):\n"  # of the layout comes first
+        "    n.append(1)\n    kill() if len(n) == 3 else prove(*args)\nb.prove = some"
     ),
     "before the move": "b.put_in_place = kill",
-    "after the move": "b.shutil.rmtree = kill",
+    "after the move": (
+        "put = b.put_in_place\ndef then(*args): put(*args); kill()\nb.put_in_place = then"
+    ),
 }
-FINISHED = {"laying out": 0, "before the request": 0, "between blocks": 2, "before the marker": 1,
-            "before the move": 4, "after the move": 4}  # fmt: skip
+OFTEN = [("between blocks", "zarr"), ("after the move", "nc")]
+"""Not only in the slow set: ``test_kills.py`` kills at other steps too."""
+FINISHED = dict(zip(MOMENTS, [0, 0, 2, 1, 4, 4], strict=True))
 
 
 def contents(path):
@@ -52,9 +56,9 @@ def contents(path):
 @pytest.mark.parametrize(
     ("moment", "suffix"),
     [
-        pytest.param(moment, suffix, marks=[] if i % 2 == j else [pytest.mark.slow])
-        for i, moment in enumerate(MOMENTS)
-        for j, suffix in enumerate(["nc", "zarr"])
+        pytest.param(moment, suffix, marks=[] if (moment, suffix) in OFTEN else [pytest.mark.slow])
+        for moment in MOMENTS
+        for suffix in ("nc", "zarr")
     ],
 )
 def test_a_killed_fit_goes_on(files, suffix, moment):
@@ -70,7 +74,7 @@ def test_a_killed_fit_goes_on(files, suffix, moment):
         assert not target.exists()
         with pytest.raises(FileNotFoundError, match="of an interrupted run; run it again with"):
             xrecal.open_recalibrator(target)
-        if moment not in ("laying out", "before the move"):
+        if moment in ("between blocks", "before the marker"):
             with pytest.raises(ValueError, match=r"is unfinished: xrecal fit was interrupted"):
                 xrecal.open_recalibrator(partial / "store.zarr")
     done = succeed(*args, "--resume", "--json").data
@@ -91,7 +95,8 @@ def test_a_killed_run_of_one_block_begins_again(files, moment):
     args = ["apply", model, files.new, target, "--members", 3]
     assert run_apart(*args, before=KILL + MOMENTS[moment]).code == -9
     partial = files.folder / "out.nc.partial"
-    assert {path.name for path in partial.iterdir()} <= {"store.nc"}
+    left = {"xrecal_request.json", "new.nc"} - ({"new.nc"} if moment == "after the move" else set())
+    assert {path.name for path in partial.iterdir()} == left
     assert target.exists() == (moment == "after the move")
     done = succeed(*args, "--resume", "--json").data
     assert (done["blocks"], done["blocks_skipped"]) == (1, int(moment == "after the move"))
@@ -163,6 +168,14 @@ def test_changed_inputs_do_not_go_on(killed):
     assert (done.code, "request: hindcast was {'changed': " in done.err) == (3, True)
 
 
+def test_a_request_that_cannot_be_read_is_told(killed, tmp_path):
+    partial = tmp_path / "m.zarr.partial"
+    shutil.copytree(killed[3].with_name(partial.name), partial)
+    (partial / "xrecal_request.json").write_text("{")
+    done = run(*killed[:3], tmp_path / "m.zarr", *killed[4:], *CHUNKS, "--resume")
+    assert (done.code, "the interrupted run was not made by this command" in done.err) == (3, True)
+
+
 def test_a_dry_run_tells_what_is_finished(killed):
     assert (
         "m.zarr: 4 blocks, 2 of them finished" in run(*killed, *CHUNKS, "--resume", "--dry-run").out
@@ -232,15 +245,3 @@ def test_a_failure_at_the_end_keeps_all(files, monkeypatch):
     assert "OSError: no space left (4 of 4 blocks are finished and kept; repeat the" in done.err
     assert not args[3].exists()
     assert succeed(*args, "--resume", "--json").data["blocks_skipped"] == 4
-
-
-def test_an_interrupt_keeps_what_is_finished(files):
-    before = MOMENTS["between blocks"].replace("kill()", "os.kill(os.getpid(), signal.SIGINT)")
-    args = ["fit", files.hindcast, files.truth, files.folder / "m.zarr", *CHUNKS, "--quiet"]
-    args += ["--method", "climatology"]
-    # A process that a shell starts in the background ignores interrupts.
-    heed = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    done = run_apart(*args, before=KILL + heed + before)
-    assert done.code == 130
-    assert "interrupted; what is finished is kept, repeat the command with --resume" in done.err
-    assert succeed(*args, "--resume", "--json").data["blocks_skipped"] >= 2

@@ -1,17 +1,21 @@
 """Results written block by block, so that an interrupted run can be taken up where it stopped.
 
-Beside the target stands a folder, ``NAME.partial``: a Zarr store, the request as JSON, and an empty
-file for each block whose data are written. The store is moved to the target at the very end, and
-bears a mark until then. A netCDF file of a single block needs no store: there is nothing to take
-up.
+Beside the target stands a folder, ``NAME.partial``: a Zarr store, the request as JSON, and for each
+block whose data are written a file that proves them. The result is moved to the target at the very
+end: that rename alone says that it is complete. A netCDF file of a single block needs no store:
+there is nothing to take up. ``docs/batch.md`` says what is written when.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +23,26 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.storage.paths import format_to_write, partial_of, put_in_place, remove, require_free
-from xrecal.storage.storage import CHUNKS, read_plain, seal
+from xrecal.storage.paths import (
+    MARK,
+    STORE,
+    begin_partial,
+    can_go_on,
+    discard_partial,
+    format_to_write,
+    partial_of,
+    put_in_place,
+    require_folder,
+    require_free,
+    sync,
+    writing,
+)
+from xrecal.storage.storage import read_plain, require_whole, seal
 from xrecal.storage.stored import UNFINISHED
+from xrecal.storage.untrusted import DATA
+
+from .inputs import Source
+from .proofs import is_proven, prove
 
 REQUEST = "xrecal_request"
 """Attribute of a result that holds the request, as JSON."""
@@ -90,6 +111,13 @@ class Run:
 
     target: Path
     request: Request
+    inputs: Sequence[Source] = ()
+    """What is read from; the request has their fingerprints under their names."""
+
+    @cached_property
+    def request_text(self) -> str:
+        """The request as JSON."""
+        return json.dumps(self.request)
 
     @property
     def folder(self) -> Path:
@@ -99,15 +127,33 @@ class Run:
     @property
     def store(self) -> Path:
         """Zarr store of the data."""
-        return self.folder / "store.zarr"
+        return self.folder / STORE
 
     @property
-    def _request_file(self) -> Path:
-        return self.folder / "request.json"
+    def _layout(self) -> Path:
+        """The file that proves all of the store that is in no block."""
+        return self.folder / "layout"
 
     def marker(self, number: int) -> Path:
-        """The file that says that a block is written."""
+        """The file that says that a block is written, and proves it."""
         return self.folder / "done" / str(number)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only one that writes to the target.
+
+        Raises
+        ------
+        ValueError
+            If the target is no name to write to, or an input.
+        FileNotFoundError
+            If there is no folder to write to.
+        FileExistsError
+            If another process writes there.
+        """
+        self._require_name()
+        with writing(self.target):
+            yield
 
     def is_complete(self, *, overwrite: bool, resume: bool) -> bool:
         """Whether the target is there and all that is asked for; changes nothing.
@@ -115,45 +161,59 @@ class Run:
         Raises
         ------
         FileExistsError
-            If something is there, complete or not, and neither resume nor overwrite is asked for.
+            If something is there, complete or not, and neither resume nor overwrite is asked for;
+            or if it is not xrecal's to remove.
         ValueError
-            If what is there, complete or not, was made by another request.
+            If the target is no name to write to, or an input, or if what is there, complete or not,
+            was made by another request.
         FileNotFoundError
             If there is no folder to write to.
         """
-        self.check(overwrite=overwrite, resume=resume)
-        return resume and self.target.exists() and not self._can_go_on
-
-    @property
-    def _can_go_on(self) -> bool:
-        """Whether an earlier run left something to keep; one that was at its very end did not."""
-        return self._request_file.exists() and self.store.exists()
-
-    def make_way(self, *, overwrite: bool) -> None:
-        """Remove what an earlier run left, unless this one goes on with it."""
-        if overwrite or not self._can_go_on:
-            remove(self.folder)
-
-    def check(self, *, overwrite: bool, resume: bool) -> None:
-        """The errors of :meth:`is_complete` alone."""
-        format_to_write(self.target)
+        self._require_name()
         require_free(
             self.target, overwrite or resume, "use --overwrite to replace it, or another path"
         )
         if overwrite:
-            return
-        if self._request_file.exists():
+            return False
+        if can_go_on(self.target):
             if not resume:
                 raise FileExistsError(f"an interrupted run left {self.folder}; {RESTART}")
-            self._require_same(json.loads(self._request_file.read_text()), "the interrupted run")
-        elif self.target.exists():
-            with read_plain(self.target, str(self.target)) as made:
-                self._require_same(json.loads(made.attrs.get(REQUEST, "{}")), str(self.target))
+            self._require_same((self.folder / MARK).read_text(), "the interrupted run")
+            return False
+        if not self.target.exists():
+            return False
+        with read_plain(self.target, str(self.target), allowed=DATA) as made:
+            self._require_same(made.attrs.get(REQUEST, "{}"), str(self.target))
+        if self.target.is_dir():
+            require_whole(self.target, str(self.target))
+        return True
 
-    def _require_same(self, other: Request, who: str) -> None:
-        if not other:
+    def _require_name(self) -> None:
+        """Raise an error unless the target can be written without touching an input."""
+        format_to_write(self.target)
+        require_folder(self.target)
+        place = Path(os.path.realpath(self.target))
+        for one in self.inputs:
+            read = Path(os.path.realpath(one.path))
+            if place.is_relative_to(read) or read.is_relative_to(place):
+                raise ValueError(
+                    f"the output {self.target} is the {one.name}, {one.path}, or a part of it; "
+                    "take another path"
+                )
+
+    def make_way(self, *, overwrite: bool) -> None:
+        """Remove what an earlier run left, unless this one goes on with it."""
+        if overwrite or not can_go_on(self.target):
+            discard_partial(self.target)
+
+    def _require_same(self, other: str, who: str) -> None:
+        try:
+            made = json.loads(other)
+        except ValueError:
+            made = None
+        if not made:
             raise ValueError(f"{who} was not made by this command; {RESTART}")
-        was, now = _differences(other, json.loads(json.dumps(self.request)))
+        was, now = _differences(made, json.loads(self.request_text))
         if now:
             key = next(iter(now))
             raise ValueError(
@@ -163,18 +223,66 @@ class Run:
 
     def begin(self, dataset: xr.Dataset) -> None:
         """Lay out the store, unless an earlier run has: all but the values of lazy arrays."""
-        if self._request_file.exists():
-            return
-        self.marker(0).parent.mkdir(parents=True)
-        attrs = {
-            REQUEST: json.dumps(self.request),
-            UNFINISHED: f"xrecal {self.request['command']}",
-        }
+        if can_go_on(self.target):
+            if self._is_laid_out():
+                return
+            warnings.warn(
+                f"{self.store} is not as the interrupted run laid it out; all blocks are computed "
+                "again",
+                stacklevel=2,
+            )
+        new = begin_partial(self.target, self.request_text) / "new.zarr"
+        attrs = {REQUEST: self.request_text, UNFINISHED: f"xrecal {self.request['command']}"}
         dataset = dataset.assign_attrs(attrs)
-        dataset.to_zarr(self.store, mode="w-", consolidated=False, compute=False)
-        aside = self._request_file.with_suffix(".new")
-        aside.write_text(json.dumps(self.request, indent=1))
-        aside.replace(self._request_file)
+        dataset.to_zarr(new, mode="w-", consolidated=False, compute=False)
+        self.marker(0).parent.mkdir()
+        # Those at the top change when the store is sealed.
+        files = [path for path in new.rglob("*") if path.is_file() and path.parent != new]
+        prove([str(path.relative_to(new)) for path in files], new, self._layout, self.request_text)
+        sync([*new.iterdir(), *self.folder.iterdir()], self.folder)
+        new.rename(self.store)
+
+    def _is_laid_out(self) -> bool:
+        """Whether the store of an earlier run is as it was laid out, without what a kill left."""
+        if not is_proven(self.store, self._layout, self.request_text):
+            return False
+        for path in self.store.rglob("*.partial"):  # names that Zarr writes to before the true ones
+            if path.is_file():
+                path.unlink()
+        try:
+            with read_plain(self.store, str(self.store), allowed=DATA) as laid:
+                return bool(laid.attrs.get(REQUEST) == self.request_text)
+        except ValueError:
+            return False
+
+    def count_finished(self, n_blocks: int) -> int:
+        """Number of blocks that are written, by their markers alone."""
+        return sum(self.marker(number).exists() for number in range(n_blocks))
+
+    def unmark(self, blocks: Sequence[Block]) -> list[int]:
+        """Numbers of blocks that are not written, or not as they were; these lose their markers."""
+
+        def is_written(number: int) -> bool:
+            return is_proven(self.store, self.marker(number), self.request_text)
+
+        with ThreadPoolExecutor() as pool:
+            written = list(pool.map(is_written, range(len(blocks))))
+        missing = [number for number, there in enumerate(written) if not there]
+        for number in missing:
+            self.marker(number).unlink(missing_ok=True)
+        return missing
+
+    def require_same_inputs(self) -> None:
+        """Raise RunError, and discard what was made, if an input is no more as it was read."""
+        for one in self.inputs:
+            was, now = self.request[one.name], _fingerprint(one)
+            if was != now:
+                discard_partial(self.target)
+                raise RunError(
+                    f"{one.name} {one.path} changed while it was read: it was {was}, now {now}; as "
+                    "old and new values may be mixed, nothing is put in place and no block is "
+                    "kept; repeat the command once it stays as it is"
+                )
 
     @property
     def needs_store(self) -> bool:
@@ -182,26 +290,37 @@ class Run:
 
         To lay out a store and copy it takes as long as a morning's forecast of a station.
         """
-        return self._can_go_on or format_to_write(self.target) != "netcdf"
+        return can_go_on(self.target) or format_to_write(self.target) != "netcdf"
 
     def write_whole(self, dataset: xr.Dataset) -> None:
         """Put a result in place that is in memory."""
-        self.folder.mkdir()
-        result = self.folder / "store.nc"
-        dataset = dataset.assign_attrs({REQUEST: json.dumps(self.request)})
-        dataset.to_netcdf(result, engine="netcdf4")
-        put_in_place(result, self.target)
-        shutil.rmtree(self.folder)
+        new = begin_partial(self.target, self.request_text) / "new.nc"
+        dataset.assign_attrs({REQUEST: self.request_text}).to_netcdf(new, engine="netcdf4")
+        self._put(new)
 
     def finish(self) -> None:
         """Take off the mark and move the result to the target."""
-        seal(self.store, without=UNFINISHED)
-        result = self.store
         if format_to_write(self.target) == "netcdf":
-            result = self.folder / "store.nc"
-            _to_netcdf(self.store, result)
-        put_in_place(result, self.target)
-        shutil.rmtree(self.folder)
+            new = self.folder / "new.nc"
+            _to_netcdf(self.store, new)
+        else:
+            new = self.store
+            seal(new, without=UNFINISHED)
+        self._put(new)
+
+    def _put(self, new: Path) -> None:
+        """Move a result to the target, once it is on disk."""
+        sync([new], self.folder)
+        put_in_place(new, self.target)
+        discard_partial(self.target)
+
+
+def _fingerprint(one: Source) -> Any:
+    """Of an input that may have gone, which the error then tells."""
+    try:
+        return one.fingerprint()
+    except OSError as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def _differences(a: Request, b: Request) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -226,34 +345,42 @@ def write_in_blocks(
     dataset : Dataset
         Lazy, with equal chunks; its names and types such as files take them.
     run : Run
-        Where to; :meth:`Run.is_complete` and :meth:`Run.make_way` come first.
+        Where to; within :meth:`Run.alone`, after :meth:`Run.is_complete` and :meth:`Run.make_way`.
     compute : callable
         Computes a list of Dask's collections.
 
     Raises
     ------
     RunError
-        If a block cannot be computed or written, or the result cannot be moved.
+        If a block cannot be computed or written, the result cannot be moved, or an input has
+        changed meanwhile.
     """
     blocks = blocks_of(dataset)
-    whole = len(blocks) == 1 and not run.needs_store
-    if not whole:
-        run.begin(dataset)
-    missing = [n for n in range(len(blocks)) if not run.marker(n).exists()]
+    n_skipped = 0
     try:
-        if whole:
+        if len(blocks) == 1 and not run.needs_store:
             (computed,) = compute([dataset])
+            run.require_same_inputs()
             run.write_whole(computed)
         else:
+            run.begin(dataset)
+            missing = run.unmark(blocks)
+            n_skipped = len(blocks) - len(missing)
             compute(_tasks(dataset, run, {n: blocks[n] for n in missing}))
+            if changed := run.unmark(blocks):
+                raise OSError(f"{len(changed)} blocks in {run.folder} are not as they were written")
+            run.require_same_inputs()
             run.finish()
+    except RunError:
+        raise
     except Exception as error:
-        done = sum(run.marker(n).exists() for n in range(len(blocks)))
+        run.require_same_inputs()
+        done = run.count_finished(len(blocks))
         raise RunError(
             f"{type(error).__name__}: {error} ({done} of {len(blocks)} blocks are finished and "
             "kept; repeat the command with --resume)"
         ) from error
-    return Written(len(blocks), len(blocks) - len(missing))
+    return Written(len(blocks), n_skipped)
 
 
 def _tasks(dataset: xr.Dataset, run: Run, blocks: Mapping[int, Block]) -> list[Any]:
@@ -264,31 +391,39 @@ def _tasks(dataset: xr.Dataset, run: Run, blocks: Mapping[int, Block]) -> list[A
     # Without optimisation the arrays of a block still share the task that makes all of them.
     lazy = {name: dataset.variables[name].data.to_delayed(optimize_graph=False) for name in names}
     write = delayed(write_block, pure=False)
+    store, request = str(run.store.absolute()), run.request_text
     return [
         write(
             {name: lazy[name][at] for name, at in block.chunks.items()},
-            block.regions,
-            str(run.store.absolute()),
+            block,
+            store,
             str(run.marker(number).absolute()),
+            request,
         )
         for number, block in blocks.items()
     ]
 
 
 def write_block(
-    values: Mapping[str, npt.NDArray[Any]],
-    regions: Mapping[str, tuple[slice, ...]],
-    store: str,
-    marker: str,
+    values: Mapping[str, npt.NDArray[Any]], block: Block, store: str, marker: str, request: str
 ) -> None:
-    """Write arrays into their regions of a store, then the file that says so."""
+    """Write arrays into their regions of a store, then the file that proves it."""
     import zarr
 
     group = zarr.open_group(store, mode="r+")
+    files = []
     for name, value in values.items():
         array: Any = group[name]
-        array[regions[name]] = value
-    Path(marker).touch()
+        array[block.regions[name]] = value
+        files.append(_chunk_file(array, block.chunks[name]))
+    prove(files, Path(store), Path(marker), request)
+
+
+def _chunk_file(array: Any, at: tuple[int, ...]) -> str:
+    """File of a chunk of an array of Zarr, by its position among the chunks."""
+    if hasattr(array, "_chunk_key"):  # version 2 of the library
+        return str(array._chunk_key(at))
+    return f"{array.path}/{array.metadata.encode_chunk_key(at)}"
 
 
 def _to_netcdf(store: Path, path: Path) -> None:
@@ -296,10 +431,14 @@ def _to_netcdf(store: Path, path: Path) -> None:
     import dask
 
     with (
-        read_plain(store, str(store), chunks={}) as opened,
+        read_plain(store, str(store), chunks={}, allowed=DATA) as opened,
         dask.config.set(scheduler="threads"),
     ):
-        text = [name for name, array in opened.variables.items() if array.dtype.kind not in "iuf"]
-        plain = opened.assign({name: opened.variables[name].load() for name in text})
-        plain.attrs.pop(CHUNKS)
+        text = {
+            name: (array.dims, array.to_numpy().astype(object), array.attrs)
+            for name, array in opened.variables.items()
+            if array.dtype.kind not in "iuf"
+        }
+        plain = opened.assign(text)
+        plain.attrs.pop(UNFINISHED, None)
         plain.to_netcdf(path, engine="netcdf4")

@@ -32,7 +32,8 @@ def xrecal() -> None:
     """Recalibrate ensemble forecasts in netCDF files and Zarr stores.
 
     Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not
-    reachable, 5 computing failed (--resume goes on), 130 interrupted (--resume goes on).
+    reachable or without workers, 5 computing failed, 129 hung up, 130 interrupted, 143 ended
+    (--resume goes on after these).
     """
 
 

@@ -16,9 +16,13 @@ from xrecal.fit.mismatch_warnings import NOVEL
 from xrecal.inputs.forms import ancillary
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods import Method
+from xrecal.products.apply import FAR
 
 from .inputs import Pair
 from .session import Result, Session
+
+TOLD = {"novel": ("novelty", NOVEL), "beyond": ("beyond", FAR)}
+"""What is counted of forecasts: the role of a variable beside them, and the limit above which."""
 
 
 def score_files(session: Session, pair: Pair) -> Result:
@@ -29,7 +33,8 @@ def score_files(session: Session, pair: Pair) -> Result:
     lazy = {
         name: (one.mean(dtype=np.float64), one.notnull().sum()) for name, one in by_name.items()
     }
-    computed, novel = session.compute([lazy, _novel(pair, by_name)])
+    told = {what: _counts_above(pair, by_name, *limit) for what, limit in TOLD.items()}
+    computed, counts = session.compute([lazy, told])
     by_variable: dict[str, dict[str, Any]] = {}
     lines = []
     for name, one in by_name.items():
@@ -37,17 +42,20 @@ def score_files(session: Session, pair: Pair) -> Result:
         units = shown_units(one.attrs)
         by_variable[str(name)] = {"crps": _number(mean), "units": units, "n_cases": n_cases}
         lines.append(f"{name}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases")
-        if name in novel:
-            by_variable[str(name)]["n_novel"] = novel[name].item()
-            lines[-1] += f", {novel[name].item()} novel"
+        for what, count in counts.items():
+            if name in count:
+                by_variable[str(name)][f"n_{what}"] = n = count[name].item()
+                lines[-1] += f", {n} {what}"
     return Result({"status": "complete", "scores": by_variable}, "\n".join(lines))
 
 
-def _novel(pair: Pair, names: Iterable[Hashable]) -> dict[Hashable, xr.DataArray]:
-    """Numbers of forecasts unlike past ones, of variables whose novelty stands beside them."""
+def _counts_above(
+    pair: Pair, names: Iterable[Hashable], role: str, limit: float
+) -> dict[Hashable, xr.DataArray]:
+    """Numbers of forecasts with more than a limit of what stands beside them in a role."""
     dataset = pair.forecasts.open({})
-    found = {name: ancillary(dataset, name, "novelty") for name in names if name in dataset}
-    return {name: (dataset[of] > NOVEL).sum() for name, of in found.items() if of is not None}
+    found = {name: ancillary(dataset, name, role) for name in names if name in dataset}
+    return {name: (dataset[of] > limit).sum() for name, of in found.items() if of is not None}
 
 
 def compare_files(

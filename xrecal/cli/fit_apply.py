@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
@@ -19,7 +21,9 @@ from xrecal.methods import Method
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.plan.planning import plan
 from xrecal.plan.plans import Plan
-from xrecal.products.recalibrated import knows_novelty
+from xrecal.products.issue import issue
+from xrecal.products.members import drawn_by_model, members_line
+from xrecal.products.statistics import quantiles
 from xrecal.storage.encoding import to_plain
 from xrecal.storage.paths import local_path
 from xrecal.storage.settings import encode
@@ -43,9 +47,10 @@ class Output:
     """Whether to go on where the memory may not suffice."""
     dry_run: bool
 
-    def run(self, request: Request) -> Run:
+    def run(self, request: Request, *inputs: Source) -> Run:
         """The run that writes there."""
-        return Run(local_path(self.path, name="the output"), {"xrecal": VERSION, **request})
+        target = local_path(self.path, name="the output")
+        return Run(target, {"xrecal": VERSION, **request}, inputs)
 
 
 class Product(NamedTuple):
@@ -60,23 +65,14 @@ class Product(NamedTuple):
         return self.n_members or len(self.levels or ())
 
     def of(self, model: Recalibrator, forecasts: xr.Dataset) -> xr.Dataset:
-        """The product of forecasts, as lazy as they are."""
+        """The product of forecasts and what is known of them beside it, as lazy as they are."""
+        after = f"after recalibration by {model.method}"
         if self.n_members is None:
-            values = model.quantile(forecasts, list(self.levels or ()))
-        else:
-            values = model.members(forecasts, self.n_members)
-        assert isinstance(values, xr.Dataset)
-        return with_novelty(values, model, forecasts) if knows_novelty(model.method) else values
-
-
-def with_novelty(values: xr.Dataset, model: Recalibrator, forecasts: xr.Dataset) -> xr.Dataset:
-    """Products with the novelty of the forecasts that they are of, which each names as its own."""
-    beside = {f"{name}_novelty": of for name, of in model.novelty(forecasts).items()}
-    named = {
-        name: value.assign_attrs(ancillary_variables=f"{name}_novelty")
-        for name, value in values.items()
-    }
-    return values.assign(named | beside)
+            levels = np.asarray(self.levels)
+            product = partial(quantiles, levels=levels, several=True)
+            return issue(model, forecasts, product, f"quantiles {after}")
+        drawn = partial(drawn_by_model, n=self.n_members, seed=0)
+        return issue(model, forecasts, drawn, f"{members_line(self.n_members, 0)}, {after}")
 
 
 def fit_files(
@@ -87,12 +83,13 @@ def fit_files(
     options: Mapping[str, Any],
 ) -> Result:
     """Fit a method and write the model; ``options`` are further arguments of ``fit``."""
+    inputs = pair.forecasts, pair.observations
+    read = _fingerprints(*inputs)
     hindcast, observed, blocks = pair.open()
     chosen = pair.chosen
     request = {
         "command": "fit",
-        "hindcast": pair.forecasts.fingerprint(),
-        "observations": pair.observations.fingerprint(),
+        **read,
         "method": encode(method, "the method"),
         **vars(chosen),
         **{name: encode(value, name) for name, value in options.items()},
@@ -103,7 +100,8 @@ def fit_files(
     state = in_blocks(to_plain(to_dataset(model)), model)
     with _without_warnings():
         planned = plan(hindcast, observed, method, **asked, probe=False)
-    result = _write_or_plan(session, output.run(request), output, state, planned)
+    run = output.run(request, *inputs)
+    result = _write_or_plan(session, run, output, state, planned)
     if output.dry_run:
         return result
     written = open_recalibrator(output.path)
@@ -125,13 +123,14 @@ def apply_files(
     product: Product,
 ) -> Result:
     """Recalibrate forecasts and write a product of them."""
+    inputs = source(path, "model"), forecast
+    read = _fingerprints(*inputs)
     blocks = _blocks_of_model(open_recalibrator(path, chunks={}), chosen.chunks)
     model = open_recalibrator(path, chunks=blocks)
     given = _forecasts_for(model, forecast.open(blocks), chosen.variable)
     request = {
         "command": "apply",
-        "model": source(path, "model").fingerprint(),
-        "forecast": forecast.fingerprint(),
+        **read,
         "variable": chosen.variable,
         "quantiles": product.levels,
         "members": product.n_members,
@@ -140,7 +139,13 @@ def apply_files(
     values = product.of(model, given)
     with _without_warnings():
         planned = model.plan(given, values=product.size, probe=False)
-    return _write_or_plan(session, output.run(request), output, _for_files(values), planned)
+    run = output.run(request, *inputs)
+    return _write_or_plan(session, run, output, _for_files(values), planned)
+
+
+def _fingerprints(*inputs: Source) -> dict[str, Any]:
+    """Fingerprints of inputs that are to be read, by their names."""
+    return {one.name: one.fingerprint() for one in inputs}
 
 
 def _blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
@@ -180,19 +185,21 @@ def _write_or_plan(
     session: Session, run: Run, output: Output, result: xr.Dataset, planned: Plan
 ) -> Result:
     """Write a result, or only say what that would take."""
-    complete = run.is_complete(overwrite=output.overwrite, resume=output.resume)
     if output.dry_run:
+        run.is_complete(overwrite=output.overwrite, resume=output.resume)
         return shown(planned, run, result)
-    if not complete:
-        require_memory(planned, force=output.force)
-    run.make_way(overwrite=output.overwrite)
     data = {"status": "complete", "output": str(run.target)}
-    if complete:
-        n = len(blocks_of(result))
-        return Result(
-            {**data, "blocks": n, "blocks_skipped": n}, f"{run.target} is complete already"
-        )
-    n, skipped = write_in_blocks(result, run, session.compute)
+    with run.alone():
+        complete = run.is_complete(overwrite=output.overwrite, resume=output.resume)
+        if not complete:
+            require_memory(planned, force=output.force)
+        run.make_way(overwrite=output.overwrite)
+        if complete:
+            n = len(blocks_of(result))
+            return Result(
+                {**data, "blocks": n, "blocks_skipped": n}, f"{run.target} is complete already"
+            )
+        n, skipped = write_in_blocks(result, run, session.compute)
     text = f"wrote {run.target}: {n} block{'s' * (n != 1)}"
     text += f", {skipped} of an earlier run" if skipped else ""
     return Result({**data, "blocks": n, "blocks_skipped": skipped}, text)

@@ -15,8 +15,9 @@ import xarray as xr
 from xrecal.inputs.dims import CALIBRATION, find_dim
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.storage.paths import local_path
-from xrecal.storage.storage import block_sizes, format_of_finished
+from xrecal.storage.storage import block_sizes, format_of_finished, require_whole
 from xrecal.storage.stored import MODEL, UNFINISHED
+from xrecal.storage.untrusted import DATA, require_known, require_small
 
 Blocks: TypeAlias = dict[Hashable, int]
 """Sizes of blocks of locations."""
@@ -49,11 +50,13 @@ class Source:
         FileNotFoundError
             If there is nothing, or only what an interrupted run left.
         ValueError
-            If it cannot be read, is unfinished or a model.
+            If it cannot be read, is unfinished, lacks chunks or is a model, or needs code to be
+            decoded that the file may bring along.
         """
         options: dict[str, Any] = {"decode_timedelta": False}  # a number of days may be a forecast
         options["engine"] = "netcdf4" if format_of_finished(self.path) == "netcdf" else "zarr"
         try:
+            require_known(self.path, DATA)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The specified chunks separate the stored")
                 warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
@@ -61,7 +64,10 @@ class Source:
                 if chunks is not None:
                     whole = {d: chunks.get(d, -1) for d in dataset.dims}
                     dataset = xr.open_dataset(self.path, chunks=whole, **options)
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            for name, coordinate in dataset.coords.items():
+                require_small(name, coordinate.variable)
+                coordinate.load()
+        except Exception as error:  # libraries answer a damaged file with errors of any class
             raise ValueError(f"{self.name} {self.path} cannot be read: {error}") from error
         if UNFINISHED in dataset.attrs:
             raise ValueError(
@@ -70,12 +76,16 @@ class Source:
             )
         if MODEL in dataset.attrs:
             raise ValueError(f"{self.name} {self.path} is a fitted model; give a file of data")
-        for coordinate in dataset.coords.values():
-            coordinate.load()
+        if options["engine"] == "zarr":
+            require_whole(self.path, f"{self.name} {self.path}")
         return dataset if options["engine"] == "netcdf4" else _by_name(dataset)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Numbers that change when the file does: path, number of files, bytes, newest date."""
+        """Numbers that change when the file does: path, number of files, bytes, newest date.
+
+        To be taken before the file is opened: what changes later is then noticed.
+        """
+        format_of_finished(self.path)
         stats = [self.path.stat()]
         if self.path.is_dir():
             stats += [

@@ -47,13 +47,23 @@ def computing(function: Callable[..., Work]) -> Callable[..., None]:
     """Options that all commands have; the work that the function returns is run as they say."""
 
     @wraps(function)
-    def command(scheduler: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
-        work = function(**given)
-        run(function.__name__, work, scheduler=scheduler, quiet=quiet, as_json=as_json)
+    def command(
+        scheduler: str | None, timeout: float, quiet: bool, as_json: bool, **given: Any
+    ) -> None:
+        where: dict[str, Any] = {"scheduler": scheduler, "timeout": timeout}
+        run(function.__name__, function(**given), **where, quiet=quiet, as_json=as_json)
 
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
         click.option("--quiet", is_flag=True, help="No progress bar."),
+        click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(min=0, min_open=True),
+            default=60,
+            show_default=True,
+            help="To wait for the scheduler, and for a worker of it.",
+        ),
         click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster to compute on."),
     ):
         command = option(command)

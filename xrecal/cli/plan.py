@@ -30,7 +30,7 @@ NUMBERS = (
 def shown(plan: Plan, run: Run, result: xr.Dataset) -> Result:
     """The plan, and how many blocks of the lazy result are finished already."""
     n = len(blocks_of(result))
-    finished = sum(run.marker(number).exists() for number in range(n))
+    finished = run.count_finished(n)
     found: dict[str, Any] = {
         "status": "planned",
         "output": str(run.target),

@@ -10,20 +10,21 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from signal import SIGINT
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import click
 
+from xrecal_command import exit_code, interruptible
+
 from .blocks import RunError
+from .cluster import Cluster, UnreachableError, connected
 
-REFUSED, UNREACHABLE, FAILED, INTERRUPTED = 3, 4, 5, 130
-"""Exit codes beside 0 (done), 1 (a fault of xrecal) and 2 (a wrong command line)."""
-
-CONNECT_SECONDS = 8
-"""Seconds to wait for a scheduler."""
+REFUSED, UNREACHABLE, FAILED = 3, 4, 5
+"""Exit codes beside 0 (done), 1 (a fault of xrecal), 2 (a wrong command line), those of signals."""
 
 POOLING = "to learn from several locations together, use Python: hindcast.recal.fit(..., pool=...)"
 """End of a message, in place of its advice to pool, which the command line cannot take."""
@@ -43,10 +44,6 @@ _IN_PYTHON = (
 )  # fmt: skip
 
 
-class UnreachableError(ConnectionError):
-    """No scheduler answers."""
-
-
 class Result(NamedTuple):
     """Result of a command: for machines, and for people."""
 
@@ -54,17 +51,17 @@ class Result(NamedTuple):
     text: str
 
 
+@dataclass(frozen=True)
 class Session:
     """Dask on this machine or on a cluster, with its progress bar on standard error."""
 
-    def __init__(self, scheduler: str | None, quiet: bool) -> None:
-        self.quiet = quiet
-        self.client = None if scheduler is None else connect(scheduler)
+    cluster: Cluster | None
+    quiet: bool
 
     @contextmanager
     def bar(self) -> Iterator[None]:
         """Progress of all that is computed within; on a cluster of :meth:`compute` alone."""
-        if self.quiet or self.client is not None:
+        if self.quiet or self.cluster is not None:
             yield
             return
         from dask.diagnostics.progress import ProgressBar
@@ -74,44 +71,12 @@ class Session:
 
     def compute(self, collections: list[Any]) -> list[Any]:
         """Compute Dask collections together."""
-        if self.client is None:
-            from dask.base import compute
+        if self.cluster is not None:
+            return self.cluster.compute(collections, quiet=self.quiet)
+        from dask.base import compute
 
-            with self.bar():
-                return list(compute(*collections))
-        from distributed import progress
-
-        futures = self.client.compute(collections)
-        if futures and not self.quiet:
-            with redirect_stdout(sys.stderr):
-                progress(futures, notebook=False)
-                print()
-        return list(self.client.gather(futures))
-
-    def close(self) -> None:
-        """Leave the cluster."""
-        if self.client is not None:
-            self.client.close()
-
-
-def connect(address: str) -> Any:
-    """A client of a scheduler of ``dask.distributed``; UnreachableError if none answers in time."""
-    if find_spec("distributed") is None:
-        raise ImportError("--scheduler needs distributed; use pip install distributed")
-    import socket
-
-    from distributed import Client
-    from distributed.comm.addressing import get_address_host_port
-
-    try:
-        with socket.create_connection(get_address_host_port(address), CONNECT_SECONDS):
-            pass
-        return Client(address, timeout=f"{CONNECT_SECONDS}s")
-    except (OSError, ValueError, TypeError) as error:
-        raise UnreachableError(
-            f"no scheduler can be reached at {address!r} ({error}); give the address that "
-            "dask scheduler prints, such as tcp://127.0.0.1:8786"
-        ) from error
+        with self.bar():
+            return list(compute(*collections))
 
 
 def run(
@@ -119,35 +84,49 @@ def run(
     work: Callable[[Session], Result],
     *,
     scheduler: str | None,
+    timeout: float,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Do the work of a command, print its result, and exit with the code of what went wrong."""
     start = perf_counter()
+    signals: list[int] = []
     try:
-        with _warnings_as_lines(), ExitStack() as stack:
-            session = Session(scheduler, quiet)
-            stack.callback(session.close)
-            data, text = work(session)
-    except UnreachableError as error:
-        code, status, message = UNREACHABLE, "unreachable", str(error)
-    except RunError as error:
-        code, status, message = FAILED, "failed", str(error)
-    except KeyboardInterrupt:
-        code, status = INTERRUPTED, "interrupted"
-        message = "interrupted; what is finished is kept, repeat the command with --resume"
-    except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
-        code, status = REFUSED, "refused"
-        message = for_command_line(str(error.args[0] if isinstance(error, KeyError) else error))
+        with _warnings_as_lines(), interruptible(signals), ExitStack() as stack:
+            cluster = stack.enter_context(connected(scheduler, timeout)) if scheduler else None
+            data, text = work(Session(cluster, quiet))
+    except (Exception, KeyboardInterrupt) as error:
+        failure = _failure(error, signals)
+        if failure is None:
+            raise
     else:
         data = {"command": command, **data, "seconds": round(perf_counter() - start, 3)}
         click.echo(json.dumps(data, allow_nan=False) if as_json else text)
         return
+    code, status, message = failure
     if as_json:
         failed = {"command": command, "status": status, "error": message, "exit_code": code}
         click.echo(json.dumps(failed))
     click.echo(f"xrecal {command}: {message}", err=True)
     sys.exit(code)
+
+
+def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] | None:
+    """Exit code, status and message of what ended a command; None for a fault of xrecal.
+
+    After a signal, whatever is raised comes of it.
+    """
+    if signals or isinstance(error, KeyboardInterrupt):
+        message = "interrupted; what is finished is kept, repeat the command with --resume"
+        return exit_code(signals[0] if signals else SIGINT), "interrupted", message
+    if isinstance(error, UnreachableError) or isinstance(error.__cause__, UnreachableError):
+        return UNREACHABLE, "unreachable", str(error)
+    if isinstance(error, RunError):
+        return FAILED, "failed", str(error)
+    if isinstance(error, (ValueError, TypeError, KeyError, OSError, ImportError)):
+        message = str(error.args[0] if isinstance(error, KeyError) else error)
+        return REFUSED, "refused", for_command_line(message)
+    return None
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from .session import Result, Session
 
 def warm_up(session: Session) -> Result:
     """Compile on this machine, or on each worker of a cluster, what is not there yet."""
-    if session.client is None:
+    if session.cluster is None:
         return _result(compile_all())
-    return _result(*session.client.run(compile_all).values())
+    return _result(*session.cluster.client.run(compile_all).values())
 
 
 def compile_all() -> dict[str, Any]:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from .settings import decode, encode
+from .untrusted import read_json, require_small
 
 RECORD = "xrecal_variables"
 """Attribute that says what each variable of a file was."""
+
+_KINDS = re.compile(
+    r"(float|u?int)\d{1,3}|[<>]?[iuf]\d|bool|object|[<>]?U\d{1,5}"
+    r"|(datetime64|timedelta64)\[(s|ms|us|ns)\]|cftime \w{1,30} [01]"
+)
+"""What variables may have been: NumPy's names of types, and calendars of cftime."""
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _CFTIME_UNITS = "microseconds since 1970-01-01"
@@ -67,7 +75,7 @@ def from_plain(dataset: xr.Dataset) -> xr.Dataset:
     ValueError
         If variables of the record are missing or have other dimensions.
     """
-    text = json.loads(dataset.attrs[RECORD])
+    text = read_json(dataset.attrs[RECORD])
     record = text["variables"]
     missing = [name for name in record if name not in dataset.variables]
     if missing:
@@ -80,7 +88,10 @@ def from_plain(dataset: xr.Dataset) -> xr.Dataset:
                 f"the variable {name!r} has the dimensions {list(variable.dims)} in place of "
                 f"{described['dims']}"
             )
-        variables[name] = _restored(variable, described["kind"], decode(described["attrs"]))
+        try:
+            variables[name] = _restored(variable, described["kind"], decode(described["attrs"]))
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ValueError(f"{name!r} cannot be restored: {error}") from error
     coords = {name: v for name, v in variables.items() if record[name]["coordinate"]}
     attrs = {name: value for name, value in dataset.attrs.items() if name != RECORD}
     whole = xr.Dataset({n: v for n, v in variables.items() if n not in coords}, coords, attrs)
@@ -89,14 +100,18 @@ def from_plain(dataset: xr.Dataset) -> xr.Dataset:
 
 def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
     """A variable of numbers or text, and what it was."""
-    attrs = {str(k): v for k, v in variable.attrs.items() if _is_plain(str(k), v)}
+    attrs = {k: v for k, v in variable.attrs.items() if isinstance(k, str) and _is_plain(k, v)}
     dtype, kind, data = variable.dtype, str(variable.dtype), variable.data
+    if dtype.kind == "M" and not isinstance(dtype, np.dtype):  # with a time zone
+        raise TypeError(f"{name!r} holds {dtype}, which cannot be stored; use numbers, dates, text")
     if dtype.kind in "mM":
         unit = np.datetime_data(dtype)[0]
         since = " since 1970-01-01" if dtype.kind == "M" else ""
         data, attrs["units"] = variable.to_numpy().astype(np.int64), _UNITS[unit] + since
         if since:
             attrs["calendar"] = "proleptic_gregorian"
+    elif dtype == np.float16:  # which netCDF has none of
+        data = data.astype(np.float32)
     elif dtype.kind == "b":
         data = data.astype(np.int8)
     elif dtype.kind in "UOT":
@@ -129,10 +144,15 @@ def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
 
 def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Variable:
     """A variable as it was, from the plain one."""
+    if not _KINDS.fullmatch(kind):
+        raise ValueError(f"the type {kind!r:.60} is not known")
     if kind[0] in "fiu":
+        if variable.dtype.newbyteorder("=") != np.dtype(kind):
+            raise ValueError(f"it holds {variable.dtype} in place of {kind}")
         same = variable.copy(deep=False)
         same.attrs, same.encoding = attrs, {}
         return same
+    require_small("it", variable)
     data = variable.to_numpy()
     if not kind.startswith("cftime"):
         return xr.Variable(variable.dims, data.astype(kind), attrs)

@@ -1,18 +1,34 @@
-"""Files and stores: which format, and written so that what stands at a path is always complete."""
+"""Files and stores: which format, and written so that what stands at a path is always complete.
+
+What is to stand at ``NAME`` is made in a folder beside it, ``NAME.partial``, by a process that
+holds the lock ``NAME.lock``, and moved to its place by a rename. A file takes the place of another
+in that one step. A folder cannot: the former one is first moved into ``NAME.partial``, and whoever
+comes after a crash between these two steps moves it back (:func:`restore`).
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal, TypeAlias
-from uuid import uuid4
 
 from xrecal.inputs.libraries import require_library
 
+from .lock import locked, require_held
+
 FileFormat: TypeAlias = Literal["zarr", "netcdf"]
+
+MARK = "xrecal_request.json"
+"""File in a folder of xrecal's own: no other one is ever removed."""
+
+STORE, REPLACED = "store.zarr", "replaced"
+"""In that folder: blocks that a later run goes on with; what the new result takes the place of."""
+
+_OF_STORES = ("zarr.json", ".zgroup", ".zarray")
 
 _SUFFIXES: dict[str, FileFormat] = {".zarr": "zarr", ".nc": "netcdf"}
 
@@ -50,39 +66,142 @@ def format_of(path: Path) -> FileFormat:
     return file_format
 
 
+def real_path(path: Path) -> Path:
+    """Where a link leads, so that it stays one when that is replaced; other paths as they are."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
 def partial_of(path: Path) -> Path:
-    """Folder of a run of the command line that has not finished yet."""
-    return path.with_name(f"{path.name}.partial")
+    """Folder beside a path in which is made what is to stand there."""
+    place = real_path(path)
+    return place.with_name(f"{place.name}.partial")
+
+
+def can_go_on(path: Path) -> bool:
+    """Whether an interrupted run has left blocks that a later one can go on with."""
+    return all((partial_of(path) / name).exists() for name in (MARK, STORE))
 
 
 def require_free(path: Path, overwrite: bool, remedy: str) -> None:
-    """Raise FileExistsError or, without a folder, FileNotFoundError."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to")
+    """Raise an error unless a path can be written to, and nothing is lost that is not to be.
+
+    Raises
+    ------
+    FileExistsError
+        If something is there and not to be replaced; if it is a folder but no Zarr store, or what
+        stands at the place of ``NAME.partial`` is not xrecal's: these are never removed.
+    FileNotFoundError
+        If there is no folder.
+    """
+    place = real_path(path)
+    require_folder(path)
+    if place.is_dir() and not any((place / name).exists() for name in _OF_STORES):
+        raise FileExistsError(
+            f"{path} is a folder and no Zarr store, {_holding(place)}; move it away, or take "
+            "another path"
+        )
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists; {remedy}")
+    folder = partial_of(path)
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if os.path.lexists(folder) and not is_empty and not (folder / MARK).exists():
+        raise FileExistsError(
+            f"{folder} stands where {path.name} would be made and is none of xrecal's, "
+            f"{_holding(folder)}; move it away, or take another path"
+        )
 
 
-def put_in_place(new: Path, path: Path) -> None:
-    """Move a complete file or store to its path, in place of what is there."""
-    if not path.is_dir():
-        new.replace(path)
-        return
-    old = _beside(path)
-    path.rename(old)
-    new.rename(path)
-    shutil.rmtree(old)
+def require_folder(path: Path) -> None:
+    """Raise FileNotFoundError if the folder of a path does not exist."""
+    place = real_path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {place.parent} to write {place.name} to")
+
+
+def _holding(folder: Path) -> str:
+    """What is in a folder, for messages."""
+    if not folder.is_dir():
+        return "but a file"
+    names = sorted(os.listdir(folder))
+    return f"holding {', '.join(names[:3]) or 'nothing'}" + (" and more" if names[3:] else "")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Be the only one that writes to a path; what a crash has taken away from there is back.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no folder.
+    FileExistsError
+        If another process writes there.
+    """
+    require_folder(path)
+    with locked(real_path(path)):
+        restore(path)
+        yield
 
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` to write to, moved there if nothing fails and removed otherwise."""
-    aside = _beside(path)
+    """A name to write to, within :func:`writing`; moved to its place if nothing fails."""
     try:
-        yield aside
-        put_in_place(aside, path)
+        new = begin_partial(path, "{}") / f"new{path.suffix}"
+        yield new
+        sync(new.rglob("*") if new.is_dir() else [new], new.parent)
+        put_in_place(new, path)
     finally:
-        remove(aside)
+        discard_partial(path)
+
+
+def begin_partial(path: Path, request: str) -> Path:
+    """A new folder ``NAME.partial``, marked by a file that says as JSON what is to be made."""
+    discard_partial(path)
+    folder = partial_of(path)
+    folder.mkdir(exist_ok=True)
+    (folder / MARK).write_text(request)
+    return folder
+
+
+def put_in_place(new: Path, path: Path) -> None:
+    """Move what is complete from ``NAME.partial`` to its place; what stands there goes in there."""
+    place = real_path(path)
+    require_held(place)
+    if place.is_dir() or (new.is_dir() and place.exists()):
+        place.rename(partial_of(path) / REPLACED)
+    new.replace(place)
+    sync([], place.parent)
+
+
+def restore(path: Path) -> None:
+    """Move back what :func:`put_in_place` has taken away, if it did not come to its end."""
+    folder, place = partial_of(path), real_path(path)
+    if (folder / MARK).exists() and (folder / REPLACED).exists() and not place.exists():
+        (folder / REPLACED).rename(place)
+
+
+def discard_partial(path: Path) -> None:
+    """Remove the folder ``NAME.partial``, if there is one.
+
+    Nothing can go on with it from the first step, and it bears its mark until the last but one: a
+    crash leaves what the next call removes.
+    """
+    folder = partial_of(path)
+    if not folder.exists():
+        return
+    require_held(real_path(path))
+    if not (folder / MARK).exists():  # not one of xrecal's, unless nothing is in it
+        folder.rmdir()
+        return
+    restore(path)
+    if (folder / STORE).exists():
+        (folder / STORE).rename(folder / "discarded")
+    for one in folder.iterdir():
+        if one.name != MARK:
+            remove(one)
+    (folder / MARK).unlink(missing_ok=True)
+    folder.rmdir()
 
 
 def remove(path: Path) -> None:
@@ -93,5 +212,23 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+def sync(paths: Iterable[Path], within: Path) -> None:
+    """Wait until files are on disk, and so are their names in all folders up to ``within``."""
+    folders = {within}
+    for path in paths:
+        if path.is_file():
+            _sync(path)
+        for folder in path.parents:
+            if folder in folders:
+                break
+            folders.add(folder)
+    for folder in folders if os.name == "posix" else ():  # others have no names to wait for
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

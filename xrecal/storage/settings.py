@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -16,6 +17,9 @@ from xrecal.methods import METHODS, VectorCKME
 
 STORED: dict[str, type] = {cls.__name__: cls for cls in (*METHODS, VectorCKME, MatchedLeads, Pool)}
 """Classes that a file may name; no other is ever looked up."""
+
+_PLAIN = re.compile(r"[<>|=]?([biuf]\d{1,2}|U\d{1,5})")
+"""Types of arrays in settings, as NumPy writes them."""
 
 
 def encode(value: Any, what: str) -> Any:
@@ -81,7 +85,7 @@ def decode(value: Any) -> Any:
             return {decode(k): decode(v) for k, v in items}
         case {"timedelta": [days, seconds, microseconds]}:
             return timedelta(days, seconds, microseconds)
-        case {"array": items, "dtype": dtype}:
+        case {"array": items, "dtype": str(dtype)} if _PLAIN.fullmatch(dtype):
             return np.array(decode(items), dtype)
         case {"class": str(name), "fields": dict(given)}:
             return _made(name, given)

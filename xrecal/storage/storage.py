@@ -9,29 +9,51 @@ from collections.abc import Hashable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
+import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import on_device
 from xrecal.fit.fitted import Fitted
 
+from .checks import Checked, require_ordered
 from .encoding import from_plain, to_plain
 from .paths import (
     FileFormat,
+    can_go_on,
     format_of,
     format_to_write,
     local_path,
     partial_of,
     require_free,
+    sync,
+    writing,
     written_aside,
 )
-from .stored import damaged, from_dataset, prefix_of, read_header, to_dataset
+from .stored import MODEL as MODEL_ATTR
+from .stored import expected_arrays, from_dataset, prefix_of, read_header, to_dataset
+from .untrusted import (
+    MODEL,
+    Allowed,
+    UnreadableError,
+    reading,
+    require_known,
+    require_small,
+)
 
 CHUNKS = "xrecal_chunks"
-"""Attribute of a complete store: the number of chunks of each array."""
+"""Group in a complete store whose attributes are the numbers of chunks of its arrays.
+
+Attributes of the store itself would go along where others write a part of it to a new one.
+"""
 
 BLOCK_BYTES = 2**24
 """Of the state of a block of locations, as it is stored and computed."""
+
+
+CHECKED_BYTES = 2**20
+"""Of an array of one chunk whose numbers are checked as soon as a store is opened."""
 
 
 def save(
@@ -57,7 +79,8 @@ def save(
     Raises
     ------
     FileExistsError
-        If there is something at the path.
+        If there is something at the path, or an interrupted run is to write there; if another
+        process writes there; with ``overwrite`` too if it is a folder but no Zarr store.
     TypeError
         If labels, attributes or settings are of a type that cannot be stored, or the state is on
         a GPU.
@@ -68,7 +91,9 @@ def save(
 
     Notes
     -----
-    It is written beside the path and moved there at the end, so what stands there is complete.
+    It is written to ``path.partial`` beside the path and moved there at the end, so what stands
+    there is complete. Where the path is a link, what it leads to is replaced. What a crash leaves
+    is removed as the model is saved again.
 
     Examples
     --------
@@ -87,15 +112,21 @@ def save(
     kind = format_to_write(target)
     if kind == "netcdf" and zarr_format is not None:
         raise ValueError(f"zarr_format={zarr_format} is for Zarr stores, but {target} is netCDF")
-    require_free(target, overwrite, "use overwrite=True to replace it, or another path")
     dataset = to_plain(to_dataset(model))
-    with written_aside(target) as aside:
-        if kind == "netcdf":
-            dataset.to_netcdf(aside, engine="netcdf4")
-        else:
-            options: dict[str, Any] = {} if zarr_format is None else {"zarr_format": zarr_format}
-            in_blocks(dataset, model).to_zarr(aside, mode="w-", consolidated=False, **options)
-            seal(aside)
+    with writing(target):
+        require_free(target, overwrite, "use overwrite=True to replace it, or another path")
+        if can_go_on(target) and not overwrite:
+            raise FileExistsError(
+                f"an interrupted run left {partial_of(target)}; repeat its command with --resume, "
+                "or use overwrite=True to discard it"
+            )
+        with written_aside(target) as aside:
+            if kind == "netcdf":
+                dataset.to_netcdf(aside, engine="netcdf4")
+            else:
+                options: Any = {} if zarr_format is None else {"zarr_format": zarr_format}
+                in_blocks(dataset, model).to_zarr(aside, mode="w-", consolidated=False, **options)
+                seal(aside)
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
@@ -131,24 +162,50 @@ def seal(path: Path, *, without: str | None = None) -> None:
     """Note in a complete store how many chunks it has, and gather its metadata.
 
     Chunks of nothing but the fill value are no files, and a lost one would be read as such. The
-    attribute ``without``, the mark of an incomplete store, is taken off.
+    attribute ``without``, the mark of an incomplete store, is taken off. May be repeated.
     """
     import zarr
 
     group = zarr.open_group(path, mode="r+")
-    attrs = {name: value for name, value in group.attrs.items() if name != without}
-    group.attrs.put({**attrs, CHUNKS: json.dumps(_count_chunks(path))})
+    group.require_group(CHUNKS)
+    zarr.open_group(path / CHUNKS, mode="r+").attrs.put(_count_chunks(path))
+    group.attrs.put({name: value for name, value in group.attrs.items() if name != without})
     with warnings.catch_warnings():  # which others expect to find gathered
         warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
         zarr.consolidate_metadata(path)
+    sync([*path.iterdir(), *(path / CHUNKS).iterdir()], path)
 
 
-def _count_chunks(path: Path) -> dict[str, int]:
+def _count_chunks(path: Path) -> dict[str, Any]:
     """Chunks that there are of each array of a store."""
     import zarr
 
     arrays = dict(zarr.open_group(path, mode="r").arrays())
     return {name: arrays[name].nchunks_initialized for name in sorted(arrays)}
+
+
+def require_whole(path: Path, what: str) -> None:
+    """Raise ValueError if a Zarr store lacks chunks, which would be read as the fill value.
+
+    Known of what :func:`seal` has counted; of stores written by others it is not.
+    """
+    import zarr
+
+    with reading(what):
+        group = zarr.open_group(path, mode="r", use_consolidated=False)
+        counted: Mapping[str, Any] = {}
+        if CHUNKS in group:
+            counted = group[CHUNKS].attrs
+        elif MODEL_ATTR in group.attrs:  # up to layout 7; data may have it from elsewhere
+            counted = json.loads(str(group.attrs.get(CHUNKS, "{}")))
+        found = _count_chunks(path) if counted else {}
+        lost = {name: n - found.get(name, 0) for name, n in counted.items()}
+        lost = {name: n for name, n in lost.items() if n > 0}
+    for name, n in lost.items():
+        raise UnreadableError(
+            f"{what} is damaged: {n} of {counted[name]} chunks of {name!r} are missing; restore "
+            "it, or make it again"
+        )
 
 
 def open_fitted(
@@ -175,7 +232,12 @@ def open_fitted(
         If there is nothing at the path.
     ValueError
         If it holds no model, an unfinished or damaged one, or one of a newer version of xrecal; or
-        if ``chunks`` names another dimension than locations.
+        needs codecs to be decoded that are not known to run nothing; or if ``chunks`` names another
+        dimension than locations. What is damaged in a chunk that is read later is told then.
+
+    Notes
+    -----
+    A model may come from a stranger: nothing in it is run, and settings and state are checked.
 
     Examples
     --------
@@ -190,20 +252,54 @@ def open_fitted(
     what = str(source)
     file_format = format_of_finished(source)
     in_memory = file_format == "netcdf" and chunks is None
-    with read_plain(source, what) as plain:
+    with read_plain(source, what) as plain, reading(what):
         dataset = _restored(plain.load() if in_memory else plain, what)
         model = from_dataset(dataset, what)
+        expected = expected_arrays(model)
+        if file_format == "zarr":
+            require_whole(source, what)
+        numbers = {
+            name: dataset[name].to_numpy()
+            for name in expected
+            if name in plain and (in_memory or _is_small(plain[name].variable))
+        }
+        for name, values in numbers.items():
+            expected[name].require(name, values)
+        require_ordered(numbers)
     if in_memory:
         return model
-    if file_format == "zarr":
-        _require_whole(source, plain, what)
-    lazy = read_plain(source, what, chunks=_stored_chunks(model, chunks or {})).variables
-    state = {
-        name: array.variable.copy(data=lazy[name].data)
+    sizes = _stored_chunks(model, chunks or {})
+    lazy = {
+        name: array.variable.copy(
+            data=_by_parts(Checked(plain[name].variable, str(name), expected, what), sizes)
+        )
         for name, array in dataset.data_vars.items()
-        if lazy[name].dtype == array.dtype
+        if plain[name].dtype == array.dtype
     }
-    return from_dataset(dataset.assign(state), what)
+    return from_dataset(dataset.assign(lazy), what)
+
+
+def _is_small(variable: xr.Variable) -> bool:
+    """Whether the numbers of a stored array are checked at opening: few in a single chunk.
+
+    A store of many locations has millions of numbers, and is opened to read some of them.
+    """
+    stored = variable.encoding.get("preferred_chunks", {})
+    whole = all(stored.get(d, size) == size for d, size in variable.sizes.items())
+    return whole and variable.nbytes <= CHECKED_BYTES
+
+
+def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
+    """A stored array as one of Dask, in its own chunks or in ``sizes``."""
+    from dask.array import from_array
+
+    stored = checked.variable.encoding.get("preferred_chunks", {})
+    return from_array(  # type: ignore[no-untyped-call]
+        checked,
+        tuple(sizes.get(d, stored.get(d, -1)) for d in checked.variable.dims),
+        name=f"{checked.name}-{uuid4().hex}",
+        meta=np.empty((0,) * checked.ndim, checked.dtype),
+    )
 
 
 def format_of_finished(path: Path) -> FileFormat:
@@ -211,23 +307,29 @@ def format_of_finished(path: Path) -> FileFormat:
     if not path.exists() and partial_of(path).exists():
         raise FileNotFoundError(
             f"there is no {path} yet, only {partial_of(path)} of an interrupted run; run it again "
-            "with --resume"
+            "with --resume, or save the model again"
         )
     return format_of(path)
 
 
-def read_plain(path: Path, what: str, chunks: Mapping[Hashable, int] | None = None) -> xr.Dataset:
+def read_plain(
+    path: Path,
+    what: str,
+    chunks: Mapping[Hashable, int] | None = None,
+    allowed: Allowed = MODEL,
+) -> xr.Dataset:
     """A file or store as it is, lazily; with ``chunks``, even if empty, as Dask arrays."""
     options: dict[str, Any] = {"engine": "netcdf4"}
     if format_of(path) == "zarr":
         options = {"engine": "zarr", "consolidated": False}
     try:
+        require_known(path, allowed)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
             return xr.open_dataset(path, decode_cf=False, chunks=chunks, **options)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+    except Exception as error:  # libraries answer a damaged file with errors of any class
         kind = "Zarr store" if path.is_dir() else "netCDF file"
-        raise ValueError(
+        raise UnreadableError(
             f"{what} cannot be read as a {kind}, as it is none or damaged: {error}"
         ) from error
 
@@ -235,22 +337,11 @@ def read_plain(path: Path, what: str, chunks: Mapping[Hashable, int] | None = No
 def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
     """The stored Dataset, coordinates in memory; ValueError if it is none of a model."""
     read_header(plain, what)
-    try:
-        dataset = from_plain(plain)
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(what, error) from error
-    for coordinate in dataset.coords.values():
+    dataset = from_plain(plain)
+    for name, coordinate in dataset.coords.items():
+        require_small(name, coordinate.variable)
         coordinate.load()
     return dataset
-
-
-def _require_whole(path: Path, plain: xr.Dataset, what: str) -> None:
-    """Raise ValueError if chunks are missing, which would be read as if they were zero."""
-    counts = _count_chunks(path)
-    for name, n in json.loads(plain.attrs.get(CHUNKS, "{}")).items():
-        if counts[name] != n:
-            lost = ValueError(f"{n - counts[name]} of {n} chunks of {name!r} are missing")
-            raise damaged(what, lost)
 
 
 def _stored_chunks(model: Fitted, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:

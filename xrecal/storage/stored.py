@@ -9,31 +9,35 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
 from xrecal.methods import CKME, EMOS, IDR, Climatology, Raw
-from xrecal.methods.base import Method, names_of
+from xrecal.methods.base import Method, is_method, names_of
 from xrecal.methods.components import COMPONENT, components_of
 from xrecal.methods.pool import LinearPool
 
+from .checks import Expected, require_sound
 from .settings import decode, encode
+from .untrusted import UnreadableError, damaged, read_json, reading, require_small
 
 try:
     VERSION = version("xrecal")
 except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
 
 2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
 mix by default. 4: tails. 5: pools in which observations give way to novelty. 6: so they do in
 CKMEs that choose their support. 7: pools of fewer methods, of which half is an average of
-quantiles; CKMEs with one kind of errors. Models of every version stay readable: ``tests/stored``
-has some of each, ``tests/stored/make.py`` says how those of a new one come there.
+quantiles; CKMEs with one kind of errors. 8: EMOS with the means and variances of its cases, which
+updates learn from. Models of every version stay readable: ``tests/stored`` has some of each,
+``tests/stored/make.py`` says how those of a new one come there.
 """
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
@@ -143,42 +147,52 @@ def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
         If the Dataset holds no model, or one of a newer layout, or is incomplete.
     """
     header = read_header(dataset, what)
-    try:
+    with reading(what):
         variables = {decode(one["name"]): _variable(dataset, one) for one in header["variables"]}
-        return Fitted(decode(header["method"]), _with_vectors(variables))
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(what, error) from error
+        model = Fitted(decode(header["method"]), _with_vectors(variables))
+        if not is_method(model.method) or not variables:
+            raise ValueError("there is no method, or no variable")
+        return model
+
+
+def expected_arrays(model: Fitted) -> dict[str, Expected]:
+    """What each array of a model has to be, by its name in the Dataset.
+
+    Raises
+    ------
+    ValueError
+        If fields, dimensions or sizes are not those that a fit leaves.
+    """
+    return {
+        prefix_of(model, name) + array: expected
+        for name, fitted in model.variables.items()
+        for array, expected in require_sound(fitted).items()
+    }
 
 
 def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     """Settings as JSON; ValueError unless the Dataset is a finished model of a known layout."""
     if UNFINISHED in dataset.attrs:
-        raise ValueError(
+        raise UnreadableError(
             f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
             "--resume"
         )
     if SCHEMA_ATTR not in dataset.attrs:
         names = ", ".join(map(str, dataset.data_vars)) or "no variables"
-        raise ValueError(
+        raise UnreadableError(
             f"{what} is no model of xrecal: it holds {names:.200}; open what model.save(path) wrote"
         )
     schema = dataset.attrs[SCHEMA_ATTR]
+    if not isinstance(schema, (int, np.integer)) or schema < 1:
+        raise damaged(what, ValueError(f"the version of its layout is {schema!r:.60}"))
     if schema > SCHEMA:
-        raise ValueError(
+        raise UnreadableError(
             f"{what} has the layout {schema}, written by {dataset.attrs.get('source')}, but this "
             f"xrecal {VERSION} reads layouts up to {SCHEMA}; use pip install --upgrade xrecal"
         )
-    try:
-        header: dict[str, Any] = json.loads(dataset.attrs[MODEL])
-    except (KeyError, ValueError) as error:
-        raise damaged(what, error) from error
-    return header
-
-
-def damaged(what: str, error: Exception) -> ValueError:
-    """The error to raise for a model that cannot be read, from what went wrong."""
-    reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
-    return ValueError(f"{what} is damaged: {reason}; restore it, or fit and save the model again")
+    with reading(what):
+        header: dict[str, Any] = read_json(dataset.attrs[MODEL])
+        return header
 
 
 def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:
@@ -190,7 +204,7 @@ def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariab
         {n: str(n).removeprefix(prefix) for n in {*state.dims, *state.variables} if prefix}
     )
     dates = {
-        f.name: state[AXIS + f.name].to_numpy()
+        f.name: _dates(state, AXIS + f.name)
         for f in fields(CaseAxis)
         if AXIS + f.name in state.variables
     }
@@ -199,6 +213,12 @@ def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariab
     if dataset.attrs[SCHEMA_ATTR] < 7:
         given["method"] = _as_fitted(given["method"], state)
     return FittedVariable(axis=CaseAxis(**dates), state=state, **given)
+
+
+def _dates(state: xr.Dataset, name: str) -> npt.NDArray[Any]:
+    """Dates of the cases."""
+    require_small(name, state[name].variable)
+    return state[name].to_numpy()
 
 
 def _as_fitted(method: Method, state: xr.Dataset) -> Method:

@@ -1,0 +1,133 @@
+"""One writer at a time: a file beside what is written, which says who writes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Process that holds a lock."""
+
+    host: str
+    pid: int
+    pids: int | None
+    """Which numbering of processes: that of a container is its own. None where none is told."""
+    born: str | None
+    """When the process began, as a number is given again to later ones; None if none is told."""
+    since: str
+    """When it took the lock."""
+
+    def is_same_process(self, other: Holder) -> bool:
+        """Whether both are one process."""
+        return (self.host, self.pids, self.pid, self.born) == (
+            other.host, other.pids, other.pid, other.born
+        )  # fmt: skip
+
+    def is_gone(self, here: Holder) -> bool:
+        """Whether it is known that the process has ended, which another host cannot know."""
+        if (self.host, self.pids) != (here.host, here.pids) or os.name != "posix":
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:  # somebody else's, which is there
+            pass
+        return self.born != _born(self.pid)
+
+
+def lock_of(path: Path) -> Path:
+    """The file that says who writes to a path."""
+    return path.with_name(f"{path.name}.lock")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Be the only one that writes to a path, until the end of the block.
+
+    The lock of a process of this machine that has ended is taken over, with a warning.
+
+    Raises
+    ------
+    FileExistsError
+        If another process writes there, or may do so.
+    """
+    lock, me = lock_of(path), _me()
+    _acquire(lock, path, me)
+    try:
+        yield
+    finally:
+        if _read(lock) == me:
+            lock.unlink()
+
+
+def require_held(path: Path) -> None:
+    """Raise FileExistsError unless this process holds the lock of a path."""
+    holder = _read(lock_of(path))
+    if holder is None or not holder.is_same_process(_me()):
+        raise FileExistsError(
+            f"{lock_of(path)} is no more that of this run, so another may be writing {path}; wait "
+            "for it, or stop it, and repeat the command"
+        )
+
+
+def _acquire(lock: Path, path: Path, me: Holder) -> None:
+    """Create the lock, or raise FileExistsError."""
+    holder = _read(lock)
+    if holder is not None and holder.is_gone(me):
+        warnings.warn(
+            f"took over {lock} of process {holder.pid}, which began at {holder.since} and is gone",
+            stacklevel=4,
+        )
+        lock.unlink(missing_ok=True)
+    elif holder is not None:
+        where = "this machine" if holder.host == me.host else f"the host {holder.host}"
+        raise FileExistsError(
+            f"process {holder.pid} on {where} has been writing {path} since {holder.since}; wait "
+            f"for it or, if it is no more, remove its lock: rm {lock}"
+        )
+    try:
+        with lock.open("x") as stream:
+            stream.write(json.dumps(asdict(me)))
+            stream.flush()
+            os.fsync(stream.fileno())
+    except FileExistsError as error:
+        raise FileExistsError(f"another run has just begun to write {path}; wait") from error
+
+
+def _read(lock: Path) -> Holder | None:
+    """Who holds a lock, None if nobody does; FileExistsError if it does not say so."""
+    try:
+        return Holder(**json.loads(lock.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:  # of a process that was killed at that very moment
+        raise FileExistsError(
+            f"{lock} does not say whose it is; if no other run writes there, remove it: rm {lock}"
+        ) from error
+
+
+def _me() -> Holder:
+    """What a process says of itself."""
+    pid, space = os.getpid(), Path("/proc/self/ns/pid")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    pids = space.stat().st_ino if space.exists() else None
+    return Holder(platform.node(), pid, pids, _born(pid), now)
+
+
+def _born(pid: int) -> str | None:
+    """When a process began, where Linux tells it; None of one that has ended, too."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if status[0] in "ZX" else status[19]  # see proc_pid_stat(5)
