@@ -117,12 +117,13 @@ def test_a_method_is_selected_by_its_label():
 
 def test_table():
     result = compare([xrecal.EMOS(), xrecal.CKME()])
-    head, *rows, foot = repr(result).splitlines()
+    head, *rows, foot, remark = repr(result).splitlines()
     shown = ["CRPS", "±", "skill v climatology", "p", "skill v raw", "p"]
     shown += ["PIT rejects", "SKCE rejects", "seconds"]
     assert " ".join(head.split()) == " ".join(shown)
     assert [row.split()[0] for row in rows] == ["raw", "climatology", "EMOS", "CKME"]
     assert foot == "28 cases, CRPS in K"
+    assert "has the best CRPS, but PIT rejects it (at " in remark
     raw, _, emos, _ = (row.split() for row in rows)
     assert float(raw[1]) == pytest.approx(NEW.recal.crps(VERIFIED).mean().item(), rel=1e-3)
     assert raw[5] == "0.0%"  # no p against itself
@@ -132,7 +133,7 @@ def test_table():
     )
     page = result._repr_html_()
     assert page.count("<tr>") == 5
-    for cell in (*emos, "28 cases, CRPS in K"):
+    for cell in (*emos, f"28 cases, CRPS in K<br>{remark}"):
         assert cell in page
 
 
@@ -375,7 +376,7 @@ def test_pooled_methods_are_cross_validated(pool, by, chunks):
         expected = values.where(known).mean("time")
         np.testing.assert_allclose(one(result, label).crps, expected, rtol=1e-12)
     assert result.attrs["pool"] == repr(POOLS[pool])
-    assert repr(result).endswith(f", pool={POOLS[pool]!r}")
+    assert f", pool={POOLS[pool]!r}" in repr(result)
 
 
 @pytest.mark.parametrize("pool", POOLS)
@@ -443,3 +444,83 @@ def test_innsbruck():
     assert crps["EMOS"] == pytest.approx(1.792, abs=0.002)
     assert crps["EMOS(condition_on='season')"] == pytest.approx(1.340, abs=0.005)
     assert (result.sel({"method": "EMOS"}).p_climatology < 0.001).all()
+
+
+# looked at after every case -----------------------------------------------------------------------
+
+
+def sequential():
+    past, (new, verified) = ensemble_and_truth(n=60)[0], new_cases(n=40)
+    return compare([xrecal.EMOS()], new, verified, past, sequential=True), new, verified
+
+
+def test_e_values_are_those_of_the_quantiles():
+    result, new, verified = sequential()
+    q = (np.arange(200) + 0.5) / 200
+    past = ensemble_and_truth(n=60)[0]
+    issued = {"raw": new.recal.quantile(q)} | {
+        label: past.recal.fit(TRUTH, method).quantile(new, q)
+        for label, method in {"climatology": xrecal.Climatology(), "EMOS": xrecal.EMOS()}.items()
+    }
+    values = {label: v.transpose("lat", "lon", "time", "quantile") for label, v in issued.items()}
+    y = verified.transpose("lat", "lon", "time").to_numpy()
+    for reference in ("raw", "climatology"):
+        e_values = result[f"e_{reference}"]
+        assert e_values.dims == ("method", "lat", "lon", "time")
+        r = values[reference].to_numpy()
+        for label, array in values.items():
+            gain = arrays.crps(y, r) - arrays.crps(y, array.to_numpy())
+            bound = 2 * abs(np.sort(r) - np.sort(array.to_numpy())).mean(-1)
+            expected = arrays.score_e_values(gain, bound)
+            np.testing.assert_allclose(one(e_values, label), expected, rtol=1e-9)
+        assert (one(e_values, reference) == 1).all()
+    assert (one(result, "EMOS").e_climatology[..., -1] > 10).all()
+
+
+def test_a_sequential_comparison_is_otherwise_the_same():
+    result, new, verified = sequential()
+    past, _ = ensemble_and_truth(n=60)
+    plain = compare([xrecal.EMOS()], new, verified, past)
+    added = ["e_climatology", "e_raw"]
+    assert set(result) - set(plain) == set(added)
+    xr.testing.assert_identical(timeless(result).drop_vars([*added, "time"]), timeless(plain))
+    assert repr(result).splitlines()[-1] == repr(plain).splitlines()[-1]
+    lazy = compare([xrecal.EMOS()], new.chunk(lat=1), verified, past.chunk(lat=1), sequential=True)
+    xr.testing.assert_allclose(lazy.e_raw, result.e_raw, rtol=1e-9)
+    mixed = np.random.default_rng(0).permutation(40)
+    other = compare([xrecal.EMOS()], new[mixed], verified, past, sequential=True)
+    xr.testing.assert_allclose(other.e_raw, result.e_raw, rtol=1e-9)
+
+
+def test_sequential_comparisons_know_nothing_of_later_cases():
+    past, truth = ensemble_and_truth(n=60, n_lat=1, n_lon=1)
+    for by in ("block", "year"):
+        with pytest.raises(
+            ValueError, match=rf"by='{by}' learns from it; use by='retrospective' o"
+        ):
+            xrecal.compare(past, truth, [xrecal.EMOS()], by=by, sequential=True)
+    found = xrecal.compare(
+        past, truth, [xrecal.EMOS()], by="rolling", every=20, min_samples=10, sequential=True
+    )
+    known = found.e_raw.notnull() & (found.e_raw != 1)
+    assert known.sel({"method": "EMOS"}).any()
+
+
+def test_leads_of_a_sequential_comparison():
+    past, truth = (a.isel(lat=0, lon=0) for a in ensemble_and_truth(n=60))
+    new, verified = (a.isel(lat=0, lon=0) for a in new_cases(n=40))
+    new_at, past_at = (
+        f.drop_vars("time").rename(time="init").assign_coords(init=t)
+        for f, t in ((new, new.time.values), (past, past.time.values))
+    )
+    new_at, past_at, y, y_past = (
+        f.expand_dims(lead=[30, 90], axis=1).assign_coords(
+            lead=("lead", [30, 90], {"units": "days"})
+        )
+        for f in (new_at, past_at, verified.rename(time="init"), truth.rename(time="init"))
+    )
+    found = xrecal.compare(
+        past_at, y_past, [xrecal.EMOS()], forecast=new_at, verification=y, sequential=True
+    )
+    first = found.e_climatology.isel(init=0)
+    np.testing.assert_allclose(one(first, "climatology"), [1, 1 / 3])

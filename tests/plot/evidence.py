@@ -117,6 +117,21 @@ def curve(places="one"):
     return forecast.recal.ridge_curve(truth, xrecal.CKME(support="observations", folds="block"))
 
 
+@cache
+def watched(places="one"):
+    """Normal forecasts of two years, calibrated until they are too narrow; and their monitor."""
+    rng = np.random.default_rng(8)
+    n, n_places = 730, 1 if places != "many" else 12
+    z = rng.normal(size=(n, n_places))
+    z[300:] *= 1.4
+    time = np.datetime64("2021-01-01", "ns") + np.arange(n) * np.timedelta64(1, "D")
+    truth = xr.DataArray(z, {"time": time}, ["time", "place"], "t2m", {"long_name": "temperature"})
+    if places == "gaps":
+        truth[100:160] = np.nan
+    forecast = xrecal.gaussian(0 * truth.fillna(0), 0 * truth.fillna(0) + 1)
+    return forecast.recal.monitor(truth).squeeze("place" if n_places == 1 else [])
+
+
 EVIDENCE = {
     "pit": lambda f, y: f.recal.pit_histogram(y),
     "rank_histogram": lambda f, y: f.recal.rank_histogram(y),
@@ -147,6 +162,7 @@ DATA = {
     ("skill_by_lead", "gaps"): lambda: lead_skill().where(lead_skill().lead != 3),
     ("skill_map", "many"): lambda: skill_of(*many()),
     ("p_value_map", "many"): lambda: many()[0][:30].recal.pit_test(many()[1], augmented=True),
+    **{("monitor", place): (lambda place=place: watched(place)) for place in PLACES},
     ("ridge_curve", "one"): curve,
     ("ridge_curve", "many"): lambda: curve("many"),
     ("ridge_curve", "gaps"): lambda: curve("gaps"),

@@ -64,6 +64,10 @@ DOORS = {
         lambda: FORECAST.recal.plot.coverage(TRUTH, level=[0.3, 0.6], seed=1),
         lambda: plot.coverage(FORECAST.recal.coverage(TRUTH, level=[0.3, 0.6], seed=1)),
     ),
+    "monitor": (
+        lambda: FORECAST.recal.plot.monitor(TRUTH, alpha=0.1),
+        lambda: plot.monitor(FORECAST.recal.monitor(TRUTH, alpha=0.1)),
+    ),
     "spread_skill": (
         lambda: FORECAST.recal.plot.spread_skill(TRUTH, bins=3),
         lambda: plot.spread_skill(FORECAST.recal.spread_skill(TRUTH, bins=3)),

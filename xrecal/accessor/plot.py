@@ -32,6 +32,7 @@ class Plots(Accessor):
     coverage = door(forecasts.coverage)
     spread_skill = door(forecasts.spread_skill)
 
+    monitor = door(forecasts.monitor)
     skill_by_lead = door(forecasts.skill_by_lead)
     skill_map = door(forecasts.skill_map)
     p_value_map = door(forecasts.p_value_map)

@@ -107,6 +107,7 @@ class _Recal(Accessor):
     spread_skill = door(diagnostics.spread_skill)
     skce = door(diagnostics.skce)
     skce_test = door(diagnostics.skce_test)
+    monitor = door(diagnostics.monitor)
     decompose = door(diagnostics.decompose)
     ridge_curve = door(diagnostics.ridge_curve)
     summary = door(diagnostics.summary)

@@ -14,6 +14,7 @@ coverage                      central intervals: share of observations, width
 spread_skill                  bias, error and spread
 skce, skce_test               whether forecasts are calibrated given themselves
 adjusted_p_values             many tests at once, as on a map
+monitor                       evidence after each new case, and when calibration has changed
 decompose                     what recalibration would gain
 ridge_curve                   held-out loss of a CKME with each ridge
 summary                       the most telling of these together
@@ -25,6 +26,7 @@ from xrecal.products.scores import crps
 
 from .decompose import decompose
 from .intervals import coverage
+from .monitor import monitor
 from .multivariate import energy_score, variogram_score
 from .p_values import adjusted_p_values
 from .pit import pit, pit_histogram, pit_test
@@ -47,6 +49,7 @@ __all__ = [
     "decompose",
     "energy_score",
     "log_score",
+    "monitor",
     "pit",
     "pit_histogram",
     "pit_test",

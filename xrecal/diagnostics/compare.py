@@ -25,9 +25,10 @@ from xrecal.inputs.valid_time import lead_to_look_up
 from xrecal.methods import CKME, EMOS, Climatology, LinearPool, Method
 from xrecal.methods.call_errors import explained
 
-from .compare_evidence import as_issued, cross_validated, on_unseen
+from .compare_evidence import Candidate, as_issued, cross_validated, on_unseen
 from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
 from .evidence import case_dim
+from .lags import verification_lag
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
 """Methods that are compared if none are named."""
@@ -53,6 +54,7 @@ def compare(
     covariates: Given = None,
     pool: PoolOver = None,
     min_samples: int = 20,
+    sequential: bool = False,
 ) -> Comparison:
     """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
 
@@ -81,6 +83,10 @@ def compare(
         pooled, and easy to beat where they differ.
     dim, member_dim, min_samples
         As for ``hindcast.recal.fit``.
+    sequential : bool
+        Whether to add evidence that may be looked at after every case. Only of forecasts that know
+        nothing of the time after them: ``forecast``, or ``by`` "retrospective" or "rolling", with a
+        ``gap`` of the cases that have not verified at issue.
 
     Returns
     -------
@@ -89,14 +95,17 @@ def compare(
         of the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference;
         1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, significance of the difference;
         ``pit_p_value``, ``skce`` and ``skce_p_value``, whether forecasts are calibrated on average,
-        and given themselves (by 200 quantiles of each, the raw ones as issued); ``n_cases``. Over
-        ``method``:
+        and given themselves (by 200 quantiles of each, the raw ones as issued); ``pit_mean`` and
+        ``pit_variance``, which say in what they are not: too high below 0.5, too narrow above 1;
+        ``n_cases``. Over ``method``:
         ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations, with scores and
         tests, reading of lazy input, and compiling in the first call of a process;
         cross-validation counts as fit. With locations ``overall_crps_error``,
-        ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. Computed, also
-        from Dask. Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has
-        another argument of that name.
+        ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. If sequential
+        ``e_climatology`` and ``e_raw``, which run along the cases too. Computed, also from Dask.
+        Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has another
+        argument of that name. Where a test rejects the method of the least CRPS, the table says
+        what is wrong with it, and which method of those that pass is next.
 
     Raises
     ------
@@ -113,6 +122,11 @@ def compare(
     :func:`xrecal.arrays.diebold_mariano`. Locations are tested one by one, so some differ by
     chance. They depend on each other, so the table tests the mean over all locations of the
     score differences in each case, one number a case.
+    The e-values of a sequential comparison are at least 0; where a method is never better than its
+    reference in the mean, given what was known at issue, they reach 1 / alpha with a probability of
+    at most alpha, however often one looks; see :func:`xrecal.arrays.score_e_values`. Both are
+    scored by their 200 quantiles, which are kept in memory for all methods and cases. Leads of
+    several steps count as for :func:`xrecal.diagnostics.monitor`.
     Cross-validation holds 200 quantiles of each case in memory, a part of the locations at a time,
     but all positions that are pooled together. It takes a fit of each method for each split (and
     position, with ``pool``); :class:`LinearPool` fits all others, so it takes most of the time.
@@ -135,22 +149,22 @@ def compare(
     _check_covariates(covariates, labelled)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
-    pooled = read_pool(pool, form, case)
-    positions = () if pooled is None else pooled.dims
+    positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.dims
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
     options["pool"] = pool
     splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start)
+    scored = form if forecast is None else _only_form(forecast, member_dim, "forecast")
+    lags = _lags(scored, case, by if forecast is None else None) if sequential else None
     if forecast is None:
         if verification is not None:
             raise ValueError("verification is given without forecast; give both, or none of them")
         issued = partial(as_issued, form, observed, case, name="hindcast")
 
-        def score(method: Method, given: Given) -> Known:
-            return cross_validated(form, observed, method, case, splits, given)
+        def score(candidate: Candidate) -> Known:
+            return cross_validated(form, observed, candidate, case, splits)
     else:
-        scored = _only_form(forecast, member_dim, "forecast")
         _check_unseen(form, scored, case, splits)
         verified = (
             given_observations
@@ -160,20 +174,32 @@ def compare(
         verified = _at_leads(scored, verified, case, "forecast")
         issued = partial(as_issued, scored, verified, case)
 
-        def score(method: Method, given: Given) -> Known:
+        def score(candidate: Candidate) -> Known:
             past, unseen = (hindcast, observed), (forecast, verified)
-            return on_unseen(past, unseen, method, case, options, given)
+            return on_unseen(past, unseen, candidate, case, options)
 
     known_of = {}
     for label, method in labelled.items():  # first, as fits refuse too few cases before any work
         given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
-        known_of[label] = score(method, given)
-    known_of = {RAW: issued(), **known_of}
+        known_of[label] = score(Candidate(method, given, sequential))
+    known_of = {RAW: issued(sequential=sequential), **known_of}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
     text = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
     attrs |= {} if text is None else {"cross_validation": text}
-    return compare_scores(known_of, case, attrs)
+    return compare_scores(known_of, case, attrs, lags)
+
+
+def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
+    """Cases from issue to verification; ValueError for splits that learn from what comes later."""
+    if by not in (None, "retrospective", "rolling"):
+        raise ValueError(
+            f"sequential=True compares forecasts that know nothing of the time after them, but "
+            f"by={by!r} learns from it; use by='retrospective' or 'rolling', or give forecast="
+        )
+    issued = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    issued = issued.sortby(case) if case in issued.indexes else issued
+    return verification_lag(issued, case, None)
 
 
 def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:

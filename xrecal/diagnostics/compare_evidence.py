@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xarray as xr
 
@@ -40,6 +41,16 @@ EVIDENCE: tuple[dict[Hashable, int], ...] = ({}, {}, {"quantile": LEVELS.size})
 """Dimensions of the results of :func:`evidence_of`."""
 
 
+class Candidate(NamedTuple):
+    """A method to be scored."""
+
+    method: Method
+    covariates: Given
+    """Those that it conditions on"""
+    sequential: bool
+    """Whether its quantiles are kept for a sequential comparison"""
+
+
 def evidence_of(
     distribution: Distribution, observations: FloatArray, cases: IntArray, *location: IntArray
 ) -> tuple[FloatArray, ...]:
@@ -52,36 +63,32 @@ def evidence_of(
 
 
 def cross_validated(
-    form: Form,
-    observed: xr.DataArray,
-    method: Method,
-    case: Hashable,
-    splits: Splits,
-    covariates: Given,
+    form: Form, observed: xr.DataArray, candidate: Candidate, case: Hashable, splits: Splits
 ) -> Known:
     """Evidence on a method by cases of the hindcast that its fits have not seen."""
     start = perf_counter()
     pooled = read_pool(splits.pool, form, case)
     whole = (case,) if pooled is None else (case, *pooled.dims)
     form, observed = _in_pieces(form, observed, whole)
-    source = hold_out(form, observed, method, splits, case, covariates)
+    source = hold_out(form, observed, candidate.method, splits, case, candidate.covariates)
     scores, pit, quantiles = source.reduce(evidence_of, *EVIDENCE, extras=["observed", "cases"])
     scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))
     quantiles = quantiles.assign_coords(quantile=LEVELS)
-    return _known(scores, pit, quantiles, observed, case, start)
+    evidence = scores, pit, quantiles, observed
+    return _known(evidence, case, start, candidate.sequential)
 
 
 def on_unseen(
     past: tuple[Labelled, xr.DataArray],
     unseen: tuple[Labelled, xr.DataArray],
-    method: Method,
+    candidate: Candidate,
     case: Hashable,
     options: Mapping[str, Any],
-    covariates: Given,
 ) -> Known:
     """Evidence on a method by forecasts after those that it was fitted on."""
     start = perf_counter()
-    model = fit(*past, method, covariates=covariates, **options).compute()
+    covariates = candidate.covariates
+    model = fit(*past, candidate.method, covariates=covariates, **options).compute()
     fit_seconds = perf_counter() - start
     start = perf_counter()
     forecast, verified = unseen
@@ -96,12 +103,18 @@ def on_unseen(
     units = {k: v for a in (form.loc, verified) for k, v in a.attrs.items() if k == "units"}
     scores = scores.assign_attrs(CRPS.attrs(units))
     quantiles = quantiles.assign_coords(quantile=LEVELS)
-    known = _known(scores, pit, quantiles, verified, case, start)
+    evidence = scores, pit, quantiles, verified
+    known = _known(evidence, case, start, candidate.sequential)
     return known._replace(fit_seconds=fit_seconds, apply_seconds=known.fit_seconds)
 
 
 def as_issued(
-    form: Form, observed: xr.DataArray, case: Hashable, *, name: str = "forecast"
+    form: Form,
+    observed: xr.DataArray,
+    case: Hashable,
+    *,
+    name: str = "forecast",
+    sequential: bool = False,
 ) -> Known:
     """Evidence on the forecast as it is."""
     start = perf_counter()
@@ -109,36 +122,39 @@ def as_issued(
     scores = reduce(Issued(form), crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
     calibration = skce_test_of(_whole(pairs, case), seed=SEED)
-    known = _computed(scores, pit, calibration, start)
+    kept: tuple[xr.DataArray, ...] = ()
+    if sequential:
+        quantiles = partial(quantiles_of, levels=LEVELS)
+        kept = (reduce(Issued(form), quantiles, EVIDENCE[-1]), pairs.observations)
+    known = _computed((scores, pit), calibration, start, kept)
     return known._replace(fit_seconds=0.0, apply_seconds=known.fit_seconds)
 
 
 def _known(
-    scores: xr.DataArray,
-    pit: xr.DataArray,
-    quantiles: xr.DataArray,
-    observed: xr.DataArray,
-    case: Hashable,
-    start: float,
+    evidence: tuple[xr.DataArray, ...], case: Hashable, start: float, sequential: bool
 ) -> Known:
     """Evidence, with the test of calibration made on quantiles."""
+    scores, pit, quantiles, observed = evidence
     if quantiles.chunks is not None:
         quantiles = quantiles.chunk({case: -1})
         observed = observed if observed.chunks is None else observed.chunk({case: -1})
     calibration = skce_test(
         quantiles.drop_attrs(), observed.drop_attrs(deep=False), case, seed=SEED
     )
-    return _computed(scores, pit, calibration, start)
+    return _computed((scores, pit), calibration, start, (quantiles,) if sequential else ())
 
 
 def _computed(
-    scores: xr.DataArray, pit: xr.DataArray, calibration: xr.Dataset, start: float
+    evidence: tuple[xr.DataArray, xr.DataArray],
+    calibration: xr.Dataset,
+    start: float,
+    kept: tuple[xr.DataArray, ...],
 ) -> Known:
     from dask.base import compute
 
     tested = calibration[["skce", "p_value", "status"]]
-    scores, pit, tested = compute(scores, pit, tested)  # type: ignore[no-untyped-call]
-    return Known(scores, pit, tested, perf_counter() - start)
+    (scores, pit), tested, kept = compute(evidence, tested, kept)  # type: ignore[no-untyped-call]
+    return Known(scores, pit, tested, perf_counter() - start, kept=kept)
 
 
 def _whole(pairs: Pairs, case: Hashable) -> Evidence:

@@ -16,7 +16,9 @@ import xarray as xr
 
 from xrecal.inputs.metadata import shown_units
 
+from .best_not_calibrated import TESTS, remark_on_best
 from .p_values import rejections, shown_p
+from .sequential import sequential_evidence
 
 RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
@@ -98,6 +100,8 @@ class Comparison(xr.Dataset):
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
         splits = self.attrs.get("cross_validation")
         foot += f", cross-validated {splits}" if splits else ""
+        if {"pit_mean", "pit_variance", *TESTS} <= set(self):
+            foot = "\n".join(filter(None, (foot, remark_on_best(self, crps))))
         return Table(head, list(zip(*columns, strict=True)), foot)
 
     def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
@@ -129,10 +133,15 @@ class Known(NamedTuple):
     """Test of auto-calibration at each location"""
     fit_seconds: float
     apply_seconds: float = math.nan
+    kept: tuple[xr.DataArray, ...] = ()
+    """For a sequential comparison quantiles, and of the raw forecasts what verified"""
 
 
 def compare_scores(
-    known_of: Mapping[str, Known], dim: Hashable, attrs: dict[str, Any]
+    known_of: Mapping[str, Known],
+    dim: Hashable,
+    attrs: dict[str, Any],
+    lags: xr.DataArray | None = None,
 ) -> Comparison:
     """Put CRPS of the same cases by several methods into one Dataset.
 
@@ -144,6 +153,8 @@ def compare_scores(
         Dimension of the cases.
     attrs
         Of the result.
+    lags : DataArray, optional
+        Cases from issue to verification, by lead, for a sequential comparison.
     """
     from xrecal.arrays import standard_error
 
@@ -184,6 +195,8 @@ def compare_scores(
             attrs={"long_name": f"wall clock of {what.removesuffix('_seconds')}", "units": "s"},
         )
     variables |= _overall(scores, dim, units)
+    if lags is not None:
+        variables |= sequential_evidence(known_of, REFERENCES, dim, lags)
     return Comparison(variables, attrs={**attrs, "n_scores": int(common.sum())})
 
 
@@ -200,11 +213,20 @@ def _calibration(
     from xrecal.arrays import uniform_test
 
     values = pits.transpose("method", ..., dim)
+    mean, variance = values.mean([dim]), 12 * ((values - 0.5) ** 2).mean([dim])
     p = values.isel({dim: 0}, drop=True).copy(data=uniform_test(values.to_numpy())[1])
     variables = {
         "pit_p_value": p.astype(pits.dtype).assign_attrs(
             long_name="p-value of a uniform PIT, exact Kolmogorov-Smirnov test", units="1"
-        )
+        ),
+        "pit_mean": mean.assign_attrs(
+            long_name="mean PIT, 0.5 if calibrated, less where forecasts are too high", units="1"
+        ),
+        "pit_variance": variance.assign_attrs(
+            long_name="mean square of PIT - 0.5 over that of calibrated forecasts, "
+            "above 1 where forecasts are too narrow",
+            units="1",
+        ),
     }
     for name, renamed in (("skce", "skce"), ("p_value", "skce_p_value")):
         parts = {label: one.calibration[name] for label, one in known_of.items()}
@@ -250,7 +272,7 @@ def _overall(scores: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict
 
 
 class Table(NamedTuple):
-    """A table of text: head, if there is one, rows and a line below."""
+    """A table of text: head, if there is one, rows and lines below."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -280,4 +302,5 @@ class Table(NamedTuple):
 
         head = f"<thead>{line(self.head, 'th')}</thead>" if self.head else ""
         body = "".join(line(row, "td") for row in self.rows)
-        return f"<table>{head}<tbody>{body}</tbody></table><p>{escape(self.foot)}</p>"
+        foot = escape(self.foot).replace("\n", "<br>")
+        return f"<table>{head}<tbody>{body}</tbody></table><p>{foot}</p>"

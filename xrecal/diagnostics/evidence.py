@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
-from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
@@ -244,8 +244,10 @@ def as_dataset(
 
     Dimensions are in the order of the forecast, new ones last.
     """
+    require_free(evidence.form.dims, variables)
     history = history_only(evidence.attrs, f"{what} over {told_dims(evidence.dims)}")
-    result = xr.Dataset(variables, attrs={**attrs, **history})
+    plain = {name: a.drop_vars(variables, errors="ignore") for name, a in variables.items()}
+    result = xr.Dataset(plain, attrs={**attrs, **history})
     given = [d for d in evidence.form.dims if d in result.dims]
     return result.transpose(*given, ...)
 

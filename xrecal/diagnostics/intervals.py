@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims, is_between
-from xrecal.inputs.forms import Form, Labelled, levels_of, require_free
+from xrecal.inputs.forms import Form, Labelled, levels_of
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
@@ -99,7 +100,7 @@ def coverage(
     check_seed(seed)
     levels = _checked(level)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
-    require_free(evidence.form, LEVEL)
+    require_free(evidence.form.dims, [LEVEL])
     pit = pit_of_cases(evidence, seed)
     low, high = interval_ends(evidence, levels)
     parts = [

@@ -9,8 +9,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.rows import is_whole
+from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_free, require_plain
+from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_plain
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
@@ -144,7 +145,7 @@ def pit_histogram(
         raise ValueError(f"bins must be a whole number of at least 2, got {bins!r}")
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
-    require_free(evidence.form, BIN)
+    require_free(evidence.form.dims, [BIN])
     values = pit_of_cases(evidence, seed, augmented)
     from xrecal.arrays import pit_counts
 

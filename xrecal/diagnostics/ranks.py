@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, numbers_of, require_free
+from xrecal.inputs.forms import Labelled, numbers_of
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import rank_of
@@ -95,7 +96,7 @@ def rank_histogram(
             f"a rank histogram is one of plain ensembles, but {form.name!r} is a forecast of the "
             f"form {form.kind!r}; use pit_histogram"
         )
-    require_free(form, RANK)
+    require_free(form.dims, [RANK])
     extras = [evidence.observations, *numbers_of(form, evidence.pairs.dim)]
     ranks = evidence.reduce(partial(rank_of, seed=seed), extras)
     n_ranks = form.loc.sizes[form.member_dim] + 1

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import require_free, run_blockwise, work_on
 from xrecal.fit.fit_hindcast import DEFAULT, checked, pair_hindcast, prepare
 from xrecal.fit.fitted import CASE, CASE_MEMBER
 from xrecal.fit.state import cases_of, task_arguments
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.methods import CKME, Method
@@ -84,7 +84,7 @@ def ridge_curve(
             f"such as hindcast[{next(iter(paired))!r}]"
         )
     ((form, observed),) = paired.values()
-    require_free(form, RIDGE)
+    require_free(form.dims, [RIDGE])
     pairs = pair_hindcast(form, observed, method, dim)
     prepared = prepare(pairs, method, covariates, min_samples)
     parts, others = task_arguments(prepared.pairs, prepared.covariates)

@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.rows import is_whole
+from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.statistics import mean_of, std_of
@@ -91,7 +92,7 @@ def spread_skill(
         raise ValueError(f"bins must be a whole number from 1 on, got {bins!r}")
     evidence = read_evidence(forecast, observations, dim, member_dim)
     form = evidence.form
-    require_free(form, BIN)
+    require_free(form.dims, [BIN])
     mean, std = evidence.reduce(mean_of), evidence.reduce(std_of)
     known = mean.notnull() & (abs(evidence.observations) < np.inf)
     n_members = []

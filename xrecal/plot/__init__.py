@@ -7,6 +7,7 @@ pit, rank_histogram                histograms, with the band of calibrated forec
 reliability, quantile_reliability  what happens, given what was forecast
 coverage                           central intervals: how many observations they hold
 spread_skill                       error by spread
+monitor                            evidence against calibration over time
 skill_by_lead                      skill over lead times
 skill_map, p_value_map             maps of skill, and of tests, with control of false discoveries
 ridge_curve                        held-out loss of a CKME with each ridge
@@ -29,6 +30,7 @@ from .fan import fan
 from .histograms import pit, rank_histogram
 from .leads import skill_by_lead
 from .maps import p_value_map, skill_map
+from .monitor import monitor
 from .page import report
 from .reliability import quantile_reliability, reliability
 from .ridge import ridge_curve
@@ -39,6 +41,7 @@ __all__ = [
     "coverage",
     "density",
     "fan",
+    "monitor",
     "p_value_map",
     "pit",
     "quantile_reliability",

@@ -177,6 +177,20 @@ def spread_skill(
     return plot.spread_skill(errors, ax=ax, label=label)
 
 
+def monitor(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    ax: Axes | None = None,
+    alpha: float = 0.01,
+    member_dim: Hashable | None = None,
+) -> Axes:
+    """Evidence against calibration over time; see :func:`xrecal.plot.monitor`."""
+    watched = diagnostics.monitor(forecast, observations, dim, alpha=alpha, member_dim=member_dim)
+    return plot.monitor(watched, ax=ax)
+
+
 def skill_by_lead(
     forecast: Labelled,
     observations: Observations,

@@ -27,13 +27,18 @@ _DEGREES = {"degrees_east": "°E", "degree_east": "°E", "degrees_north": "°N",
 _EXPONENT = re.compile(r"(?<=[A-Za-z])(?:\*\*|\^)?([+-]?\d+)")
 
 
+def as_typed(text: str) -> str:
+    """Text that matplotlib shows as it is, as dollars would begin mathematics."""
+    return text.replace("$", r"\$")
+
+
 def pretty_units(attrs: Mapping[Any, Any]) -> str:
     """Units as they are printed, with raised exponents; nothing for a dimensionless variable."""
     units = shown_units(attrs)
     for name, sign in _SIGNS.items():
         if units and same_units(units, name):
             return sign
-    return _DEGREES.get(units) or _EXPONENT.sub(r"$\\mathregular{^{\1}}$", units)
+    return _DEGREES.get(units) or _EXPONENT.sub(r"$\\mathregular{^{\1}}$", as_typed(units))
 
 
 def with_units(text: str, attrs: Mapping[Any, Any], width: int = WIDTH) -> str:
@@ -43,16 +48,17 @@ def with_units(text: str, attrs: Mapping[Any, Any], width: int = WIDTH) -> str:
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """Text on as few lines as there must be, of about equal length."""
+    """Text as it is typed, on as few lines as there must be, of about equal length."""
     n_lines = len(textwrap.wrap(text, width))
     while n_lines > 1 and len(textwrap.wrap(text, width - 1)) == n_lines:
         width -= 1
-    return "\n".join(textwrap.wrap(text, width))
+    return as_typed("\n".join(textwrap.wrap(text, width)))
 
 
 def name_of(array: xr.DataArray, fallback: Hashable = "value") -> str:
     """Long name of a variable, else its standard name, else its name."""
-    name = array.attrs.get("long_name") or array.attrs.get("standard_name") or array.name
+    given = (array.attrs.get(kind) for kind in ("long_name", "standard_name"))
+    name = next((text for text in given if isinstance(text, str) and text), array.name)
     return str(fallback if name is None else name).replace("_", " ")
 
 
@@ -115,7 +121,7 @@ def shown_labels(values: npt.NDArray[Any]) -> list[str]:
     if is_date(values):
         same = len({(date.hour, date.minute) for date in values}) <= 1
         return [date.strftime("%Y-%m-%d" if same else "%Y-%m-%d %H:%M") for date in values]
-    return [f"{v:g}" if isinstance(v, float) else str(v) for v in values.tolist()]
+    return [f"{v:g}" if isinstance(v, float) else as_typed(str(v)) for v in values.tolist()]
 
 
 def shown_relation(p: float) -> str:

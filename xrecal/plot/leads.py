@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.dims import LEAD, candidates
 
-from .labels import date_ticks, is_date, positions
+from .labels import as_typed, date_ticks, is_date, positions
 from .reading import in_memory, over_locations
 from .style import (
     BAND,
@@ -84,7 +84,7 @@ def skill_by_lead(
     curves = {"": data}
     if METHOD in data.dims:
         labels = data[METHOD].to_numpy().tolist()
-        curves = {str(name): data.isel({METHOD: i}) for i, name in enumerate(labels)}
+        curves = {as_typed(str(name)): data.isel({METHOD: i}) for i, name in enumerate(labels)}
     ax = open_axes(ax)
     x, text = positions(data[along])
     several = False

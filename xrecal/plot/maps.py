@@ -13,6 +13,7 @@ from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.dims import LEAD
 from xrecal.inputs.forms import Labelled
+from xrecal.inputs.metadata import standard_name_of
 
 from .labels import label_of
 from .reading import drop_single, first_along
@@ -203,8 +204,8 @@ def _matching(
         for name, c in field.coords.items()
         if c.dims
         and (
-            c.attrs.get("standard_name") in standard
-            or c.attrs.get("units") in units
+            standard_name_of(c) in standard
+            or str(c.attrs.get("units")) in units
             or str(name).lower() in names
         )
     ]

@@ -26,7 +26,7 @@ from xrecal.inputs.thresholds import Threshold
 
 from .coverage import coverage
 from .histograms import pit, rank_histogram
-from .labels import name_of, pretty_units, shown_labels, wrapped
+from .labels import as_typed, name_of, pretty_units, shown_labels, wrapped
 from .reliability import quantile_reliability, reliability
 from .spread import spread_skill
 from .style import BAND, Style, ink
@@ -172,7 +172,7 @@ def _title(evidence: Evidence) -> str:
 def _subtitle(evidence: Evidence) -> str:
     """Form of the forecast, cases with their first and last label, and number of locations."""
     form = evidence.form
-    cases = " and ".join(map(str, evidence.dims))
+    cases = as_typed(" and ".join(map(str, evidence.dims)))
     kind = {
         "ensemble": "plain ensemble", "weighted": "weighted ensemble", "quantile": "quantiles",
         "normal": "normal distributions", "censored": "censored normal distributions",
@@ -185,7 +185,8 @@ def _subtitle(evidence: Evidence) -> str:
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     locations = {d: sizes[d] for d in form.dims if d not in evidence.dims}
     if math.prod(locations.values()) > 1:
-        text += "; locations: " + " × ".join(f"{n} {d}" for d, n in locations.items())
+        counts = " × ".join(f"{n} {d}" for d, n in locations.items())
+        text += f"; locations: {as_typed(counts)}"
     return text
 
 
@@ -238,7 +239,7 @@ def _draw_table(ax: Axes, summary: Summary, n_rows: int) -> None:
         label = row[0].replace(f"({units})", f"({pretty_units({'units': units})})")
         ax.text(0, y, label, **text)
         for x, cell in zip(ends[1:], row[1:], strict=True):
-            ax.text(x, y, cell, ha="right", **text)
+            ax.text(x, y, as_typed(cell), ha="right", **text)
         ax.axhline(y + 0.5, color=ink(ax), lw=0.6, alpha=0.7 if is_head else 0.15)
     foot = wrapped(table.foot.replace("p < ", "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}"), 50)
     ax.text(0, len(lines) - 0.1, foot, fontsize="x-small", color=ink(ax), va="top", alpha=0.75)

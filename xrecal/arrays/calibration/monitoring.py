@@ -1,0 +1,338 @@
+"""Calibration watched as forecasts verify: test martingales, and a detector of changes.
+
+Both multiply bets against a uniform probability integral transform. What is known of a forecast
+when it is issued decides the bet on it, so that evidence may be looked at after every case.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.compiled import Cube, Indices, OutIndexMatrix, OutMatrix, inner, kernel
+from xrecal.arrays.rows import check_probability, location_blocks, whole_number
+from xrecal.typing import FloatArray, IntArray
+
+PSEUDO_CASES = 10
+"""Standard normal cases that the moments of the normal bet begin with."""
+
+BINS, PSEUDO_IN_BIN = 10, 5
+"""Bins of the histogram of the other bet, and the cases that each begins with."""
+
+TAIL = 1e-3
+"""Transforms nearer than this to 0 or 1 are told apart no further: the bet is on all of them.
+
+An observation outside all members of a recalibrated forecast has the transform 0 or 1, and would
+otherwise be infinite evidence alone."""
+
+LARGEST = 690.0
+"""Log of the largest e-value that is told; doubles end at 709."""
+
+BETS = (
+    (0.6, 1.0),
+    (-0.6, 1.0),
+    (0.35, 1.0),
+    (-0.35, 1.0),
+    (0.0, 1.4),
+    (0.0, 0.75),
+    (0.0, 1.7),
+    (0.25, 1.2),
+    (-0.25, 1.2),
+)
+"""Means and standard deviations, in those of the forecast, that the detector of changes bets on."""
+
+
+def calibration_e_values(
+    pit: FloatArray, lag: npt.ArrayLike = 1, stretch: IntArray | None = None
+) -> FloatArray:
+    r"""Evidence against calibration after each case, however often it is looked at.
+
+    Parameters
+    ----------
+    pit : array of float, shape (..., p, n)
+        Probability integral transforms in [0, 1] of successive cases at p places, whose evidence
+        is averaged. A missing case (NaN) leaves the evidence as it was; a place without any case
+        does not count.
+    lag : int or array of int, shape (...)
+        Cases from the issue of a forecast to its verification, at least 1: when case t is issued,
+        case t - lag and those before have verified.
+    stretch : array of int, shape (n,), optional
+        Number of the stretch that each case belongs to: where it changes, the test begins anew and
+        knows nothing of the past.
+
+    Returns
+    -------
+    array of float64, shape (..., n)
+        E-values, at least 0. For calibrated forecasts the probability that any of a stretch
+        reaches :math:`1/\alpha` is at most :math:`\alpha`. NaN where there is no case at all.
+
+    Raises
+    ------
+    ValueError
+        If a transform is outside [0, 1], or lag or stretch do not fit.
+
+    Notes
+    -----
+    Bets are densities f on (0, 1): of a normal distribution of :math:`\Phi^{-1}(u)`, with the
+    moments of past cases and of ten standard normal ones, and a histogram of ten bins, with five
+    cases in each to begin with. Products of :math:`f_t(u_t)` are martingales if :math:`u_t` is
+    uniform given all that is known at issue, which :math:`f_t` is made of [1]_; so is the mean of
+    both, and that over places. With a lag of h, each h-th case makes one of h martingales, which
+    do not have their information in common: the result is the largest of them, divided by h.
+    Within 0.001 of 0 and of 1 the normal bet is a constant. O(p (h + n)) a location, plus
+    O(h n).
+
+    References
+    ----------
+    .. [1] Arnold, Henzi & Ziegel (2023), Sequentially valid tests for forecast calibration.
+       https://doi.org/10.1214/23-AOAS1729
+
+    Examples
+    --------
+    >>> narrow = np.tile([0.01, 0.99], 20)
+    >>> e_values = calibration_e_values(narrow[np.newaxis])
+    >>> float(e_values[0]), int((e_values < 100).sum())
+    (1.0, 7)
+    """
+    rows, z, shape = _transforms(pit)
+    n = rows.shape[-1]
+    lags = check_lags(lag, shape)
+    if stretch is None:
+        stretch = np.zeros(n, np.int64)
+    if np.shape(stretch) != (n,):
+        raise ValueError(f"stretch of shape {np.shape(stretch)} does not fit {n} cases")
+    e_values = np.full((len(rows), n), np.nan)
+    number = np.ascontiguousarray(stretch, np.int64)
+    for block in location_blocks(len(rows), 16 * rows[:1].size):
+        _fill_e_values(rows[block], z[block], lags[block], number, e_values[block])
+    return e_values.reshape(*shape, n)
+
+
+def calibration_changes(
+    pit: FloatArray, run_length: int = 3650, lag: npt.ArrayLike = 1
+) -> tuple[FloatArray, IntArray]:
+    r"""Detect that forecasts are no longer calibrated, and since when.
+
+    Parameters
+    ----------
+    pit, lag
+        As for :func:`calibration_e_values`.
+    run_length : int
+        Cases to the first false detection, at least so many in the mean of calibrated forecasts.
+
+    Returns
+    -------
+    statistic : array of float64, shape (..., n)
+        At least 0; a change is detected at cases where it reaches ``run_length``. The detector
+        begins anew after those. NaN where there is no case at all.
+    since : array of int64, shape (..., n)
+        Case with which the change began that was detected last; -1 before the first one.
+
+    Raises
+    ------
+    ValueError
+        If a transform is outside [0, 1], the run length is no positive whole number, or the lag
+        does not fit.
+
+    Notes
+    -----
+    The mean of CUSUMs :math:`D_t = \max(D_{t-1}, 1) f(u_t)`, one for each of nine normal densities
+    f of :math:`\Phi^{-1}(u)`, fixed ones, so that long calm does not make it slow: for any time to
+    stop, the mean of :math:`D` is at most that of the number of cases [1]_. With a lag of h there
+    are h of these, each with every h-th case; the largest is halved, as no more than a share
+    :math:`t / A` of runs has reached A in one of them after t cases. The change began where the
+    largest CUSUM was last below 1. O(p (h + n)) a location, plus O(h n).
+
+    References
+    ----------
+    .. [1] Shin, Ramdas & Rinaldo (2024), E-detectors: a nonparametric framework for sequential
+       change detection. https://doi.org/10.51387/23-NEJSDS51
+
+    Examples
+    --------
+    >>> calm, narrow = (np.arange(60) * 0.618) % 1, np.tile([0.02, 0.97], 20)
+    >>> statistic, since = calibration_changes(np.concatenate([calm, narrow])[np.newaxis])
+    >>> detected = int((statistic >= 3650).argmax())
+    >>> detected, int(since[detected])
+    (73, 60)
+    """
+    rows, z, shape = _transforms(pit)
+    limit = float(whole_number("run_length", run_length, 1))
+    lags = check_lags(lag, shape)
+    statistic = np.full((len(rows), rows.shape[-1]), np.nan)
+    since = np.full(statistic.shape, -1, np.int64)
+    for block in location_blocks(len(rows), 16 * rows[:1].size):
+        at = rows[block], z[block], lags[block]
+        _fill_changes(*at, limit, statistic[block], since[block])
+    each = *shape, rows.shape[-1]
+    return statistic.reshape(each), since.reshape(each)
+
+
+def _transforms(pit: FloatArray) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Transforms (L, p, n) away from the ends, their normal quantiles, and the shape (...)."""
+    from scipy.special import ndtri
+
+    pit = np.asarray(pit)
+    if pit.ndim < 2:
+        raise ValueError(f"pit needs a shape (..., places, cases), got {pit.shape}")
+    check_probability("pit", pit)
+    rows = np.clip(pit.astype(np.float64, order="C"), TAIL, 1 - TAIL)
+    rows = rows.reshape(math.prod(pit.shape[:-2]), *pit.shape[-2:])
+    return rows, ndtri(rows), pit.shape[:-2]
+
+
+def check_lags(lag: npt.ArrayLike, shape: tuple[int, ...]) -> IntArray:
+    """Lags (L,) of all locations."""
+    lags = np.asarray(lag)
+    if not np.issubdtype(lags.dtype, np.integer) or (lags < 1).any():
+        raise ValueError(f"lag is {lag!r}; give whole numbers of cases from 1")
+    return np.broadcast_to(lags, shape).astype(np.int64).reshape(-1)
+
+
+@kernel
+def _fill_e_values(
+    pit: Cube, z: Cube, lags: Indices, stretch: Indices, e_values: OutMatrix
+) -> None:
+    """E-values (L, n) of transforms (L, p, n)."""
+    n = pit.shape[2]
+    for location in range(len(pit)):
+        known = _known(pit[location])
+        if known.sum() == 0:
+            continue
+        start = 0
+        for t in range(1, n + 1):
+            if t == n or stretch[t] != stretch[t - 1]:
+                part = pit[location], z[location], known, min(lags[location], n)
+                _one_stretch(part, start, t, e_values[location])
+                start = t
+
+
+@inner
+def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
+    """E-values of the cases from ``start`` to ``stop``, on which the past has no influence."""
+    pit, z, known, lag = part
+    log_e = np.zeros((lag, len(pit), 2))
+    log_mean = np.zeros(lag)
+    learned = np.zeros((len(pit), 3 + BINS))
+    for t in range(start, stop):
+        k, seen = (t - start) % lag, t - lag
+        for i in range(len(pit)):
+            if seen >= start and not np.isnan(pit[i, seen]):
+                _learn(pit[i, seen], z[i, seen], learned[i])
+            if not np.isnan(pit[i, t]):
+                n, total, squares = learned[i, 0], learned[i, 1], learned[i, 2]
+                mean = total / (PSEUDO_CASES + n)
+                variance = (PSEUDO_CASES + squares) / (PSEUDO_CASES + n) - mean**2
+                log_e[k, i, 0] += _log_bet(pit[i, t], z[i, t], mean, math.sqrt(variance))
+                expected = (PSEUDO_IN_BIN * BINS + n) / BINS
+                count = PSEUDO_IN_BIN + learned[i, 3 + _bin(pit[i, t])]
+                log_e[k, i, 1] += math.log(count / expected)
+        log_mean[k] = _log_mean(log_e[k], known)
+        e_values[t] = math.exp(min(log_mean.max(), LARGEST)) / lag
+
+
+@inner
+def _learn(u: float, z: float, learned: Any) -> None:
+    """Count a case that has verified: number, sum, squares, and the bins."""
+    learned[0] += 1
+    learned[1] += z
+    learned[2] += z * z
+    learned[3 + _bin(u)] += 1
+
+
+@inner
+def _bin(u: float) -> int:
+    return min(int(u * BINS), BINS - 1)
+
+
+@inner
+def _log_bet(u: float, z: float, mean: float, std: float) -> float:
+    """Log of the density of a normal distribution over the standard one, of all in the tails."""
+    if u <= TAIL or u >= 1 - TAIL:
+        beyond = (abs(z) - mean if z > 0 else abs(z) + mean) / std
+        mass = 0.5 * math.erfc(beyond / math.sqrt(2.0))
+        return math.log(max(mass, 1e-300) / TAIL)
+    return 0.5 * (z * z - ((z - mean) / std) ** 2) - math.log(std)
+
+
+@inner
+def _log_mean(log_e: Any, known: Any) -> float:
+    """Log of the mean of e-values (p, 2) over the places that count."""
+    largest = -np.inf
+    for i in range(len(known)):
+        if known[i] and max(log_e[i, 0], log_e[i, 1]) > largest:
+            largest = max(log_e[i, 0], log_e[i, 1])
+    total = 0.0
+    for i in range(len(known)):
+        if known[i]:
+            total += math.exp(log_e[i, 0] - largest) + math.exp(log_e[i, 1] - largest)
+    return largest + math.log(total / (2 * known.sum()))
+
+
+@inner
+def _known(pit: Any) -> Any:
+    """Whether there is any case (p,), as 0 or 1."""
+    known = np.zeros(len(pit), np.int64)
+    for i in range(len(pit)):
+        for u in pit[i]:
+            if not np.isnan(u):
+                known[i] = 1
+                break
+    return known
+
+
+@kernel
+def _fill_changes(
+    pit: Cube,
+    z: Cube,
+    lags: Indices,
+    limit: float,
+    statistic: OutMatrix,
+    since: OutIndexMatrix,
+) -> None:
+    """Statistic and beginnings (L, n) of changes in transforms (L, p, n)."""
+    for location in range(len(pit)):
+        known = _known(pit[location])
+        if known.sum() > 0:
+            part = pit[location], z[location], known, min(lags[location], pit.shape[2])
+            _changes(part, limit, statistic[location], since[location])
+
+
+@inner
+def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
+    """Statistic and beginnings (n,) of changes."""
+    pit, _, known, lag = part
+    level = np.zeros((lag, len(pit), len(BETS)))
+    begun = np.zeros(level.shape, np.int64)
+    mean = np.zeros(lag)
+    first, last = 0, -1
+    for t in range(pit.shape[1]):
+        k = t % lag
+        if t >= first:  # forecasts before it were issued when the detector was another one
+            mean[k] = _move(part, t, level[k], begun[k]) / (known.sum() * len(BETS))
+        largest = mean.argmax()
+        statistic[t] = mean[largest] / min(lag, 2)
+        if statistic[t] >= limit:
+            last = begun[largest].flat[level[largest].argmax()]
+            level = np.zeros(level.shape)
+            mean = np.zeros(lag)
+            first = t + lag
+        since[t] = last
+
+
+@inner
+def _move(part: Any, t: int, level: Any, begun: Any) -> float:
+    """Multiply the CUSUMs (p, b) by the bets on case ``t``; their sum."""
+    pit, z, _, _ = part
+    total = 0.0
+    for i in range(len(pit)):
+        for j in range(len(BETS)):
+            if not np.isnan(pit[i, t]):
+                if level[i, j] <= 1:
+                    level[i, j], begun[i, j] = 1.0, t
+                level[i, j] *= math.exp(_log_bet(pit[i, t], z[i, t], BETS[j][0], BETS[j][1]))
+            total += level[i, j]
+    return total

@@ -1,0 +1,230 @@
+"""Evidence against calibration that may be looked at after every case."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.arrays.rows import is_whole, whole_number
+from xrecal.chunks.blockwise import run_blockwise
+from xrecal.chunks.warnings import warn_once
+from xrecal.fit.fit_hindcast import axis_of
+from xrecal.inputs.dims import LEAD, Dims, candidates
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
+from xrecal.products.source import check_seed
+from xrecal.typing import FloatArray, IntArray
+
+from .evidence import NO_UNIT, Evidence, as_dataset, described, read_evidence, task_name
+from .lags import verification_lag
+from .pit import pit_of_cases
+
+Restart: TypeAlias = Literal["year"] | int | None
+
+FEWEST_A_YEAR = 30
+"""With fewer cases a year hardly any error would ever be found."""
+
+_TEXTS = {
+    "e_value": "evidence against calibration since the last restart",
+    "alarm": "whether the evidence has reached its limit since the last restart",
+    "change_statistic": "detector of changes of calibration",
+    "change": "whether a change of calibration is detected with this case",
+    "since": "case with which the change that was detected last began",
+}
+
+
+@explained("xrecal.diagnostics.monitor")
+def monitor(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    alpha: float = 0.01,
+    run_length: int = 3650,
+    restart: Restart = "year",
+    lag: int | None = None,
+    augmented: bool = False,
+    seed: int = 0,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Evidence against calibration after each case, valid however often it is looked at.
+
+    Parameters
+    ----------
+    forecast, observations, augmented, seed, member_dim
+        As for :func:`pit`; one variable. Plain ensembles want ``augmented=True``.
+    dim : hashable or sequence of hashable, optional
+        The calibration dimension (time, init, ...), recognised if not given, and locations of a
+        region: the evidence of these is averaged into one of the region.
+    alpha : float
+        Probability, in (0, 1), that a stretch of calibrated forecasts, however long, has an alarm.
+    run_length : int
+        Cases between false detections of a change, at least so many in the mean of calibrated
+        forecasts; 3650 are ten years of days.
+    restart : "year", int or None
+        Where the e-value begins anew: with each calendar year, after so many cases, or never.
+    lag : int, optional
+        Cases from issue to verification, at least 1. If not given, from the labels of starts and
+        leads; 1 without leads: each forecast verifies before the next one is issued.
+
+    Returns
+    -------
+    Dataset
+        Over cases in order of time, and over locations: ``e_value``, at least 0, without a unit;
+        ``alarm``, whether it has reached 1 / ``alpha`` since the last restart;
+        ``change_statistic``, and ``change``, where that reaches ``run_length`` and begins anew;
+        ``since``, the label of the case with which the change detected last began (NaT or NaN
+        before the first one; positions where there are no labels). A coordinate ``restarts`` is
+        true for the first case of each stretch. Lazy if an input is. A missing case leaves the
+        evidence as it was.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`pit_test`, if a number is out of its range, cases have no dates for yearly
+        restarts, or leads are to be averaged.
+
+    Warns
+    -----
+    UserWarning
+        If a year has so few cases that there will hardly be an alarm.
+
+    Notes
+    -----
+    The e-value is a product of bets against a uniform transform: see
+    :func:`xrecal.arrays.calibration_e_values`, and :func:`xrecal.arrays.calibration_changes` for
+    the detector. Forecasts at a lead of h steps know nothing of the last h - 1 cases, and take
+    longer to be found out.
+
+    "However often" is promised for forecasts that are calibrated exactly. One that was fitted never
+    is: after years the evidence against it is bound to grow, which is why it begins anew each
+    year. Every place and lead has a test of its own; of a hundred, one may raise a false alarm.
+    The mean of e-values over places, or their sum with weights that add up to 1 and are fixed
+    beforehand, is the e-value of a region: with a lag of 1 it keeps the limit 1 / ``alpha``, with
+    a lag of h it needs h / ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha``
+    for all lags.
+
+    Examples
+    --------
+    >>> watched = hindcast.recal.monitor(observations, ["init", "location"], restart=None)
+    >>> bool(watched["alarm"][-1]), int((~watched["alarm"]).sum())
+    (True, 3)
+    """
+    check_seed(seed)
+    if not (np.ndim(alpha) == 0 and 0 < alpha < 1):
+        raise ValueError(f"alpha is {alpha!r}; give a probability between 0 and 1, such as 0.01")
+    limits = float(alpha), whole_number("run_length", run_length, 1)
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    time, core = _time_and_core(evidence)
+    stretch = _stretches(evidence, restart)
+    issued = evidence.form.broadcast().loc.isel({evidence.form.member_dim: 0}, drop=True)
+    lags = verification_lag(issued, time, lag)
+    pit = pit_of_cases(evidence, seed, augmented)
+    whole = pit if pit.chunks is None else pit.chunk(dict.fromkeys(core, -1))
+    labels = _labels(pit, time)
+    results = run_blockwise(
+        _Watch(limits, stretch, labels, len(core)),
+        whole.drop_vars([c for c in pit.coords if c not in pit.indexes]),
+        lags,
+        core=[core, ()],
+        out=[(time,)] * len(_TEXTS),
+        dtypes=[np.float64, bool, np.float64, bool, labels.dtype],
+        sizes=pit.sizes,
+        what=task_name("monitoring", evidence),
+    )
+    variables = described(results, _TEXTS, {})
+    for name in ("e_value", "change_statistic"):
+        variables[name].attrs |= NO_UNIT
+    result = as_dataset(evidence, variables, "monitoring", alpha=limits[0], run_length=limits[1])
+    text = {"long_name": "whether the e-value begins anew with this case"}
+    kept = {n: c for n, c in pit.coords.items() if {*c.dims} <= {*result.dims}}
+    return result.assign_coords(kept | {"restarts": ((time,), begins(stretch), text)})
+
+
+def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
+    """The dimension of time, and those that a task needs whole, time last."""
+    time, dims = evidence.pairs.dim, evidence.dims
+    if time not in dims:
+        raise ValueError(
+            f"a monitor runs along the cases in order of time, {time!r}, but dim is {list(dims)}; "
+            f"leave dim out, or name {time!r} and the locations of a region"
+        )
+    averaged = [d for d in candidates(evidence.form.broadcast().loc, LEAD) if d in dims]
+    if averaged and averaged != [time]:
+        raise ValueError(
+            f"leads along {averaged[0]!r} verify at different times, so that their evidence cannot "
+            "be averaged; leave them out of dim, and each has a monitor of its own"
+        )
+    return time, (*[d for d in dims if d != time], time)
+
+
+def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
+    """Number of the stretch of each case (n,); warns of years that are too short."""
+    dim = evidence.pairs.dim
+    n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
+    if restart is None:
+        return np.zeros(n, np.int64)
+    if restart != "year":
+        if is_whole(restart) and restart >= 1:
+            return np.arange(n) // int(restart)
+        raise ValueError(
+            f"restart is {restart!r}; give 'year', a number of cases from 1, or None for never"
+        )
+    years = axis_of(evidence.pairs).year
+    if years is None:
+        raise ValueError(
+            f"restart='year' needs dates along {dim!r}; add them, or give the number of cases "
+            "after which the monitor begins anew, such as restart=365, or restart=None for never"
+        )
+    most = int(np.unique(years, return_counts=True)[1].max(initial=0))
+    if 0 < most < FEWEST_A_YEAR and np.unique(years).size > 1:
+        warn_once(
+            f"the monitor begins anew each year of at most {most} cases, too few to find errors; "
+            "use restart=None, or a number of cases"
+        )
+    return np.asarray(years, np.int64)
+
+
+def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
+    """Labels of the cases, or their positions, and a last one for none of them."""
+    index = pit.indexes.get(time)
+    labels = np.arange(pit.sizes[time]) if index is None else index.to_numpy()
+    none = np.array([None])
+    if labels.dtype.kind in "mM":
+        none = np.array(["NaT"], labels.dtype)
+    elif labels.dtype.kind in "iuf":
+        none = np.array([np.nan])
+    return np.concatenate([labels, none])
+
+
+class _Watch:
+    """Transforms (..., n), or (..., places, n), and lags (...) in; all that a monitor says out."""
+
+    def __init__(
+        self, limits: tuple[float, int], stretch: IntArray, labels: npt.NDArray[Any], n_core: int
+    ) -> None:
+        self.limits, self.stretch, self.labels, self.n_core = limits, stretch, labels, n_core
+
+    def __call__(self, pit: FloatArray, lags: IntArray) -> tuple[npt.NDArray[Any], ...]:
+        """E-values, alarms, statistics, changes and their beginnings (..., n)."""
+        from xrecal.arrays import calibration_changes, calibration_e_values
+
+        alpha, run_length = self.limits
+        shape = pit.shape[: pit.ndim - self.n_core]
+        places = pit.reshape(*shape, -1, pit.shape[-1])
+        e_values = calibration_e_values(places, lags, self.stretch)
+        statistic, since = calibration_changes(places, run_length, lags)
+        case = np.arange(pit.shape[-1])
+        begun = np.maximum.accumulate(np.where(begins(self.stretch), case, 0))
+        reached = np.maximum.accumulate(np.where(e_values >= 1 / alpha, case, -1), axis=-1)
+        return e_values, reached >= begun, statistic, statistic >= run_length, self.labels[since]
+
+
+def begins(stretch: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether each case (n,) is the first of its stretch."""
+    return np.asarray(np.diff(stretch, prepend=stretch[:1] - 1) != 0)

@@ -1,0 +1,83 @@
+"""Comparison of forecasts that may be looked at after every case."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import xarray as xr
+
+from xrecal.chunks.blockwise import run_blockwise
+from xrecal.typing import FloatArray, IntArray
+
+
+class Kept(Protocol):
+    """What is known of a method."""
+
+    @property
+    def kept(self) -> tuple[xr.DataArray, ...]:
+        """Quantiles of equal mass, and perhaps what verified."""
+
+
+def sequential_evidence(
+    known_of: Mapping[str, Kept], references: Sequence[str], dim: Hashable, lags: xr.DataArray
+) -> dict[str, xr.DataArray]:
+    """E-values over methods, locations and cases of a lower CRPS than that of each reference.
+
+    Forecasts are what their quantiles say, each of the same mass, so that twice the mean distance
+    of the sorted quantiles of two bounds the difference of their scores.
+
+    Parameters
+    ----------
+    known_of : mapping from label to Kept
+        In memory; the first one with what verified.
+    references : sequence of str
+        Labels of the methods that all are compared with.
+    dim : hashable
+        Dimension of the cases.
+    lags : DataArray
+        Cases from issue to verification, as from :func:`.lags.verification_lag`.
+    """
+    observed = next(iter(known_of.values())).kept[1]
+    observed = observed.sortby(dim) if dim in observed.indexes else observed
+    quantiles = {}
+    for label, known in known_of.items():
+        bare = known.kept[0].drop_vars([c for c in known.kept[0].coords if c not in observed.dims])
+        quantiles[label] = bare.sortby(dim) if dim in bare.indexes else bare
+    variables = {}
+    for reference in references:
+        parts = []
+        for forecast in quantiles.values():
+            core: list[tuple[Hashable, ...]] = [(dim, "quantile")] * 2 + [(dim,), ()]
+            (e_values,) = run_blockwise(
+                _e_values,
+                forecast,
+                quantiles[reference],
+                observed.drop_vars([c for c in observed.coords if c not in observed.indexes]),
+                lags,
+                core=core,
+                out=[(dim,)],
+                dtypes=[np.float64],
+                sizes=forecast.sizes,
+                what="the sequential comparison",
+            )
+            parts.append(e_values)
+        variables[f"e_{reference}"] = (
+            xr.concat(parts, "method")
+            .assign_coords(method=list(quantiles))
+            .assign_attrs(long_name=f"evidence of a lower CRPS than that of {reference}", units="1")
+        )
+    return variables
+
+
+def _e_values(
+    forecast: FloatArray, reference: FloatArray, observed: FloatArray, lags: IntArray
+) -> FloatArray:
+    """E-values (..., n) of quantiles (..., n, q) and observations (..., n)."""
+    from xrecal.arrays import crps, score_e_values
+
+    q, r = (np.sort(a.astype(np.float64)) for a in (forecast, reference))
+    y = np.broadcast_to(observed.astype(np.float64), q.shape[:-1])
+    bound = 2 * abs(q - r).mean(-1)
+    return np.asarray(score_e_values(crps(y, r) - crps(y, q), bound, lags))
