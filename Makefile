@@ -1,8 +1,11 @@
 # Two commands set everything up on a fresh machine: make demo, make test.
 PYTHON ?= python3
 BIN := .venv/bin
+# The oldest Python of pyproject.toml, where it is there.
+OLDEST ?= $(shell command -v python3.11 || echo $(PYTHON))
+MINIMUM := .venv-minimum/bin
 
-.PHONY: demo test test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill issued calibration-tests evidence paper paper-smoke clean
+.PHONY: demo test test-minimum test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill streams issued calibration-tests evidence paper paper-smoke clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -30,6 +33,18 @@ demo: .venv/.demo ## recalibrate the Lorenz 96 hindcast: table, figure, netCDF f
 
 test: .venv/.dev ## the test suite
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist worksteal
+
+.venv-minimum/.done: pyproject.toml tests/minimum.py
+	rm -rf .venv-minimum
+	$(OLDEST) -m venv .venv-minimum
+	$(MINIMUM)/python -m tests.minimum > .venv-minimum/constraints.txt
+	$(MINIMUM)/pip install --quiet --prefer-binary --editable '.[test]' --constraint .venv-minimum/constraints.txt
+	touch $@
+
+test-minimum: .venv-minimum/.done ## files, commands, clusters and figures with the oldest versions that pyproject.toml states
+	$(MINIMUM)/python -m pytest -m 'not slow' -n 2 --dist worksteal -o filterwarnings=default tests/test_minimum.py \
+		tests/storage/test_storage.py tests/cli/test_fit_apply.py tests/cli/test_commands.py tests/cli/test_signals.py \
+		tests/cli/test_cluster.py tests/test_recalibrator.py tests/integration/test_dask.py tests/plot/test_accessor.py
 
 test-slow: .venv/.dev
 	$(BIN)/python -m pytest -m slow
@@ -69,11 +84,15 @@ skill: .venv/.dev ## CRPS and calibration of all methods on real forecasts, by s
 	$(BIN)/python -m benchmarks.skill
 	$(BIN)/python -m benchmarks.small_samples
 
+streams: .venv/.dev ## experts whose weights go on learning on real streams, into benchmarks/results/streams.csv: an hour
+	$(BIN)/python -m benchmarks.streams
+
 issued: .venv/.dev ## what methods issue on the worst day, into benchmarks/results/issued.csv
 	$(BIN)/python -m benchmarks.issued
 
-calibration-tests: .venv/.dev ## size and power of the tests of calibration: ten minutes
+calibration-tests: .venv/.dev ## size and power of the tests of calibration, false alarms and delays of the monitor: ten minutes
 	$(BIN)/python -m benchmarks.calibration_tests
+	$(BIN)/python -m benchmarks.monitor
 
 evidence: .venv/.dev ## calibration of real forecasts before and after, into benchmarks/results/evidence.csv
 	$(BIN)/python -m benchmarks.evidence
@@ -85,4 +104,4 @@ paper-smoke: .venv/.dev ## the same on a few cases, without networks: two minute
 	$(BIN)/python -m benchmarks.paper smoke
 
 clean:
-	rm -rf .venv demo build dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-minimum demo build dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache

@@ -103,16 +103,26 @@ class Recalibrator(Fitted):
     ) -> Recalibrator:
         """The model with more cases, without a new fit.
 
-        All that the fit has chosen stays: ridge, bandwidth, strength of covariates, support,
-        centre, half-life, bounds, coefficients. The new cases join those that forecasts are
-        compared with and made from; half-lives count from the newest. So it is cheap, and exact
-        for given settings; fit anew from time to time, so that the choices learn from all cases.
+        The new cases join those that forecasts are compared with and made from; half-lives count
+        from the newest. All that was chosen by cross-validation stays: of a CKME ridge, bandwidth,
+        strength of covariates, support, centre, half-life and bounds, of a LinearPool also its
+        weights and tails, of a pooled fit the positions taken. What has no such choices learns
+        from all cases, and is then what a fit to all would have made it: EMOS, climatology, PIT,
+        conformal margins, IDR but for the coefficients of its covariates, and in a pool all
+        methods but CKMEs; to rounding, which the optimiser of EMOS in a pool makes 1e-9 or so.
+        Cases may come one at a time or many at once. Fit anew from time to time, so that the
+        choices learn from all cases.
+
+        Of cases that are known by their label nothing changes where the observation is the one
+        that is known, or is missing now. One that was missing is filled in, one that differs takes
+        the place of the first, each with its forecast; covariates that are known stay. So the
+        starts of the last days may be given each day, and each lead learns when it verifies.
 
         Parameters
         ----------
         hindcast : DataArray or Dataset
-            Past forecasts that the model does not know, before, after or between the others, of
-            the same kind, unit and locations. The number of members may differ.
+            Past forecasts before, after or between the others, of the same kind, unit and
+            locations, at all positions that are pooled. The number of members may differ.
         observations : DataArray, Dataset or dict
             What verified, as for the fit.
         covariates : dict from str to DataArray, optional
@@ -122,13 +132,19 @@ class Recalibrator(Fitted):
         -------
         Recalibrator
             Cases by ascending label; lazy if the model or an input is. Locations without a fit
-            stay without.
+            stay without, but with EMOS, which is fitted where cases suffice now.
 
         Raises
         ------
         ValueError
-            If the method keeps no cases (EMOS) or the model is pooled, labels are in it already,
-            or kind, units, dimensions or labels differ.
+            If the model is an EMOS that an earlier version has stored without what it learned
+            from, a variable lacks those that it is recalibrated with, or kind, units, dimensions,
+            pooled positions or labels differ.
+
+        Notes
+        -----
+        Cheap but for EMOS, which is fitted to all cases from its start, so that it does not depend
+        on how they came: O(n) a location. That needs 2 n numbers more of the state at each.
 
         Examples
         --------

@@ -283,7 +283,7 @@ def test_settings_not_their_class():
         HINDCAST.recal.fit(TRUTH, "CKME")
 
 
-@pytest.mark.parametrize("name", ["calibration", "new_member"])
+@pytest.mark.parametrize("name", ["calibration", "status", "ridge"])
 def test_location_names_that_tasks_use_are_refused(name):
     with pytest.raises(ValueError, match=f"dimension '{name}' has a name that xrecal uses"):
         HINDCAST.rename(lat=name).recal.fit(TRUTH.rename(lat=name), PAPER)

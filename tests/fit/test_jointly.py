@@ -10,6 +10,7 @@ from tests.marks import forbid_compute
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.vector_ckme import Vectors, fit_vector_ckme, vector_ckme_weights
 from xrecal.arrays.scores.multivariate import energy_score
+from xrecal.methods.vectors import SCALE
 
 N, M, NEW = 40, 5, 6
 NAMES = "u", "t"
@@ -370,7 +371,10 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         (lambda: MODEL.apply(FORECAST[["u"]]), "jointly, but the forecast lacks 't'; pass a Data"),
         (lambda: MODEL.apply(FORECAST["u"]), "jointly, but the forecast lacks 't'|no variable"),
         (lambda: MODEL["u"].crps(FORECAST, VERIFIED), "score them with the model of all of them"),
-        (lambda: MODEL.update(HINDCAST, TRUTH), "jointly or on a circle cannot be updated"),
+        (
+            lambda: MODEL["u"].update(HINDCAST["u"], TRUTH["u"]),
+            "'u' and 't' are recalibrated jointly and updated together, but this model lacks 't'",
+        ),
         (
             lambda: MODEL["u"].apply(FORECAST.assign(t=FORECAST["t"].assign_attrs(units="degC"))),
             r"forecast\['t'\]",
@@ -416,3 +420,63 @@ def test_names_that_are_no_tuple_are_refused(jointly):
 def test_a_scale_that_is_no_mapping_is_refused():
     with pytest.raises(TypeError, match=r"scale must be a dict or Dataset with .*, got float"):
         FORECAST.recal.energy_score(VERIFIED, jointly=NAMES, scale=2.0)
+
+
+def assert_same(found, expected):
+    for name in expected.variables:
+        a, b = found[name].state, expected[name].state
+        assert set(a.variables) == set(b.variables)
+        for array in b.variables:
+            np.testing.assert_array_equal(a[array], b[array], err_msg=f"{name} {array}")
+            assert a[array].dims == b[array].dims
+
+
+def test_vectors_get_more_cases_together():
+    method = xrecal.CKME(ridge=0.1, bandwidth=1.0)
+    options = {"jointly": NAMES}
+    seen = TRUTH.copy(deep=True)
+    seen["t"][12, 0, 0] = seen["u"][33, 1, 1] = np.nan
+    first, rest = {"time": slice(30)}, {"time": slice(28, None)}
+    before = seen.isel(first).copy(deep=True)
+    before["t"][29, 0, 1] = np.nan
+    model = HINDCAST.isel(first).recal.fit(before, method, **options)
+    updated = model.update(HINDCAST.isel(rest), seen.isel(rest))
+    whole = HINDCAST.recal.fit(seen, method, **options)
+    for name in NAMES:
+        xr.testing.assert_identical(updated[name].state[SCALE], model[name].state[SCALE])
+        a, b = (m[name].state.drop_vars(SCALE) for m in (updated, whole))
+        for array in b.variables:
+            np.testing.assert_array_equal(a[array], b[array], err_msg=f"{name} {array}")
+    shared = [updated[name].state["vector_0"].data for name in NAMES]
+    assert shared[0] is shared[1]
+    found, expected = (m.quantile(FORECAST, 0.5) for m in (updated, whole))
+    xr.testing.assert_allclose(found, expected, rtol=0.2, atol=0.2)
+    cut = HINDCAST.chunk(lat=1)
+    with forbid_compute():
+        lazy = cut.isel(first).recal.fit(before, method, **options)
+        lazy = lazy.update(cut.isel(rest), seen.isel(rest))
+    assert_same(lazy.compute(), updated)
+
+
+def test_updated_vectors_come_back_from_disk(tmp_path):
+    first, rest = {"time": slice(30)}, {"time": slice(30, None)}
+    model = HINDCAST.isel(first).recal.fit(TRUTH.isel(first), jointly=NAMES)
+    model.save(tmp_path / "model.nc")
+    updated = model.update(HINDCAST.isel(rest), TRUTH.isel(rest))
+    opened = xrecal.open_recalibrator(tmp_path / "model.nc")
+    assert_same(opened.update(HINDCAST.isel(rest), TRUTH.isel(rest)), updated)
+    updated.save(tmp_path / "updated.nc")
+    again = xrecal.open_recalibrator(tmp_path / "updated.nc")
+    xr.testing.assert_identical(again.quantile(FORECAST, 0.5), updated.quantile(FORECAST, 0.5))
+
+
+def test_directions_get_more_cases():
+    degrees = (40 * HINDCAST["u"]) % 360
+    truth = (40 * TRUTH["u"]) % 360
+    method = xrecal.CKME(ridge=0.1, bandwidth=1.0)
+    model = degrees[:30].recal.fit(truth[:30], method, period=360)
+    updated = model.update(degrees[28:], truth[28:])
+    whole = degrees.recal.fit(truth, method, period=360)
+    for name in set(whole.state.variables) - {SCALE}:
+        np.testing.assert_array_equal(updated.state[name], whole.state[name])
+    assert updated.crps((40 * FORECAST["u"]) % 360, (40 * VERIFIED["u"]) % 360).notnull().all()

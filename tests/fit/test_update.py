@@ -1,3 +1,6 @@
+import gzip
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -5,7 +8,9 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze, random
 from tests.marks import forbid_compute
+from tests.stored import make
 from xrecal.fit.fitted import CASE
+from xrecal.methods.emos import PREDICTORS
 
 SIZES = {"time": 40, "lat": 3, "lon": 2, "member": 5}
 TIME = xr.date_range("2000-01-01", periods=40, freq="100D", use_cftime=False)
@@ -27,7 +32,22 @@ EXACT = [
     xrecal.Climatology(window=90),
     xrecal.PITRecalibration(condition_on="season"),
     xrecal.ConformalPrediction(alpha=0.3),
+    xrecal.Raw(),
+    xrecal.EMOS(),
+    xrecal.EMOS(condition_on="season", vary_spread=True, bounds=(-100, None)),
 ]
+"""Updated they are what they would be if they had been fitted to all cases."""
+
+POOL = xrecal.LinearPool(
+    (
+        xrecal.CKME(support="errors"),
+        xrecal.EMOS(),
+        xrecal.IDR(condition_on="season"),
+        xrecal.PITRecalibration(),
+        xrecal.ConformalPrediction(alpha=0.3),
+        xrecal.Climatology(),
+    )
+)
 
 
 def part(cases):
@@ -40,7 +60,8 @@ def fit(cases, method=FIXED, **options):
 
 
 def assert_same_state(a, b):
-    assert set(a.variables) == set(b.variables)
+    assert list(a.data_vars) == list(b.data_vars)
+    assert set(a.coords) == set(b.coords)
     for name in a.variables:
         np.testing.assert_array_equal(a[name], b[name], err_msg=str(name))
         assert a[name].dims == b[name].dims
@@ -158,12 +179,19 @@ def test_a_covariate_may_gain_locations():
     np.testing.assert_array_equal(*scores)
 
 
-@pytest.mark.parametrize("method", [FIXED, xrecal.IDR(), xrecal.PITRecalibration()], ids=repr)
-def test_lazy_stays_lazy(method):
-    whole = fit(FIRST, method).update(*part(LAST))
+@pytest.mark.parametrize(
+    ("method", "pool"),
+    [
+        *((m, None) for m in (FIXED, xrecal.IDR(), xrecal.PITRecalibration(), xrecal.EMOS(), POOL)),
+        *((m, p) for m in (FIXED, xrecal.EMOS()) for p in ("lon", {"lon": 1})),
+    ],
+    ids=repr,
+)
+def test_lazy_stays_lazy(method, pool):
+    whole = fit(FIRST, method, pool=pool).update(*part(LAST))
     forecasts, observed = FORECASTS.chunk(lat=1), OBSERVED.chunk(lat=1)
     with forbid_compute():
-        lazy = forecasts[FIRST].recal.fit(observed[FIRST], method)
+        lazy = forecasts[FIRST].recal.fit(observed[FIRST], method, pool=pool)
         lazy = lazy.update(forecasts[LAST].chunk(lat=2), observed[LAST])
         scores = lazy.crps(forecasts, observed)
     assert not lazy.is_computed
@@ -240,7 +268,6 @@ def test_datasets():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f, o: (FORECASTS[28:32], OBSERVED[28:32]), "2 of 4 labels .* first 2007-09-01"),
         (lambda f, o: (f.assign_attrs(units="degC"), o.assign_attrs(units="degC")), "units"),
         (lambda f, o: (f.isel(lat=[0, 1]), o.isel(lat=[0, 1])), "model.state and hindcast differ"),
         (lambda f, o: (f.isel(lat=0), o.isel(lat=0)), r"it lacks \['lat'\]"),
@@ -264,12 +291,227 @@ def test_half_lives_and_seasons_need_dates():
         model.update(forecasts, observed)
 
 
-def test_methods_without_cases_and_pools_are_refused():
-    for method in (xrecal.EMOS(), xrecal.LinearPool(methods=(FIXED, xrecal.EMOS()))):
-        with pytest.raises(ValueError, match=f"{type(method).__name__} keeps nothing .*; fit anew"):
-            fit(FIRST, method).update(*part(LAST))
-    with pytest.raises(ValueError, match="the model is pooled over lat, and a pooled one cannot"):
-        fit(FIRST, pool="lat").update(*part(LAST))
+def test_what_fits_left_of_earlier_versions_is_fitted_anew(tmp_path):
+    path = tmp_path / "model.nc"
+    path.write_bytes(gzip.decompress((make.HERE / "schema7_emos.nc.gz").read_bytes()))
+    with pytest.raises(ValueError, match=r"EMOS was fitted by an earlier version .* fit anew with"):
+        xrecal.open_recalibrator(path).update(*part(LAST))
+
+
+@dataclass(frozen=True)
+class Forgetful(xrecal.Raw):
+    """A method that keeps nothing."""
+
+    update_locations = None
+
+
+def test_a_method_that_keeps_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"Forgetful keeps nothing .*; fit anew"):
+        fit(FIRST, Forgetful()).update(*part(LAST))
+
+
+def test_emos_is_fitted_to_all_cases_where_the_first_were_too_few():
+    few = OBSERVED.copy()
+    few[:15, 0, 0] = np.nan
+    model = FORECASTS[FIRST].recal.fit(few[FIRST], xrecal.EMOS())
+    assert int(model.state["status"][0, 0]) == 1
+    whole = FORECASTS.recal.fit(few, xrecal.EMOS())
+    assert int(whole.state["status"][0, 0]) == 0
+    assert_same_state(model.update(FORECASTS[LAST], few[LAST]).state, whole.state)
+
+
+def test_emos_forecasts_do_not_read_what_updates_learn_from():
+    model = fit(FIRST, xrecal.EMOS())
+    bare = replace(model.variables["t2m"], state=model.state.drop_vars(PREDICTORS))
+    again = replace(model, variables={"t2m": bare})
+    xr.testing.assert_identical(again.apply(FORECASTS), model.apply(FORECASTS))
+
+
+def test_components_of_a_pool_learn_from_all_cases_and_weights_stay():
+    model, whole = fit(FIRST, POOL), fit(slice(None), POOL)
+    updated = model.update(*part(LAST)).state
+    stays = [n for n in model.state if str(n).startswith(("pool_weight", "tail_", "ckme_"))]
+    xr.testing.assert_identical(updated[stays], model.state[stays])
+    learned = [n for n in whole.state if n not in (*stays, "status")]  # of the ridge, too
+    assert {"emos_slope", "idr_season_index", "pitrecalibration_pit", "n_cases"} <= set(learned)
+    assert not {*PREDICTORS, f"emos_{PREDICTORS[0]}"} & set(whole.state)
+    for name in learned:
+        # The pool keeps members sorted, and the optimiser of EMOS stops at a slope of 1e-9.
+        options = {"rtol": 1e-7, "atol": 1e-9} if str(name).startswith("emos") else {"rtol": 1e-12}
+        np.testing.assert_allclose(updated[name], whole.state[name], **options, err_msg=str(name))
+
+
+def test_an_updated_pool_is_about_as_good_as_one_fitted_anew():
+    data = xrecal.datasets.lorenz96(n_inits=240, n_members=8, n_locations=4, lead_days=[5])
+    data = data.isel(lead=0, drop=True)
+    past, rest = (data.isel(init=part) for part in (slice(120), slice(120, 160)))
+    new, both = data.isel(init=slice(160, None)), data.isel(init=slice(160))
+    method = xrecal.LinearPool((xrecal.CKME(), xrecal.EMOS(), xrecal.Climatology()))
+    models = [a.forecast.recal.fit(a.observation, method) for a in (past, both)]
+    models.append(models[0].update(rest.forecast, rest.observation))
+    old, anew, updated = (float(m.crps(new.forecast, new.observation).mean()) for m in models)
+    assert updated == pytest.approx(anew, rel=0.02)
+    assert updated < old * 1.01
+
+
+@pytest.mark.parametrize("method", [*EXACT, POOL], ids=repr)
+def test_one_case_at_a_time_is_all_at_once(method):
+    model = fit(FIRST, method)
+    at_once = model.update(*part(slice(30, 34)))
+    for case in range(30, 34):
+        model = model.update(*part([case]))
+    assert_same_state(model.state, at_once.state)
+
+
+POOLS = ["lat", ("lat", "lon"), {"lat": 3}]
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=str)
+@pytest.mark.parametrize("method", EXACT, ids=repr)
+def test_pooled_fits_get_the_cases_of_all_positions(method, pool):
+    model = fit(FIRST, method, pool=pool).update(*part(LAST))
+    whole = fit(slice(None), method, pool=pool)
+    assert_same_state(model.state, whole.state)
+    np.testing.assert_array_equal(model.quantile(FORECASTS, Q), whole.quantile(FORECASTS, Q))
+    for name in ("year", "days", "step"):
+        np.testing.assert_array_equal(
+            *(getattr(m.variables["t2m"].axis, name) for m in (model, whole))
+        )
+    assert model.variables["t2m"].n_forecasts == 40
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=str)
+def test_cases_between_those_of_a_pooled_fit(pool):
+    model = fit(np.r_[0:12, 20:40], pool=pool).update(*part(slice(12, 20)))
+    assert_same_state(model.state, fit(slice(None), pool=pool).state)
+
+
+@pytest.mark.parametrize("pool", ["lat", {"lat": 3}], ids=str)
+def test_covariates_of_pooled_fits(pool):
+    wind = random("time", "lat", seed=4, sizes=SIZES, time=TIME, lat=FORECASTS["lat"].values)
+    height = xr.DataArray([100.0, 200.0, 400.0], {"lat": FORECASTS["lat"]}, ["lat"])
+    for given in ({"wind": wind}, {"wind": wind.isel(lat=0, drop=True)}, {"wind": height}):
+        options = {"pool": pool, "covariates": given}
+        method = xrecal.Climatology(condition_on="wind")
+        model = fit(FIRST, method, **options).update(*part(LAST), covariates=given)
+        assert_same_state(model.state, fit(slice(None), method, **options).state)
+
+
+def test_pooled_positions_that_were_taken_stay():
+    many = {**SIZES, "time": 300, "lat": 8}
+    time = xr.date_range("2000-01-01", periods=300, freq="10D", use_cftime=False)
+    lat = np.arange(8.0)
+    forecasts = random("time", "lat", "member", sizes=many, time=time, lat=lat)
+    observed = forecasts.mean("member") + 1
+    model = forecasts[:250].recal.fit(observed[:250], xrecal.EMOS(), pool="lat")
+    updated = model.update(forecasts[250:], observed[250:])
+    assert len(model.variables["t2m"].pool.taken) == 6
+    assert updated.variables["t2m"].pool == model.variables["t2m"].pool
+    assert updated.state.sizes[CASE] == 6 * 300
+    np.testing.assert_array_equal(
+        updated.state["calibration_lat"][-6:], model.state["calibration_lat"][:6]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lat": [0, 1]}, "of 3 positions along 'lat', but hindcast has 2; update with all"),
+        ({"lat": 0}, "hindcast has no such dimension; update with all positions of the fit"),
+        ({"lat": [2, 1, 0]}, r"'lat', which the fit pools, differ: 3.0, 2.0, 1.0 in hindcast, 1.0"),
+    ],
+)
+def test_other_positions_than_those_pooled_are_refused(change, message):
+    forecasts, observed = part(LAST)
+    with pytest.raises(ValueError, match=message):
+        fit(FIRST, pool="lat").update(forecasts.isel(change), observed.isel(change))
+
+
+@pytest.mark.parametrize("method", [*EXACT, POOL], ids=repr)
+def test_cases_that_are_known_are_left_as_they_are(method):
+    model = fit(slice(0, 25), method).update(*part(slice(25, 30)))
+    again = model.update((FORECASTS[20:30] + 1).assign_attrs(units="K"), OBSERVED[20:30])
+    assert_same_state(again.state, model.state)
+    assert again.variables["t2m"].n_added == 5
+    both = model.update(*part(slice(20, 40)))
+    assert_same_state(both.state, model.update(*part(LAST)).state)
+    fitted = both.variables["t2m"]
+    assert (fitted.n_matched, fitted.n_forecasts, fitted.n_added) == (40, 40, 15)
+
+
+@pytest.mark.parametrize("pool", [None, *POOLS], ids=str)
+@pytest.mark.parametrize("method", EXACT, ids=repr)
+def test_an_observation_that_was_missing_is_filled_in(method, pool):
+    missing = OBSERVED.copy()
+    missing[[5, 28, 29]] = np.nan
+    missing[20, 1, 1] = np.nan
+    model = FORECASTS[FIRST].recal.fit(missing[FIRST], method, pool=pool)
+    filled = model.update(FORECASTS[20:40], OBSERVED[20:40])
+    missing[20:] = OBSERVED[20:]
+    whole = FORECASTS.recal.fit(missing, method, pool=pool)
+    assert_same_state(filled.state, whole.state)
+    assert filled.variables["t2m"].n_forecasts == 40
+
+
+@pytest.mark.parametrize("method", EXACT, ids=repr)
+def test_a_revised_observation_takes_the_place_of_the_first(method):
+    revised = OBSERVED.copy()
+    revised[25, 1] += 0.5
+    model = fit(slice(None), method).update(FORECASTS[22:28], revised[22:28])
+    assert_same_state(model.state, FORECASTS.recal.fit(revised, method).state)
+
+
+def test_known_cases_do_not_lose_observations():
+    model = fit(FIRST)
+    missing = xr.full_like(OBSERVED, np.nan)
+    assert_same_state(model.update(FORECASTS[20:30], missing[20:30]).state, model.state)
+
+
+def test_known_cases_keep_their_covariates():
+    wind = random("time", seed=4, sizes=SIZES, time=TIME)
+    gap = wind.where(wind["time"] != TIME[29])
+    method = xrecal.Climatology(condition_on="wind")
+    model = fit(FIRST, method, covariates={"wind": gap})
+    model = model.update(*part(slice(28, 40)), covariates={"wind": wind})
+    assert_same_state(model.state, fit(slice(None), method, covariates={"wind": wind}).state)
+
+
+@pytest.mark.parametrize("pool", [None, "lead"])
+def test_each_lead_learns_when_it_verifies(pool):
+    starts = xr.date_range("2000-01-01", periods=40, freq="1D", use_cftime=False)
+    leads = np.array([1, 3, 6], "timedelta64[D]").astype("timedelta64[ns]")
+    members = random("time", "lat", "member", sizes=SIZES, time=starts)
+    hindcast = members.rename(time="init", lat="lead").assign_coords(lead=leads)
+    valid = xr.date_range("2000-01-01", periods=60, freq="1D", use_cftime=False)
+    truth = random("time", seed=3, sizes={"time": 60}, time=valid)
+    method = xrecal.EMOS()
+    model = hindcast[:30].recal.fit(truth[:30], method, pool=pool)
+    for day in range(30, 40):
+        model = model.update(hindcast[day - 8 : day + 1], truth[: day + 1])
+    whole = hindcast.recal.fit(truth[:40], method, pool=pool)
+    assert_same_state(model.state, whole.state)
+    if pool is None:
+        assert model.variables["t2m"].leads == whole.variables["t2m"].leads
+        assert model.variables["t2m"].leads.n_matched == (39, 37, 34)
+    lazy = hindcast[:30].chunk().recal.fit(truth[:30], method, pool=pool)
+    with forbid_compute():
+        lazy = lazy.update(hindcast[20:], truth[:40])
+    assert_same_state(lazy.compute().state, whole.state)
+
+
+@pytest.mark.parametrize("method", [xrecal.EMOS(), POOL], ids=repr)
+@pytest.mark.parametrize("name", ["model.nc", "model.zarr"])
+def test_stored_models_are_updated_as_if_they_had_never_been_stored(method, name, tmp_path):
+    model = fit(FIRST, method)
+    model.save(tmp_path / name)
+    expected = model.update(*part(LAST))
+    with forbid_compute():
+        lazy = xrecal.open_recalibrator(tmp_path / name, chunks={}).update(*part(LAST))
+    for opened in (xrecal.open_recalibrator(tmp_path / name).update(*part(LAST)), lazy):
+        assert_same_state(opened.compute().state, expected.state)
+    expected.save(tmp_path / f"updated_{name}")
+    again = xrecal.open_recalibrator(tmp_path / f"updated_{name}")
+    np.testing.assert_array_equal(again.quantile(FORECASTS, Q), expected.quantile(FORECASTS, Q))
 
 
 def test_landmarks_are_the_same_cases_after_earlier_ones_have_been_added():

@@ -18,12 +18,11 @@ from xrecal.methods.base import (
     check_folds,
     check_gap_in_time,
     fold_groups,
-    in_days,
     missing_forecasts,
     names_of,
     near_other_folds,
 )
-from xrecal.methods.setting_checks import is_positive
+from xrecal.methods.setting_checks import in_days, is_positive
 
 from .of_arrays import PERIODS, as_cases, as_new, axis_of, covariates_of
 
@@ -398,7 +397,7 @@ def test_fit_returns_every_parameter_and_predict_one_forecast_per_case(method, r
             assert found.max() < len(parameter.flags)
         elif parameter.of_slots:
             assert (found[1] == -1).all(), name
-        else:
+        elif not parameter.for_updates:
             assert np.isnan(found[1]).all(), name
     np.testing.assert_array_equal(fitted["n_cases"], [40, 10])
     np.testing.assert_array_equal(np.asarray(fitted["status"]) & TOO_FEW, [0, TOO_FEW])

@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import xrecal
 from tests.stored.make import record, record_cases
 from xrecal.arrays.distributions.forms import Empirical
-from xrecal.methods.components import beside_observations, components_of
+from xrecal.methods.components import components_of, giving_way
 from xrecal.methods.novelty import shares_left
 
 pytestmark = [
@@ -25,7 +26,8 @@ def mixture(novelty, beyond=0.0):
     members[:, 1, 5:] += beyond
     weights = np.array([[[0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1]] * 2])
     beside = Empirical(members[..., 3:], weights[..., 3:])
-    keeps, gets = shares_left(members[:, 0, :3], beside, np.array([0.6]), np.full((1, 2), novelty))
+    shares = np.array([0.6]), np.array([0.4])
+    keeps, gets = shares_left(members[:, 0, :3], beside, *shares, np.full((1, 2), novelty))
     weights[..., :3] *= keeps
     weights[..., 3:] *= gets
     np.testing.assert_allclose(weights.sum(-1), 1)
@@ -62,14 +64,40 @@ def test_observations_that_are_alone_get_something_to_give_way_to():
     weight[:, labels.index("ckme_observations")] = [0.7, 0.7, 0]
     weight[:, labels.index("climatology")] = [0.3, 0.1, 0]
     weight[:, labels.index("emos")] = [0, 0.2, 1]
-    mixed, of_observations = beside_observations(components, weight)
+    mixed, of_observations, takers, own = giving_way(components, weight)
     np.testing.assert_allclose(of_observations, [1, 0.8, 0])
+    np.testing.assert_allclose(own, [0, 0.2, 1])
+    assert labels.index("emos") in np.flatnonzero(takers)
     np.testing.assert_array_equal(mixed[1:], weight[1:])
     added = mixed[0] - weight[0]
     assert added[labels.index("ckme_mean")] == added.sum() == 1
     without = components_of((xrecal.CKME(support="observations"), xrecal.IDR()))
     only = np.array([[0.5, 0.5]])
-    np.testing.assert_array_equal(beside_observations(without, only)[0], only)
+    np.testing.assert_array_equal(giving_way(without, only).mixed, only)
+
+
+@pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
+def test_the_raw_forecast_gets_nothing_that_observations_lose():
+    """It has a little weight, and two hundred units of bias."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=30)
+    cases = {"time": np.arange(30)}
+    hindcast = xr.DataArray(
+        200 + truth[:, np.newaxis] + rng.normal(size=(30, 10)), cases, ("time", "member")
+    )
+    pool = xrecal.LinearPool(condition_on=())
+    model = hindcast.recal.fit(xr.DataArray(truth, cases, "time"), pool)
+    weight = xr.zeros_like(model.state.pool_weight)
+    weight.loc[{"component": "climatology"}] = 0.9
+    weight.loc[{"component": "raw"}] = 0.1
+    ((name, fitted),) = model.variables.items()
+    given = dataclasses.replace(fitted, state=fitted.state.assign(pool_weight=weight))
+    changed = dataclasses.replace(model, variables={name: given})
+    issued = changed.apply(hindcast.isel(time=[0]) + 50)
+    weights = issued.forecast_weight.groupby("component").sum()
+    np.testing.assert_allclose(weights.sum(), 1)
+    assert weights.sel(component="raw") <= 0.05  # of which tails may have taken some
+    assert weights.sel(component="observations") < 0.01 < 0.3 < weights.sel(component="ckme")
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,7 @@ class _Form(NamedTuple):
 Vector: TypeAlias = Annotated[FloatArray, _Form("float64", 1)]
 Matrix: TypeAlias = Annotated[FloatArray, _Form("float64", 2)]
 Cube: TypeAlias = Annotated[FloatArray, _Form("float64", 3)]
+Floats4: TypeAlias = Annotated[FloatArray, _Form("float64", 4)]
 Floats5: TypeAlias = Annotated[FloatArray, _Form("float64", 5)]
 Indices: TypeAlias = Annotated[IntArray, _Form("int64", 1)]
 IndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2)]
@@ -54,6 +55,7 @@ Keys: TypeAlias = Annotated[IntArray, _Form("uint64", 1)]
 OutVector: TypeAlias = Annotated[FloatArray, _Form("float64", 1, filled=True)]
 OutMatrix: TypeAlias = Annotated[FloatArray, _Form("float64", 2, filled=True)]
 OutCube: TypeAlias = Annotated[FloatArray, _Form("float64", 3, filled=True)]
+OutFloats4: TypeAlias = Annotated[FloatArray, _Form("float64", 4, filled=True)]
 OutIndices: TypeAlias = Annotated[IntArray, _Form("int64", 1, filled=True)]
 OutIndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2, filled=True)]
 
@@ -77,7 +79,7 @@ class Kernel(CPUDispatcher):
         targetoptions: Any = None,
         pipeline_class: type = Compiler,
     ) -> None:
-        super().__init__(py_func, locals, targetoptions, pipeline_class)
+        super().__init__(py_func, locals or {}, targetoptions, pipeline_class)
         self._cache = CompiledFiles(py_func, declared_types)
 
     def compile(self, sig: Any) -> Any:

@@ -65,11 +65,13 @@ _PUBLIC = {
     ),
     "scores.decomposition": "Decomposition decompose half_squared_distance",
     "scores.intervals": "interval_coverage interval_score weighted_interval_score",
+    "scores.sequential": "score_e_values",
     "scores.spread": "spread_skill",
     "calibration.expectations": "laplace_expectations target_bandwidth",
     "calibration.skce": (
         "case_matrix skce_biased skce_blocks skce_matrix skce_unbiased block_p_value skce_test"
     ),
+    "calibration.monitoring": "calibration_changes calibration_e_values",
     "calibration.montecarlo": "montecarlo_test",
     "calibration.skce_locations": "skce_locations",
     "calibration.uniformity": "pit_counts uniform_test",

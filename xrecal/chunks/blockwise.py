@@ -43,6 +43,11 @@ def run_blockwise(
     ``core`` and ``out`` name the last axes that the function takes and returns; all others are
     looped over inside it, in compiled code. Labels must be equal, nothing is joined. A task of
     Dask that fails raises :class:`TaskError`, which says where ``what`` failed.
+
+    Raises
+    ------
+    ValueError
+        If an argument is looped over a dimension that has the name of a new one of a result.
     """
     require_one_side(function, args, what)
     new = {d for dims in out for d in dims}
@@ -54,6 +59,12 @@ def run_blockwise(
     }
     every = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
     inside = {d for dims in (*core, *out) for d in dims}
+    looped = [d for arg, own in zip(args, core, strict=True) for d in arg.dims if d not in own]
+    require_free(looped, new.difference(*core))
+    args = tuple(
+        arg.drop_vars([c for c in arg.coords if c in new and arg.coords[c].dims != (c,)])
+        for arg in args
+    )
     if 0 in (n for d, n in every.items() if d not in inside):
         shapes = [[every[d] for d in dims] for dims in out]
         empty = _EmptyResults([len(dims) for dims in core], shapes, dtypes)
@@ -135,6 +146,17 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
         raise ValueError(
             f"{name} {verb} {counts}, but every task needs all of it; use {name}.chunk({{{fix}}}) "
             "and cut the location dimensions instead"
+        )
+
+
+def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
+    """Raise ValueError if a forecast has dimensions or coordinates named as those of a result."""
+    taken = {*names}
+    for name in (name for name in given if name in taken):
+        renamed = f"{name}=..." if str(name).isidentifier() else f"{{{name!r}: ...}}"
+        raise ValueError(
+            f"the forecast has a dimension {name!r} or a coordinate of that name, which the result "
+            f"needs; rename it: forecast.rename({renamed})"
         )
 
 

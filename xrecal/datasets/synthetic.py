@@ -98,9 +98,10 @@ def lorenz96(
     lead = _check_lead_days(lead_days)
     init_day = _INIT_SPACING_DAYS * np.arange(n_inits)
     valid_day = init_day[:, np.newaxis] + lead
-    if valid_day[-1, -1] > (_LAST_DAY - _FIRST_INIT).astype(int):
+    last = _FIRST_INIT + np.timedelta64(int(valid_day[-1, -1]), "D")
+    if last > _LAST_DAY:
         raise ValueError(
-            f"the last valid time, {_FIRST_INIT + valid_day[-1, -1]}, is beyond datetime64[ns]; "
+            f"the last valid time, {last}, is beyond datetime64[ns]; "
             f"give fewer than n_inits={n_inits} or shorter lead_days"
         )
     truth_rng, analysis_rng, member_rng = np.random.default_rng(seed).spawn(3)

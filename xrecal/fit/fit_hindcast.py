@@ -20,7 +20,7 @@ from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import Given, period_of, read_covariates
 from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.dims import LEAD, candidates
-from xrecal.inputs.forms import Form, Labelled, require_distances
+from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import (
     Observations,
@@ -38,8 +38,8 @@ from xrecal.methods.call_errors import refuse_settings
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
 from .mismatch_warnings import warn_of_fill_values, warn_of_other_reading
-from .pooling import DATE, read_pool
-from .state import NEW_MEMBER, describe_state, fit_state, state_of
+from .pooling import read_pool
+from .state import describe_state, fit_state, state_of
 
 DEFAULT = CKME()
 """The method of a fit that names none."""
@@ -275,7 +275,7 @@ def prepare(
             f"observations, fewer than min_samples={min_samples}; pool neighbours or leads "
             "(pool=...), give more cases, or a smaller min_samples if so few are meant"
         )
-    _refuse_reserved(form, dim)
+    _refuse_reserved(form, method)
     require_whole_cases(pairs, positions)
     axis = axis_of(pairs)
     axis = axis if pooled is None or in_splits else pooled.axis(axis, n_dates)
@@ -298,12 +298,16 @@ def joined(*remarks: str | None) -> str | None:
     return "; ".join(remark for remark in remarks if remark) or None
 
 
-def _refuse_reserved(form: Form, dim: Hashable) -> None:
-    taken = {CASE, CASE_MEMBER, DATE, NEW_MEMBER, "quantile"} & {*form.dims} - {dim}
-    if taken:
+def _refuse_reserved(form: Form, method: Method) -> None:
+    """Raise ValueError for a dimension with a name that the state uses for something else."""
+    taken = {CASE, CASE_MEMBER, "quantile", *PARTS, "observations", "n_cases", "status"}
+    for name, parameter in method.parameters(0).items():
+        taken |= {name, *parameter.dims}
+    found = [d for d in form.dims if d in taken]
+    if found:
         raise ValueError(
-            f"the location dimension {min(map(str, taken))!r} has a name that xrecal uses; "
-            "rename it in hindcast and observations"
+            f"the dimension {found[0]!r} has a name that xrecal uses; rename it in "
+            f"hindcast, observations and forecasts: .rename({found[0]}=...)"
         )
 
 

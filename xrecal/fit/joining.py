@@ -14,27 +14,34 @@ from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.blockwise import run_blockwise
 from xrecal.typing import IntArray
 
+from .case_order import Order
 from .fitted import CASE, CASE_MEMBER, FittedVariable
+from .state import COVARIATE, is_part
 
-ADDED, ADDED_MEMBER, KEPT, KEPT_MEMBER = "added", "added_member", "kept", "kept_member"
+ADDED, ADDED_MEMBER = "xrecal_added", "xrecal_added_member"
+KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
 """Dimensions inside tasks, where old and new cases have their own."""
 
+ENTERS = "xrecal_enters"
+"""Whether an added case that is known already takes the place of what is kept of it."""
 
-def join_states(
-    fitted: FittedVariable, added: dict[str, xr.DataArray], order: IntArray
-) -> xr.Dataset:
+
+def join_states(fitted: FittedVariable, added: dict[str, xr.DataArray], order: Order) -> xr.Dataset:
     """The state with all cases in order."""
-    state = _with_moved_slots(fitted, order)
+    state = _with_moved_slots(fitted, order.order)
     kept = {str(name): v.drop_vars(list(v.coords)) for name, v in state.items()}
     if "weights" in {**kept, **added} and fitted.method.keeps_cases:
-        kept.setdefault("weights", xr.ones_like(kept["loc"]))
-        added.setdefault("weights", xr.ones_like(added["loc"]))
+        for cases in (kept, added):
+            members = next(values for name, values in cases.items() if is_part(name))
+            cases.setdefault("weights", xr.ones_like(members))
     whole = state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in state.dims])
     variables: dict[Hashable, xr.Variable] = {}
     for name, old in kept.items():
         joined = old
         if CASE in old.dims:
-            joined = _join(old, added[name], order)
+            # What is known of a covariate stays.
+            enters = None if name.startswith(COVARIATE) else added[ENTERS]
+            joined = _join(old, added[name], enters, order)
         elif name in added:
             joined = added[name]
         variables[name] = joined.assign_attrs(old.attrs).variable
@@ -64,20 +71,24 @@ def _moved(slot: IntArray, place: IntArray) -> IntArray:
     return joined.astype(slot.dtype)
 
 
-def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataArray:
+def _join(
+    kept: xr.DataArray, added: xr.DataArray, enters: xr.DataArray | None, order: Order
+) -> xr.DataArray:
     """Kept and added cases (..., case) or (..., case, member), in order."""
     names = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
     kept = kept.rename({d: new for d, new in names.items() if d in kept.dims})
     core: list[tuple[str, ...]] = [(KEPT,), (ADDED,)]
-    sizes: dict[Hashable, int] = {CASE: order.size}
+    sizes: dict[Hashable, int] = {CASE: order.order.size}
     out: tuple[str, ...] = (CASE,)
     if ADDED_MEMBER in added.dims:
         core, out = [(KEPT, KEPT_MEMBER), (ADDED, ADDED_MEMBER)], (CASE, CASE_MEMBER)
         sizes[CASE_MEMBER] = max(kept.sizes[KEPT_MEMBER], added.sizes[ADDED_MEMBER])
+    given = [kept, added.drop_vars(list(added.coords))]
+    if enters is not None and order.has_known:
+        given, core = [*given, enters.drop_vars(list(enters.coords))], [*core, (ADDED,)]
     (joined,) = run_blockwise(
         _JoinTask(order, len(out)),
-        kept,
-        added.drop_vars(list(added.coords)),
+        *given,
         core=core,
         out=[out],
         dtypes=[kept.dtype],
@@ -88,16 +99,27 @@ def _join(kept: xr.DataArray, added: xr.DataArray, order: IntArray) -> xr.DataAr
 
 
 class _JoinTask:
-    """Two arrays with ``n_core`` last axes in, one with the cases of both out."""
+    """Two arrays with ``n_core`` last axes in, one with the cases of both out.
+
+    Of added cases (..., t) that are known those are taken that enter, by default where nothing is
+    kept of them.
+    """
 
     on_device = True
 
-    def __init__(self, order: IntArray, n_core: int) -> None:
+    def __init__(self, order: Order, n_core: int) -> None:
         self.order, self.n_core = order, n_core
 
-    def __call__(self, kept: npt.NDArray[Any], added: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def __call__(
+        self,
+        kept: npt.NDArray[Any],
+        added: npt.NDArray[Any],
+        enters: npt.NDArray[np.bool_] | None = None,
+    ) -> npt.NDArray[Any]:
         k = self.n_core
         lead = np.broadcast_shapes(kept.shape[: kept.ndim - k], added.shape[: added.ndim - k])
+        if enters is not None:
+            lead = np.broadcast_shapes(lead, enters.shape[:-1])
         width = max(kept.shape[-1], added.shape[-1])
         both = []
         for array in (kept, added):
@@ -105,7 +127,31 @@ class _JoinTask:
                 room = [(0, 0)] * (array.ndim - 1) + [(0, width - array.shape[-1])]
                 array = np.pad(array, room, constant_values=np.nan)
             both.append(np.broadcast_to(array, (*lead, *array.shape[array.ndim - k :])))
-        joined = np.concatenate(both, axis=-k).astype(kept.dtype, copy=False)
-        order = namespace(joined).asarray(self.order)
-        in_order: npt.NDArray[Any] = np.take(joined, order, axis=-k)
+        xp = namespace(kept)
+        if self.order.has_known:
+            both[0] = self._with_known(both[0], both[1], enters)
+        joined = xp.concatenate(both, axis=-k).astype(kept.dtype, copy=False)
+        in_order: npt.NDArray[Any] = xp.take(joined, xp.asarray(self.order.order), axis=-k)
         return in_order
+
+    def _with_known(
+        self,
+        kept: npt.NDArray[Any],
+        added: npt.NDArray[Any],
+        enters: npt.NDArray[np.bool_] | None,
+    ) -> npt.NDArray[Any]:
+        """Kept cases, in place of which added ones stand where these enter."""
+        xp = namespace(kept)
+        of_added = np.flatnonzero(self.order.known >= 0)
+        at = xp.asarray(self.order.known[of_added])
+        members = (slice(None),) * (self.n_core - 1)
+        place, new = (..., at, *members), added[(..., xp.asarray(of_added), *members)]
+        whole: npt.NDArray[Any] = xp.array(kept)
+        if enters is None:
+            taken = xp.isnan(kept[place])
+        else:
+            taken = enters[..., xp.asarray(of_added)].reshape(
+                (*enters.shape[:-1], of_added.size, *(1,) * len(members))
+            )
+        whole[place] = xp.where(taken, new, kept[place])
+        return whole

@@ -21,7 +21,7 @@ from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
 from xrecal.inputs.forms import VECTOR, Form
-from xrecal.inputs.metadata import shown_units
+from xrecal.inputs.metadata import shown_units, standard_name_of
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.valid_time import (
     START,
@@ -385,13 +385,13 @@ def _goes_clearly_better(
 
 def is_lead(name: Hashable, label: xr.DataArray) -> bool:
     """Whether it is a lead time, by its name or its CF standard name."""
-    return name in LEAD.names or label.attrs.get("standard_name") in LEAD.standard_names
+    return name in LEAD.names or standard_name_of(label) in LEAD.standard_names
 
 
 def is_angle(name: Hashable, label: xr.DataArray) -> bool:
     """Whether it is a latitude or longitude, by its name or what CF asks for."""
     units = str(label.attrs.get("units", ""))
-    standard = label.attrs.get("standard_name") in ("latitude", "longitude")
+    standard = standard_name_of(label) in ("latitude", "longitude")
     return name in DEGREES or standard or units in ("degrees_north", "degrees_east")
 
 

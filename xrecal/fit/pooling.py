@@ -23,7 +23,7 @@ from xrecal.typing import IntArray
 
 from .fitted import CASE
 
-DATE = "calibration_date"
+DATE = "xrecal_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""
 
 Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
@@ -85,19 +85,28 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
         )
 
 
-def pooled_covariate(value: xr.DataArray, pool: Pool) -> xr.DataArray:
+def pooled_covariate(value: xr.DataArray, pool: Pool, case: Hashable = CASE) -> xr.DataArray:
     """A covariate (..., date) for each pooled case (..., case), as the state keeps it."""
-    n = value.sizes[DATE]
     if not set(pool.dims) & set(value.dims):
-        return value.isel({DATE: pool.repeat(np.arange(n))}).rename({DATE: CASE})
+        of_dates = pool.repeat(np.arange(value.sizes[DATE]))
+        return value.isel({DATE: of_dates}).rename({DATE: case})
+    return pooled_cases(across(value, pool), pool, case)
+
+
+def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArray:
+    """An array (..., pooled dimensions, date, ...) for each pooled case (..., case, ...)."""
+    inside = value.dims[value.dims.index(DATE) :]
     (pooled,) = run_blockwise(
-        PooledTask(_SameCases(), pool, (1,)),
-        across(value, pool),
-        core=[(*pool.dims, DATE)],
-        out=[(*pool.own_fits, CASE)],
+        PooledTask(_SameCases(), pool, (len(inside),)),
+        value,
+        core=[(*pool.dims, *inside)],
+        out=[(*pool.own_fits, case, *inside[1:])],
         dtypes=[value.dtype],
-        sizes={CASE: n * len(pool.taken), **dict(zip(pool.dims, pool.sizes, strict=True))},
-        what="the pooling of a covariate",
+        sizes={
+            case: value.sizes[DATE] * len(pool.taken),
+            **dict(zip(pool.dims, pool.sizes, strict=True)),
+        },
+        what="the pooling of cases",
     )
     return pooled
 

@@ -80,6 +80,8 @@ def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
     if state["status"].chunks is not None:
         return [*facts, ("state", _lazy(state["status"]))]
     n_cases = state["n_cases"].to_numpy()
+    if not n_cases.size:
+        return facts
     fewest, most = int(n_cases.min()), int(n_cases.max())
     facts.append(("used", f"{fewest} cases" if fewest == most else f"{fewest} to {most} cases"))
     facts += _chosen(fitted)

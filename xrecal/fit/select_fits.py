@@ -277,14 +277,17 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
 
 
 def matching_covariates(
-    form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: bool = False
+    form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: tuple[Hashable, ...] = ()
 ) -> dict[str, xr.DataArray]:
-    """Covariates of a forecast, or of more cases for the fit, checked against those of the fit."""
+    """Covariates of a forecast, or of more cases for the fit, checked against those of the fit.
+
+    Of more cases along these dimensions, which are those of the cases and of pooled positions.
+    """
     if not fitted.periods and given is None:
         return {}
-    name, cases = ("hindcast", (fitted.dim,)) if of_more_cases else ("forecast", ())
+    name = "hindcast" if of_more_cases else "forecast"
     covariates = read_covariates(
-        tuple(fitted.periods), form, fitted.dim, given, name=name, cases=cases
+        tuple(fitted.periods), form, fitted.dim, given, name=name, cases=of_more_cases
     )
     mine, theirs = "forecast", "hindcast"
     if of_more_cases:

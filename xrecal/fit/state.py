@@ -36,7 +36,7 @@ COVARIATE = "covariate_"
 PARTNER = "partner_"
 """Prefix of observations of further variables that are recalibrated jointly."""
 
-NEW_MEMBER = "new_member"
+NEW_MEMBER = "xrecal_new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
 
@@ -90,8 +90,11 @@ def fit_state(
         sizes=sizes,
         what=work_on("the fit", pairs.form.name),
     )
-    state = xr.Dataset(dict(zip(out, results, strict=True)))
-    state = state.assign({COVARIATE + name: of_cases[name] for name in covariates})
+    variables = dict(zip(out, results, strict=True))
+    variables |= {COVARIATE + name: of_cases[name] for name in covariates}
+    # Coordinates of the forecasts may have any name; theirs stay with what is issued.
+    taken = [*variables, *sizes]
+    state = xr.Dataset({n: v.drop_vars(taken, errors="ignore") for n, v in variables.items()})
     return _with_labels(state, pairs, parameters)
 
 
@@ -172,28 +175,15 @@ class _FitTask:
         return f" by {type(self.method).__name__}{normal}"
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        from xrecal.arrays.distributions.forms import sort_members
-
-        parts, rest = args[: len(self.parts)], args[len(self.parts) :]
-        lead, cases, flags = cases_of(
-            dict(zip(self.parts, parts, strict=True)), rest, self.periods, self.axis
-        )
-        forecasts, observed, core = cases.forecasts, cases.observations, parts[0].shape[-2:]
-        assert forecasts is not None
+        arrays, rest = args[: len(self.parts)], args[len(self.parts) :]
+        parts = dict(zip(self.parts, arrays, strict=True))
+        lead, cases, flags = cases_of(parts, rest, self.periods, self.axis)
+        observed, core = cases.observations, arrays[0].shape[-2:]
         fitted = dict(self.method.fit_locations(cases, self.min_samples))
         fitted["status"] = (fitted["status"] | flags).astype(np.int16)
-        kept: dict[str, npt.NDArray[Any]] = {}
-        if self.method.keeps_cases:
-            given = zip(self.parts, parts, strict=True)
-            kept = {name: np.broadcast_to(part, (*lead, *core)) for name, part in given}
-        for name in [n for n in kept if n.startswith(VECTOR)]:
-            learned, _, _ = without_fill_values({name: kept[name].reshape(-1, *core)}, [])
-            kept[name] = learned[name]
-        if "loc" in kept:  # members of vectors stay where they are
-            ordered = sort_members(forecasts)._asdict()
-            kept = {name: ordered[name].astype(a.dtype, copy=False) for name, a in kept.items()}
+        kept = parts_to_keep(parts, cases, lead) if self.method.keeps_cases else []
         return (
-            *(a.reshape(*lead, *core) for a in kept.values()),
+            *(a.reshape(*lead, *core) for a in kept),
             *(values.reshape(*lead, core[0]) for values in (observed, *cases.partners)),
             fitted["n_cases"].astype(np.int32).reshape(lead),
             fitted["status"].reshape(lead),
@@ -240,6 +230,53 @@ def cases_of(
     shared = tuple(np.where(np.isfinite(usable), partner, np.nan) for partner in partners)
     flags = INVALID * invalid + FILL * filled
     return lead, Cases(forecasts, usable, covariates, axis, partners=shared), flags
+
+
+def parts_to_keep(
+    parts: Mapping[str, FloatArray], cases: Cases, lead: tuple[int, ...]
+) -> list[FloatArray]:
+    """Parts (..., n, m) of the forecasts of cases as the state keeps them, (L, n, m)."""
+    from xrecal.arrays.distributions.forms import sort_members
+
+    assert cases.forecasts is not None
+    if "loc" in parts:
+        ordered = sort_members(cases.forecasts)._asdict()
+        return [ordered[name].astype(a.dtype, copy=False) for name, a in parts.items()]
+    kept = []  # members of vectors stay where they are
+    for name, part in parts.items():
+        whole = np.broadcast_to(part, (*lead, *part.shape[-2:])).reshape(-1, *part.shape[-2:])
+        if name.startswith(VECTOR):
+            whole = without_fill_values({name: whole}, [])[0][name]
+        kept.append(whole)
+    return kept
+
+
+def at_locations(
+    n_core: Mapping[str, int], arrays: Sequence[npt.NDArray[Any]]
+) -> tuple[tuple[int, ...], dict[str, npt.NDArray[Any]]]:
+    """Shape of the locations of a chunk, and arrays (..., core) by name as (L, core).
+
+    ``n_core`` has the number of the last axes of each.
+    """
+    pairs = list(zip(n_core.items(), arrays, strict=True))
+    lead = np.broadcast_shapes(*(a.shape[: a.ndim - n] for (_, n), a in pairs))
+    return lead, {
+        name: np.broadcast_to(a, (*lead, *a.shape[a.ndim - n :])).reshape(
+            -1, *a.shape[a.ndim - n :]
+        )
+        for (name, n), a in pairs
+    }
+
+
+def cases_of_state(
+    state: Mapping[str, FloatArray], periods: Mapping[str, float | None], axis: CaseAxis
+) -> Cases:
+    """The cases that a state keeps, from its arrays (L, ...)."""
+    parts = {name: a for name, a in state.items() if is_part(name)}
+    covariates = covariates_of(
+        [state[COVARIATE + name] for name in periods], periods, state["observations"]
+    )
+    return Cases(forecasts_of(parts) if parts else None, state["observations"], covariates, axis)
 
 
 def without_fill_values(

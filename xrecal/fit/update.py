@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import VectorCKME
-from xrecal.methods.base import Updatable, method_on_device
-from xrecal.typing import IntArray
+from xrecal.methods.base import Cases, Updatable, method_on_device
 
+from .case_order import (
+    Order,
+    join_axes,
+    n_positions,
+    order_by_labels,
+    positions_of_cases,
+    require_positions,
+)
 from .fit_hindcast import axis_of, require_whole_cases
 from .fitted import CASE, Fitted, FittedVariable
-from .joining import ADDED, ADDED_MEMBER, join_states
+from .joining import ADDED, ADDED_MEMBER, ENTERS, join_states
+from .jointly import Paired, as_one, common_cases
 from .mismatch_warnings import warn_of_other_place
+from .pooling import across, pooled_cases, pooled_covariate
+from .relearning import learned_again, relearn
 from .select_fits import check_forecast, explicit_member_dim, matching_covariates
-from .state import COVARIATE, cases_of, is_part, task_arguments
+from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments
 
 F = TypeVar("F", bound=Fitted)
-
-DATES = ("year", "season", "days", "month_day", "day")
-"""What is known of the date of each case; steps begin anew."""
 
 
 def update(
@@ -40,7 +51,7 @@ def update(
 ) -> F:
     """A model with more cases; see :meth:`Recalibrator.update`."""
     for fitted in model.variables.values():
-        _require_updatable(fitted)
+        _require_updatable(fitted, model)
     member_dim = explicit_member_dim(model, hindcast)
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
     if len(paired) == len(model.variables) == 1:
@@ -52,125 +63,180 @@ def update(
         )
     forms = ((paired[name][0], fitted) for name, fitted in model.variables.items())
     warn_of_other_place(forms, name="hindcast")
-    variables = {
-        name: _update_variable(*paired[name], fitted, covariates)
-        for name, fitted in model.variables.items()
-    }
+    variables: dict[Hashable, FittedVariable] = {}
+    for name in model.variables:
+        variables[name] = _update_variable(name, model, paired, covariates, variables)
     return replace(model, variables=variables)
 
 
-def _require_updatable(fitted: FittedVariable) -> None:
+def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
     name = type(fitted.method).__name__
     anew = "fit anew with all cases: hindcast.recal.fit(observations, model.method)"
-    if isinstance(fitted.method, VectorCKME):
-        raise ValueError(
-            "variables that were fitted jointly or on a circle cannot be updated; fit anew with "
-            "all cases: hindcast.recal.fit(observations, model.method, jointly=..., period=...)"
-        )
     if not isinstance(fitted.method, Updatable):
         raise ValueError(f"{name} keeps nothing that more cases could join; {anew}")
-    if fitted.pool is not None:
-        raise ValueError(f"the model is {fitted.pool}, and a pooled one cannot be updated; {anew}")
+    needed = [n for n, p in fitted.parameters.items() if p.for_updates and n not in fitted.state]
+    if needed:
+        raise ValueError(
+            f"the {name} was fitted by an earlier version of xrecal, which kept no cases to learn "
+            f"from again (there is no {needed[0]!r}); {anew}"
+        )
+    lacking = [other for other in fitted.jointly if other not in model.variables]
+    if lacking:
+        raise ValueError(
+            f"{' and '.join(map(repr, fitted.jointly))} are recalibrated jointly and updated "
+            f"together, but this model lacks {lacking[0]!r}; update the model of both"
+        )
 
 
 def _update_variable(
-    form: Form, observed: xr.DataArray, fitted: FittedVariable, covariates: Given
+    name: Hashable,
+    model: Fitted,
+    paired: Paired,
+    covariates: Given,
+    updated: Mapping[Hashable, FittedVariable],
 ) -> FittedVariable:
-    check_forecast(form, fitted, name="hindcast")
-    pairs = in_order(pair_cases(form, observed, fitted.dim, name="hindcast"))
-    require_whole_cases(pairs)
-    given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=True)
-    n_kept, n_added = fitted.state.sizes[CASE], pairs.observations.sizes[fitted.dim]
-    labels, order = _join_labels(pairs, fitted, n_kept + n_added)
-    added = axis_of(pairs)
-    axis = _join_axes(fitted.axis, added).take(order)
-    fitted.method.check(axis, n_kept + n_added)  # raises where dates are needed and missing
-    state = join_states(fitted, _added_state(pairs, fitted, added, given), order)
-    return replace(
-        fitted,
-        axis=axis,
-        n_matched=fitted.n_matched + pairs.n_matched,
-        n_forecasts=fitted.n_forecasts + n_added,
-        n_added=fitted.n_added + n_added,
-        leads=None if fitted.leads is None else fitted.leads.plus(pairs.leads),
-        state=state.assign_coords(labels),
+    """One variable with more cases; ``updated`` are those that have theirs already."""
+    fitted = model.variables[name]
+    pairs, partners = _pairs_of(name, model, paired)
+    pooled = () if fitted.pool is None else fitted.pool.dims
+    cases = (fitted.dim, *pooled)
+    given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
+    of_dates, labels = order_by_labels(pairs, fitted)
+    dates, order = axis_of(pairs), of_dates.at_positions(n_positions(fitted))
+    axis = join_axes(fitted, dates, of_dates)
+    added_axis = dates if fitted.pool is None else fitted.pool.axis(dates, of_dates.known.size)
+    n = of_dates.order.size
+    fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
+    kept = replace(fitted, state=fitted.state.drop_vars(learned_again(fitted)))
+    added = _added_state(pairs, kept, added_axis, given, order, partners)
+    state = join_states(kept, added, order)
+    for other in set(fitted.jointly) & set(updated):  # which has the same vectors
+        of_other = updated[other].state
+        state = state.assign({v: of_other[v].variable for v in state if str(v).startswith(VECTOR)})
+    state = state.assign_coords(labels | positions_of_cases(fitted, n))
+    whole = replace(
+        fitted, axis=axis, state=state, n_forecasts=n, n_added=fitted.n_added + of_dates.n_new
     )
+    n_matched, leads = _matched(whole, pairs, known=of_dates.has_known)
+    whole = replace(whole, n_matched=n_matched, leads=leads)
+    return replace(whole, state=relearn(whole, fitted.state))
 
 
-def _join_labels(
-    pairs: Pairs, fitted: FittedVariable, n: int
-) -> tuple[dict[str, tuple[str, Any, dict[str, Any]]], IntArray]:
-    """Labels of all cases, ascending, and the order that makes them so."""
-    dim, name = fitted.dim, f"calibration_{fitted.dim}"
-    new = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
-    if bool(new) != (name in fitted.state.coords):
-        bare, other = ("the model", "hindcast") if new else ("hindcast", "the model")
-        raise ValueError(
-            f"{bare} has no labels along {dim!r}, but {other} has; cases are told apart by them, "
-            "so fit and update with labels or both without"
-        )
-    if not new:
-        return {}, np.arange(n)
-    coordinate = fitted.state.coords[name]
-    kept = coordinate.to_index()
-    types = type(kept[0]), type(new[0][0])
-    if types[0] != types[1]:
-        raise ValueError(
-            f"labels along {dim!r} are of the type {types[1].__name__} in hindcast, but "
-            f"{types[0].__name__} in the model; use the same calendar and type"
-        )
-    already = new[0].isin(kept)
-    if already.any():
-        raise ValueError(
-            f"{int(already.sum())} of {already.size} labels along {dim!r} of hindcast are in the "
-            f"model already, first {new[0][already][0]}; leave them out"
-        )
-    joined = kept.append(new[0])
-    order = np.asarray(joined.argsort())
-    return {name: (CASE, joined[order], coordinate.attrs)}, order
+def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, list[FittedVariable]]:
+    """The new cases of a variable in order, and the others that it is recalibrated with."""
+    fitted = model.variables[name]
+    group = {other: paired[other] for other in fitted.jointly or (name,)}
+    group = common_cases(group) if fitted.jointly else group
+    found = {}
+    for other, (form, observed) in group.items():
+        check_forecast(form, model.variables[other], name="hindcast")
+        require_positions(form, fitted)
+        pairs = in_order(pair_cases(form, observed, fitted.dim, name="hindcast"))
+        require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
+        found[other] = replace(pairs, pool=fitted.pool)
+    one = as_one(found) if isinstance(fitted.method, VectorCKME) else found[name]
+    others = [other for other in found if other != name]
+    partners = tuple(found[other].observations for other in others)
+    one = replace(one, observations=found[name].observations, partners=partners)
+    return one, [model.variables[other] for other in others]
 
 
-def _join_axes(kept: CaseAxis, added: CaseAxis) -> CaseAxis:
-    """Dates of both, where both are dated."""
-    dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
-    known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
-    return CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
+def _matched(
+    whole: FittedVariable, pairs: Pairs, *, known: bool
+) -> tuple[int, MatchedLeads | None]:
+    """Cases that have an observation, and those at each lead.
+
+    Where some were known before they are counted anew, if observations are in memory; else known
+    cases are taken to be new to the observations.
+    """
+    n, leads = whole.n_forecasts, whole.leads
+    leads = None if leads is None else leads.plus(pairs.leads)
+    n_matched = min(whole.n_matched + pairs.n_matched, n)
+    if leads is not None:
+        leads = replace(leads, n_matched=tuple(min(count, n) for count in leads.n_matched))
+    observed = whole.state["observations"]
+    if not known or whole.pool is not None or not isinstance(observed.data, np.ndarray):
+        return n_matched, leads
+    there = observed.notnull()
+    if leads is None or leads.dim not in there.dims:
+        return int(there.any([d for d in there.dims if d != CASE]).sum()), leads
+    others = [d for d in there.dims if d not in (CASE, leads.dim)]
+    counts = there.any(others).sum(CASE).to_numpy()
+    return int(counts.max()), replace(leads, n_matched=tuple(map(int, counts)))
 
 
 def _added_state(
-    pairs: Pairs, fitted: FittedVariable, axis: CaseAxis, covariates: Mapping[str, xr.DataArray]
+    pairs: Pairs,
+    fitted: FittedVariable,
+    axis: CaseAxis,
+    covariates: Mapping[str, xr.DataArray],
+    order: Order,
+    partners: Sequence[FittedVariable],
 ) -> dict[str, xr.DataArray]:
     """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
-    parts, others = task_arguments(pairs, covariates, (ADDED, ADDED_MEMBER))
+    parts, others = _arguments(pairs, covariates)
     chosen, own = _chosen_and_own(fitted.state)
     core = {
         name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in chosen.items()
     }
+    compared = [fitted, *partners] if order.has_known else []
+    seen = [_at_known(variable.state["observations"], order) for variable in compared]
     kept = tuple(parts) if fitted.method.keeps_cases else ()
+    n_core = {name: len(dims) for name, dims in core.items()}
     results = run_blockwise(
-        _UpdateTask(fitted, {k: len(dims) for k, dims in core.items()}, tuple(parts), own, axis),
+        _UpdateTask(fitted, order, axis, tuple(parts), own, n_core),
         *chosen.values(),  # first, as they have all locations in their order
         *(part.drop_vars(list(part.coords)) for part in parts.values()),
         *others.values(),
+        *seen,
         core=[
             *core.values(),
             *[(ADDED, ADDED_MEMBER)] * len(parts),
-            *[(ADDED,)] * len(others),
+            *[(ADDED,)] * (len(others) + len(seen)),
         ],
-        out=[*[(ADDED, ADDED_MEMBER)] * len(kept), (ADDED,), (), (), *[(ADDED,)] * len(own)],
+        out=[
+            *[(ADDED, ADDED_MEMBER)] * len(kept),
+            (ADDED,),
+            (),
+            (),
+            *[(ADDED,)] * (len(own) + 1),
+        ],
         dtypes=[
             *(parts[name].dtype for name in kept),
             others["observations"].dtype,
             np.int32,
             np.int16,
             *(fitted.state[name].dtype for name in own),
+            np.bool_,
         ],
         sizes={},
         what=work_on("the update", pairs.form.name),
     )
-    names = [*kept, "observations", "n_cases", "status", *own]
+    names = [*kept, "observations", "n_cases", "status", *own, ENTERS]
     added = dict(zip(names, results, strict=True))
     return added | {COVARIATE + name: others[name] for name in covariates}
+
+
+def _arguments(
+    pairs: Pairs, covariates: Mapping[str, xr.DataArray]
+) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
+    """Parts of the forecasts, then observations and covariates, of the added cases of each fit."""
+    parts, others = task_arguments(pairs, covariates, (ADDED, ADDED_MEMBER))
+    pool = pairs.pool
+    if pool is None:
+        return parts, others
+    return {name: pooled_cases(part, pool, ADDED) for name, part in parts.items()}, {
+        name: pooled_covariate(value, pool, ADDED)
+        if name in covariates
+        else pooled_cases(across(value, pool), pool, ADDED)
+        for name, value in others.items()
+    }
+
+
+def _at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
+    """Kept observations (..., added) of the cases that are known, any for others."""
+    bare = observed.drop_vars(list(observed.coords))
+    return bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})
 
 
 def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.DataArray], list[str]]:
@@ -191,14 +257,14 @@ class _UpdateTask:
     def __init__(
         self,
         fitted: FittedVariable,
-        chosen: Mapping[str, int],
+        order: Order,
+        axis: CaseAxis,
         parts: tuple[str, ...],
         own: Sequence[str],
-        axis: CaseAxis,
+        chosen: Mapping[str, int],
     ) -> None:
         self.method, self.periods = fitted.method, fitted.periods
-        self.n_kept = fitted.state.sizes[CASE]
-        self.chosen, self.parts, self.own, self.axis = chosen, parts, own, axis
+        self.order, self.axis, self.parts, self.own, self.chosen = order, axis, parts, own, chosen
 
     @property
     def on_device(self) -> bool:
@@ -206,25 +272,44 @@ class _UpdateTask:
         return method_on_device(self.method)
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        from xrecal.arrays.distributions.forms import sort_members
-
         chosen, args = args[: len(self.chosen)], args[len(self.chosen) :]
-        parts = dict(zip(self.parts, args, strict=False))
-        lead, cases, flags = cases_of(parts, args[len(parts) :], self.periods, self.axis)
+        parts, args = dict(zip(self.parts, args, strict=False)), args[len(self.parts) :]
+        n_seen = (len(args) - len(self.periods)) // 2 if self.order.has_known else 0
+        others, seen = args[: len(args) - n_seen], args[len(args) - n_seen :]
+        lead, cases, flags = cases_of(parts, others, self.periods, self.axis)
         fitted = {}
         for (name, n_core), a in zip(self.chosen.items(), chosen, strict=True):
             core = a.shape[a.ndim - n_core :]
             fitted[name] = np.broadcast_to(a, (*lead, *core)).reshape(-1, *core)
         assert isinstance(self.method, Updatable)
-        assert cases.forecasts is not None
-        own = self.method.update_locations(cases, fitted, self.n_kept)
-        used = np.isfinite(cases.observations).sum(-1)
-        kept = sort_members(cases.forecasts)._asdict() if self.method.keeps_cases else {}
+        own = self.method.update_locations(cases, fitted, self.order.slots)
+        known = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in seen]
+        enters, gained = self._entering(cases, known)
+        kept = parts_to_keep(parts, cases, lead) if self.method.keeps_cases else []
         results = (
-            *(kept[name].astype(parts[name].dtype, copy=False) for name in parts if kept),
+            *kept,
             cases.observations,
-            (fitted["n_cases"] + used).astype(np.int32),
+            (fitted["n_cases"] + gained).astype(np.int32),
             (fitted["status"] | flags).astype(np.int16),
             *(own[name] for name in self.own),
+            enters,
         )
         return tuple(a.reshape((*lead, *a.shape[1:])) for a in results)
+
+    def _entering(
+        self, cases: Cases, known: Sequence[npt.NDArray[Any]]
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+        """Which added cases (L, t) count, and how many (L,) more observations there are then.
+
+        New ones do, and known ones with an observation that differs from what was known, if any.
+        """
+        new = cases.observations
+        there = np.isfinite(new)
+        if not known:
+            return np.ones_like(there), there.sum(-1)
+        given = (new, *cases.partners)
+        same = [a.astype(b.dtype, copy=False) == b for a, b in zip(given, known, strict=True)]
+        is_known = namespace(new).asarray(self.order.known >= 0)
+        enters = ~is_known | (there & ~reduce(and_, same))
+        lost = enters & is_known & np.isfinite(known[0])
+        return enters, (enters & there).sum(-1) - lost.sum(-1)

@@ -15,6 +15,8 @@ import xarray as xr
 
 from xrecal.typing import FloatArray, IntArray
 
+from .metadata import standard_name_of
+
 WITH_LEAP_YEARS = ("standard", "gregorian", "proleptic_gregorian", "julian")
 """Calendars of cftime in which some years have a 29 February."""
 
@@ -129,14 +131,16 @@ def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
     valid = [
         c
         for name, c in along.items()
-        if name != dim and (name == "valid_time" or c.attrs.get("standard_name") == "time")
+        if name != dim and (name == "valid_time" or standard_name_of(c) == "time")
     ]
     return valid + ([along[dim]] if dim in along else [])
 
 
 def _standard_dates(dates: Any) -> CaseAxis:
     start = dates.astype("datetime64[Y]")
-    length = (start + 1).astype("datetime64[s]") - start.astype("datetime64[s]")
+    length = (start + np.timedelta64(1, "Y")).astype("datetime64[s]") - start.astype(
+        "datetime64[s]"
+    )
     elapsed = dates.astype("datetime64[s]") - start.astype("datetime64[s]")
     days = dates.astype("datetime64[s]").astype(np.int64) / 86400
     month = dates.astype("datetime64[M]")

@@ -20,6 +20,8 @@ import xarray as xr
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray
 
+from .metadata import standard_name_of
+
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
 
@@ -72,6 +74,36 @@ LEAD = Role(
 """Lead times: locations, whose observations are at other times."""
 
 
+def require_readable(array: xr.DataArray, *, name: str) -> None:
+    """Raise TypeError or ValueError for an array that cannot be computed with.
+
+    Names must be text, as xarray takes numbers for positions; lengths known; labels in the order of
+    bytes of this machine; values float32 or float64.
+    """
+    for label in (n for n in (*array.dims, *array.coords) if not isinstance(n, str)):
+        raise TypeError(
+            f"{name} has a dimension or coordinate named {label!r}, which is no text; use "
+            f"{name}.rename({{{label!r}: 'some_name'}})"
+        )
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"{name} has dtype {array.dtype}; recalibration needs float32 or float64: "
+            f"{name}.astype('float64')"
+        )
+    for dim in (d for d, n in array.sizes.items() if n != n):
+        raise ValueError(
+            f"Dask does not know the length of {name} along {dim!r}; use "
+            f"{name}.copy(data={name}.data.compute_chunk_sizes())"
+        )
+    for dim, dtype in ((d, index.dtype) for d, index in array.indexes.items()):
+        if isinstance(dtype, np.dtype) and not dtype.isnative:
+            native = f"{name}[{dim!r}].astype({dtype.newbyteorder('=').name!r})"
+            raise TypeError(
+                f"labels along {dim!r} of {name} have dtype {dtype}, the order of bytes of another "
+                f"machine; use {name}.assign_coords({dim}={native})"
+            )
+
+
 def find_dim(
     obj: xr.DataArray, role: Role, explicit: Hashable | None = None, *, name: str
 ) -> Hashable | None:
@@ -105,7 +137,7 @@ def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
     by_standard_name = [
         d
         for d in obj.dims
-        if d in obj.xindexes and obj.coords[d].attrs.get("standard_name") in role.standard_names
+        if d in obj.xindexes and standard_name_of(obj.coords[d]) in role.standard_names
     ]
     return by_standard_name or [d for d in obj.dims if d in role.names]
 
@@ -143,8 +175,9 @@ def match_labels(
         bare = "observations" if dim in forecasts.indexes else name
         raise ValueError(f"{bare} have no labels along {dim!r} to match by; add the coordinate")
     wanted, observed = forecasts.indexes[dim], observations.indexes[dim]
-    require_unique(wanted, dim, name)
-    require_unique(observed, dim, "observations")
+    for index, owner in ((wanted, name), (observed, "observations")):
+        require_unique(index, dim, owner)
+        _require_no_gaps(index, dim, owner)
     # np.isin compares objects pair by pair
     matched = int((observed.get_indexer(wanted) >= 0).sum())
     if matched == 0:
@@ -268,10 +301,18 @@ def warn_of_other_labels(
 def require_unique(index: Any, dim: Hashable, owner: str) -> None:
     """Raise ValueError if a label along a dimension stands there twice."""
     if not index.is_unique:
-        twice = index[index.duplicated()][0]
         raise ValueError(
-            f"labels along {dim!r} of {owner} must be unique, but {twice} stands there more "
-            f"than once; use {owner}.drop_duplicates({dim!r})"
+            f"labels along {dim!r} of {owner} must be unique, but {index[index.duplicated()][0]} "
+            f"stands there more than once; use {owner}.drop_duplicates({dim!r})"
+        )
+
+
+def _require_no_gaps(index: Any, dim: Hashable, owner: str) -> None:
+    """Raise ValueError if a label of a case is missing: it would match any other."""
+    if index.nlevels == 1 and index.hasnans:
+        raise ValueError(
+            f"{index.isna().sum()} of {index.size} labels along {dim!r} of {owner} are missing; "
+            f"use {owner}.isel({{{dim!r}: {owner}[{dim!r}].notnull()}})"
         )
 
 

@@ -13,7 +13,7 @@ from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
-from .dims import LEVEL, MEMBER, candidates, find_dim
+from .dims import LEVEL, MEMBER, candidates, find_dim, require_readable
 from .metadata import check_units
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
@@ -152,15 +152,6 @@ def read_forms(
     return forms
 
 
-def require_float(array: xr.DataArray, *, name: str) -> None:
-    """Raise TypeError unless the array holds float32 or float64."""
-    if array.dtype not in (np.float32, np.float64):
-        raise TypeError(
-            f"{name} has dtype {array.dtype}; recalibration needs float32 or float64: "
-            f"{name}.astype('float64')"
-        )
-
-
 def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) -> Form | None:
     dim = find_dim(array, MEMBER, member_dim, name=name)
     if member_dim is None:
@@ -173,12 +164,22 @@ def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) 
         dim = level if dim is None else dim
     if dim is None:
         return None
-    require_float(array, name=name)
+    _require_own_name(array, name=name)
+    require_readable(array, name=name)
     if array.sizes[dim] == 0:
         raise ValueError(f"{name} has no members: its dimension {dim!r} has length 0")
     if dim not in LEVEL.names:
         return Form(array.name, "ensemble", dim, array)
     return Form(array.name, "quantile", dim, array, weights=_level_masses(array, dim, name))
+
+
+def _require_own_name(array: xr.DataArray, *, name: str) -> None:
+    """Raise ValueError for an array that has the name of its coordinate: no Dataset can hold it."""
+    if array.name is not None and array.name in (*array.dims, *array.coords):
+        raise ValueError(
+            f"{name} has the name {array.name!r}, which is one of its dimensions or coordinates; "
+            f"give the variable another: {name}.rename('forecast')"
+        )
 
 
 def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
@@ -189,9 +190,17 @@ def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray
     given = array.coords[dim].to_numpy()
     levels = given / top if given.dtype.kind in "iuf" else np.array([np.nan])
     if not ((levels >= 0) & (levels <= 1)).all() or np.unique(levels).size < levels.size:
+        percent = top == 1 and ((levels >= 0) & (levels <= 100)).all() and (levels > 1).any()
         raise ValueError(
             f"levels along {dim!r} of {name} must be different numbers from 0 to {top:g}, "
             f"got {given}"
+            + (f"; of percent use {name}.rename({dim}='percentile')" if percent else "")
+        )
+    if dim == "percentile" and given.max() <= 1:
+        raise ValueError(
+            f"levels along {dim!r} of {name} are numbers from 0 to 100, but the highest is "
+            f"{given.max():g}; use {name}.rename(percentile='quantile') for levels from 0 to 1, "
+            "and divide them by 100 before if they are percent"
         )
     order = np.argsort(levels)
     edges = np.concatenate([[0.0], (levels[order][1:] + levels[order][:-1]) / 2, [1.0]])
@@ -224,7 +233,7 @@ def _read_dataset(
         form = _read_array(array, explicit, name=f"{name}[{variable!r}]")
         if form is not None and variable in weights:
             weight = dataset[weights[variable]]
-            require_float(weight, name=f"{name}[{weights[variable]!r}]")
+            require_readable(weight, name=f"{name}[{weights[variable]!r}]")
             form = replace(form, kind="weighted", weights=weight)
         if form is not None:
             forms[variable] = form
@@ -270,7 +279,7 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
         parts["weights"] = weights
     bounds = _read_bounds(dataset, base, dim, name=name)
     for array in [*parts.values(), *bounds.values()]:
-        require_float(array, name=f"{name}[{array.name!r}]")
+        require_readable(array, name=f"{name}[{array.name!r}]")
     size = max(array.sizes.get(dim, 1) for array in parts.values())
     if bounds and (size > 1 or "weights" in parts):
         raise ValueError(
@@ -334,15 +343,6 @@ def require_plain(form: Form, asked: str) -> None:
         )
 
 
-def require_free(form: Form, dim: Hashable) -> None:
-    """Raise ValueError if the forecast has a dimension with the name of one of the results."""
-    if dim in form.dims:
-        raise ValueError(
-            f"the forecast has a dimension {dim!r}, which is that of the result; rename it: "
-            f"forecast.rename({dim}=...)"
-        )
-
-
 def require_distances(form: Form, *, name: str) -> None:
     """Raise ValueError for censored forecasts, whose energy distances have no closed form."""
     if form.kind != "censored":
@@ -367,7 +367,11 @@ def task_parts(
     parts = {}
     for name, part in form.compared.items():
         whole = part.expand_dims({d: sizes[d] for d in core if d not in part.dims})
-        along = [c for c, coordinate in whole.coords.items() if set(core) & set(coordinate.dims)]
+        along = [
+            c
+            for c, coordinate in whole.coords.items()
+            if set(core) & set(coordinate.dims) or c in core.values()
+        ]
         parts[name] = (
             whole.drop_vars(along)
             .transpose(*[d for d in loops if d in whole.dims], *core)

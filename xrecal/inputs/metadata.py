@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import xarray as xr
+
 CONVENTIONS = "CF-1.11"
 """Metadata conventions of what is issued."""
 
@@ -73,15 +75,16 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _POWER = re.compile(r"(?P<name>[A-Za-z_%°℃℉]+)(?P<exponent>[+-]?\d+)?")
 
 
-def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | None) -> str | None:
+def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | None:
     """Compare the units of two inputs; the first input's unit is the one to keep.
 
     Parameters
     ----------
     name_a, name_b : str
         What the caller names the inputs, for the messages.
-    units_a, units_b : str or None
-        Their `units` attributes, None where there is none.
+    units_a, units_b
+        Their `units` attributes, None where there is none; what is no text, such as the number 1,
+        counts as it prints.
 
     Returns
     -------
@@ -98,6 +101,7 @@ def check_units(name_a: str, units_a: str | None, name_b: str, units_b: str | No
             return None
         missing, unit = (name_a, units_b) if units_a is None else (name_b, units_a)
         return f"units of {missing} not stated, taken as {unit}"
+    units_a, units_b = str(units_a), str(units_b)
     if same_units(units_a, units_b):
         return None
     expression = _conversion(units_a, name_b, units_b)
@@ -135,6 +139,12 @@ def shown_units(attrs: Mapping[Any, Any]) -> str:
     """Units to print behind a number; nothing for a dimensionless variable."""
     units = str(attrs.get("units", "1"))
     return "" if same_units(units, "1") else units
+
+
+def standard_name_of(coordinate: xr.DataArray) -> str | None:
+    """The CF standard name; None if there is none, or the attribute is no text, as in an array."""
+    name = coordinate.attrs.get("standard_name")
+    return name if isinstance(name, str) else None
 
 
 def _parse(units: str) -> dict[str, int]:

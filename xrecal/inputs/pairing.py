@@ -21,9 +21,10 @@ from .dims import (
     find_dim,
     match_labels,
     require_equal_labels,
+    require_readable,
     warn_of_other_labels,
 )
-from .forms import Form, Labelled, read_forms, require_float
+from .forms import Form, Labelled, read_forms
 from .metadata import check_units
 from .valid_time import (
     VALID_TIME,
@@ -179,8 +180,10 @@ def pair_cases(
     """
     if not isinstance(observations, xr.DataArray):
         raise TypeError(f"observations must be a DataArray, got {type(observations).__name__}")
-    require_float(observations, name="observations")
-    note = check_units(name, _units(form.loc), "observations", _units(observations))
+    require_readable(observations, name="observations")
+    note = check_units(
+        name, form.loc.attrs.get("units"), "observations", observations.attrs.get("units")
+    )
     if note is not None:
         warn_once(note)
     forecasts = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
@@ -202,11 +205,6 @@ def pair_cases(
     unlabelled = [c for c in observations.coords if c not in observations.xindexes]
     observations = observations.drop_vars(unlabelled)
     return Pairs(form, observations, dim, matched, note, leads=leads)
-
-
-def _units(array: xr.DataArray) -> str | None:
-    units = array.attrs.get("units")
-    return None if units is None else str(units)
 
 
 def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> None:

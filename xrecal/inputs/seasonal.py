@@ -10,6 +10,7 @@ import xarray as xr
 
 from .dims import CALIBRATION, LEAD
 from .forms import Form
+from .metadata import standard_name_of
 from .valid_time import known_valid_times
 
 PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
@@ -128,7 +129,7 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
 def _valid_times(coords: Mapping[Hashable, xr.DataArray]) -> xr.DataArray | None:
     """The coordinate that says when forecasts are valid, by name or by CF standard name."""
     named = [coords["valid_time"]] if "valid_time" in coords else []
-    named += [c for c in coords.values() if c.attrs.get("standard_name") == "time"]
+    named += [c for c in coords.values() if standard_name_of(c) == "time"]
     return next((c for c in named if _has_dates(c)), None)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import like, require_one_chunk
+from xrecal.chunks.blockwise import like, require_free, require_one_chunk
 
 from .dims import require_equal_labels
-from .forms import Form, require_free
+from .forms import Form
 from .metadata import check_units
 from .seasonal import at_valid_dates
 
@@ -54,7 +54,7 @@ def read_thresholds(
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     if not isinstance(threshold, xr.DataArray):
         numbers = _numbers(threshold)
-        require_free(form, THRESHOLD)
+        require_free(form.dims, [THRESHOLD])
         label = numbers if numbers.ndim else numbers[()]
         dims = (THRESHOLD,) if numbers.ndim else ()
         coords: dict[Hashable, Any] = {THRESHOLD: (dims, label, units)}

@@ -16,6 +16,7 @@ import xarray as xr
 
 from .dates import case_axis
 from .dims import CALIBRATION, LEAD, candidates, require_unique
+from .metadata import standard_name_of
 
 Dates: TypeAlias = npt.NDArray[Any]
 """Dates as datetime64 or cftime objects, or years as integers."""
@@ -123,7 +124,7 @@ def _named_as_times(
     return {
         n: c
         for n, c in obj.coords.items()
-        if n not in roles and (n in (VALID_TIME, "time") or c.attrs.get("standard_name") == "time")
+        if n not in roles and (n in (VALID_TIME, "time") or standard_name_of(c) == "time")
     }
 
 
@@ -168,7 +169,7 @@ def single_start(obj: xr.DataArray) -> Hashable | None:
     """The scalar coordinate that says when a forecast without a dimension of starts began."""
     scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
     standard = CALIBRATION.standard_names
-    by_standard_name = [n for n in scalars if obj[n].attrs.get("standard_name") in standard]
+    by_standard_name = [n for n in scalars if standard_name_of(obj[n]) in standard]
     starts = by_standard_name or [n for n in scalars if n in CALIBRATION.names]
     return starts[0] if len(starts) == 1 else None
 
@@ -278,17 +279,17 @@ def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | No
     if any(n in over_both for n in _named_as_times(obj, (dim, lead))):
         return False
     for name, starts in over_both.items():
-        named = name in NAMES_OF_STARTS or starts.attrs.get("standard_name") == START
+        named = name in NAMES_OF_STARTS or standard_name_of(starts) == START
         if named and starts.chunks is None:
             of_leads = starts.transpose(dim, lead).to_numpy()
             return bool((of_leads != of_leads[:, :1]).any())
-    return dim not in NAMES_OF_STARTS and obj[dim].attrs.get("standard_name") == "time"
+    return dim not in NAMES_OF_STARTS and standard_name_of(obj[dim]) == "time"
 
 
 def may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
     """Whether nothing but custom says that labels along ``dim`` are starts, or valid times."""
     over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
-    told = dim in (VALID_TIME, *NAMES_OF_STARTS) or obj[dim].attrs.get("standard_name") == START
+    told = dim in (VALID_TIME, *NAMES_OF_STARTS) or standard_name_of(obj[dim]) == START
     return not told and not over_both
 
 
@@ -377,7 +378,9 @@ def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
     month = starts.astype("datetime64[M]")
     day = (starts.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64)
     later = month + months.astype("timedelta64[M]")
-    length = (later + 1).astype("datetime64[D]") - later.astype("datetime64[D]")
+    length = (later + np.timedelta64(1, "M")).astype("datetime64[D]") - later.astype(
+        "datetime64[D]"
+    )
     time_of_day = starts - starts.astype("datetime64[D]")
     days = np.minimum(day, length.astype(np.int64) - 1).astype("timedelta64[D]")
     return np.asarray(later.astype("datetime64[D]") + days + time_of_day)

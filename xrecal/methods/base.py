@@ -9,7 +9,6 @@ forecasts become members and cases are counted.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
@@ -33,7 +32,8 @@ from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.typing import FloatArray, IntArray
 
-from .setting_checks import check_names, is_positive
+from .ranges import FINITE
+from .setting_checks import check_names
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -46,9 +46,6 @@ Output: TypeAlias = Literal["weighted", "normal"]
 
 Bounds: TypeAlias = Literal["auto"] | tuple[float | None, float | None] | None
 """Bounds of a variable: read off the observations, given, or none."""
-
-HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
-"""A length of time, in days if a number."""
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -70,6 +67,12 @@ class Parameter:
     """Labels along the only dimension."""
     of_slots: bool = False
     """Whether values are the positions of cases; -1 stands for none."""
+    within: tuple[float, float] = FINITE
+    """Least and greatest value; NaN stands for none."""
+    is_new: bool = False
+    """Whether models of earlier layouts lack it."""
+    for_updates: bool = False
+    """Whether updates alone need it, and no forecast."""
 
     def sizes(self, n: int) -> dict[str, int]:
         """Sizes of the dimensions with n slots."""
@@ -196,13 +199,25 @@ class Method(Protocol):
 class Updatable(Protocol):
     """Protocol of methods whose state keeps cases that more can join without a new fit."""
 
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """Parameters of the added cases (L, n), those over the cases alone.
 
-        ``fitted`` has the other parameters and the status, ``n_kept`` is the number of slots that
-        there are already.
+        ``fitted`` has the other parameters and the status; ``slots`` (n,) are the places of the
+        cases in the order in which they came.
+        """
+
+
+@runtime_checkable
+class Relearning(Updatable, Protocol):
+    """Protocol of methods that, once more cases have joined, learn from all of them again.
+
+    One that keeps forecasts learns parameters of each case again too.
+    """
+
+    def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
+        """Parameters that change, ``n_cases`` and ``status`` (L,), from all cases (L, n).
+
+        ``fitted`` has the parameters and the status as they were, those of each case as they are.
         """
 
 
@@ -307,23 +322,6 @@ class MemberPerCase:
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Calibration case of each member, of which there are as many."""
         return np.arange(n), None
-
-
-def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
-    """A half-life in days; raises ValueError unless it is positive."""
-    if length is None or (isinstance(length, str) and length == "cv"):
-        return length
-    days: object = length
-    if isinstance(length, datetime.timedelta):
-        days = length / datetime.timedelta(days=1)
-    elif isinstance(length, np.timedelta64):
-        days = float(length / np.timedelta64(1, "D"))
-    if not is_positive(days):
-        raise ValueError(
-            f"{method}: half_life must be a positive timedelta or number of days, 'cv' or None, "
-            f"got {length!r}"
-        )
-    return float(days)  # type: ignore[arg-type]
 
 
 SHORTEST_SEASON = 240

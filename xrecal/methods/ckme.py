@@ -19,7 +19,6 @@ from .base import (
     Cases,
     Conditioned,
     FitArrays,
-    HalfLife,
     MemberPerCase,
     NewCases,
     Output,
@@ -27,12 +26,12 @@ from .base import (
     check_folds,
     check_gap_in_time,
     fold_groups,
-    in_days,
     near_other_folds,
 )
 from .ckme_choices import CENTRES, CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support
 from .novelty import joined, shares_left
-from .setting_checks import check_bounds, check_choices, is_positive
+from .ranges import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE
+from .setting_checks import HalfLife, check_bounds, check_choices, in_days, is_positive
 from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
@@ -326,7 +325,8 @@ class CKME(Conditioned, MemberPerCase):
         )
         errors = self._with_tails(Empirical(members, weights), cases, of.of_errors()._asdict())
         of_observations = namespace(of.ridge).where(of.beside != 0, 1.0, 0.0)
-        keeps, gets = shares_left(cases.observations, errors, of_observations, novelty)
+        shares = of_observations, 1.0 - of_observations
+        keeps, gets = shares_left(cases.observations, errors, *shares, novelty)
         return joined(cases.observations, observed * keeps, errors, gets), novelty
 
     def _with_tails(self, issued: Empirical, cases: Cases, fitted: FitArrays) -> Empirical:
@@ -341,7 +341,7 @@ class CKME(Conditioned, MemberPerCase):
         of = complete_fit(fitted, features.circular.size)
         return tailed(issued, *case_tails(cases.forecasts, cases.observations, features, of))
 
-    def update_locations(self, added: Cases, fitted: FitArrays, n_kept: int) -> FitArrays:
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """No parameters: a case is its forecast and observation."""
         return {}
 
@@ -399,11 +399,15 @@ def kept_parameters(
     ``landmarks`` gives the room for these from the number of slots.
     """
     parameters = {
-        "ridge": Parameter("ridge of the kernel regression"),
-        "bandwidth": Parameter("bandwidth of the energy distance kernel", True),
+        "ridge": Parameter("ridge of the kernel regression", within=POSITIVE),
+        "bandwidth": Parameter(
+            "bandwidth of the energy distance kernel", True, within=POSITIVE_OR_INFINITE
+        ),
     }
     if n_features:
-        parameters["strength"] = Parameter("strength of the covariates, 0 where they do not count")
+        parameters["strength"] = Parameter(
+            "strength of the covariates, 0 where they do not count", within=NOT_NEGATIVE
+        )
         parameters["precision"] = Parameter(
             "weight of each feature in the distance of covariates", dims={FEATURE: n_features}
         )
@@ -412,8 +416,8 @@ def kept_parameters(
         parameters["centre"] = Parameter(
             "coefficients of centre and spread", dims={COEFFICIENT: 4 + 2 * n_features}
         )
-        parameters["lower"] = Parameter("lower bound", True)
-        parameters["upper"] = Parameter("upper bound", True)
+        parameters["lower"] = Parameter("lower bound", True, within=ANY)
+        parameters["upper"] = Parameter("upper bound", True, within=ANY)
     if beside:
         parameters["beside"] = Parameter(
             "errors to which past observations give way, where these are chosen",
@@ -425,7 +429,9 @@ def kept_parameters(
             dims={COEFFICIENT: 4 + 2 * n_features},
         )
     if half_life:
-        parameters["half_life"] = Parameter("half-life of the cases in days")
+        parameters["half_life"] = Parameter(
+            "half-life of the cases in days", within=POSITIVE_OR_INFINITE
+        )
     if landmarks is not None:
         parameters["landmark"] = Parameter(
             "cases that represent all others; -1 for none, or an exact solution",

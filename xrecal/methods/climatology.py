@@ -12,10 +12,11 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.inputs.covariates import DAY, SEASON
 from xrecal.inputs.dates import CaseAxis
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .base import (
     Cases,
+    FitArrays,
     MemberPerCase,
     Method,
     NewCases,
@@ -93,9 +94,7 @@ class Climatology(Shown, MemberPerCase):
         """Count cases; there is nothing else to fit."""
         return count_cases(cases, min_samples)
 
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """No parameters: a case is its observation."""
         return {}
 

@@ -15,6 +15,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_levels, fold_groups
 from .ckme import CKME
+from .raw import Raw
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Empirical
@@ -78,11 +79,20 @@ class Component:
         return status & ~IDENTICAL if shapes else status
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of the method; covariates that it does not condition on do not count."""
+        """Parameters of the method; covariates that it does not condition on do not count.
+
+        Updates learn from the forecasts, which a pool keeps.
+        """
         method = self.method
         if isinstance(method, CKME):  # in a pool the other components are those to give way to
             method = replace(method, novelty=None)
-        return method.parameters(n_features if method.covariates else 0)
+        parameters = method.parameters(n_features if method.covariates else 0)
+        return {name: p for name, p in parameters.items() if not p.for_updates}
+
+    def labelled(self, fitted: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """What was fitted, under the names that it has in the pool."""
+        known = (name for name in self.parameters(1) if name in fitted)
+        return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
     def own(self, parameter: Parameter) -> Parameter:
         """A parameter whose dimensions, other than the cases, bear the label of the component."""
@@ -247,19 +257,31 @@ def members_of(
     return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
 
 
-def beside_observations(
-    components: Sequence[Component], weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Weights (L, C) with which to mix, and the sum (L,) of those of past observations.
+class GivingWay(NamedTuple):
+    """Weights of a pool in which past observations may give way to other components."""
 
-    Where these would have all the weight, one that has errors as members is mixed too, so that
-    there is something for them to give way to.
+    mixed: FloatArray
+    """(L, C) with which to mix"""
+    of_observations: FloatArray
+    """(L,) sum of the weights of past observations"""
+    takers: npt.NDArray[np.bool_]
+    """(C,) which components get what observations lose"""
+    own: FloatArray
+    """(L,) sum of the weights that these have already"""
+
+
+def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
+    """What past observations give way to, of weights (L, C).
+
+    To all that is recalibrated, in proportion: never to the raw forecast, which has a small weight
+    where it was found to be wrong. Where observations would have all the weight but for that, one
+    that has errors as members is mixed too, so that there is something to give way to.
     """
     observed = np.array([c.on_observations for c in components])
-    of_observations = weight[:, observed].sum(-1)
+    takers = np.array([not isinstance(c.method, Raw) for c in components]) & ~observed
+    of_observations, own = weight[:, observed].sum(-1), weight[:, takers].sum(-1)
     errors = [i for i, c in enumerate(components) if c.on_cases and not c.on_observations]
     mixed = weight.copy()
     if errors:
-        alone = (of_observations > 0) & ~(weight[:, ~observed] > 0).any(-1)
-        mixed[alone, errors[0]] = 1.0
-    return mixed, of_observations
+        mixed[(of_observations > 0) & (own == 0), errors[0]] = 1.0
+    return GivingWay(mixed, of_observations, takers, own)

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, NewCases, Parameter
+from .base import Cases, FitArrays, NewCases, Parameter
 from .climatology import similarity_weights
 from .pit import KeepsPIT
+from .ranges import ANY
 from .setting_checks import is_positive
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class ConformalPrediction(KeepsPIT):
                     f"distance of the observation of each case {side} the interval of its forecast",
                     in_units_of_variable=True,
                     dims={"calibration": -1},
+                    within=ANY,
+                    is_new=True,
                 )
                 for side in ("below", "above")
             },
@@ -96,11 +99,9 @@ class ConformalPrediction(KeepsPIT):
         fitted = super().fit_locations(cases, min_samples)
         return {**fitted, **self._misses(cases, fitted["pit"])}
 
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """PIT and distances (L, n) of the added cases; NaN without a fit."""
-        own = super().update_locations(added, fitted, n_kept)
+        own = super().update_locations(added, fitted, slots)
         return {**own, **self._misses(added, own["pit"])}
 
     def _misses(self, cases: Cases, pit: FloatArray) -> dict[str, FloatArray]:

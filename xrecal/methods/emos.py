@@ -12,13 +12,17 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.typing import IntArray
 
-from .base import Bounds, Cases, Conditioned, NewCases, Output, Parameter
+from .base import Bounds, Cases, Conditioned, FitArrays, NewCases, Output, Parameter
+from .ranges import ANY, NOT_NEGATIVE
 from .setting_checks import check_bounds
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
+
+PREDICTORS = ("ensemble_mean", "ensemble_variance")
+"""Parameters of each case, from which an update learns again."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +31,9 @@ class EMOS(Conditioned):
 
     ``N(a + b mean, c² + d² variance)`` of the ensemble's mean and variance [1]_. The recalibrated
     forecast is a normal distribution, ``NAME_loc`` and ``NAME_scale``, censored where the
-    variable has a bound [2]_: all that lies below zero is no rain.
+    variable has a bound [2]_: all that lies below zero is no rain. The state keeps mean and
+    variance of each calibration case at each location, so that an update fits to all cases anew;
+    forecasts do not read them.
 
     Parameters
     ----------
@@ -74,7 +80,7 @@ class EMOS(Conditioned):
         return np.array([-1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Coefficients and bounds."""
+        """Coefficients and bounds, and what they are learned from."""
         parameters = {
             "intercept": Parameter("a of the location a + b mean", True),
             "slope": Parameter("b of the location a + b mean"),
@@ -91,20 +97,39 @@ class EMOS(Conditioned):
                     "terms of the covariates in the logarithm of the scale", dims=dims
                 )
         if self.bounds is not None:
-            parameters["lower"] = Parameter("lower bound", True)
-            parameters["upper"] = Parameter("upper bound", True)
+            parameters["lower"] = Parameter("lower bound", True, within=ANY)
+            parameters["upper"] = Parameter("upper bound", True, within=ANY)
+        kept: dict[str, Any] = {"dims": {"calibration": -1}, "is_new": True, "for_updates": True}
+        mean, variance = PREDICTORS
+        parameters[mean] = Parameter("mean of the ensemble of each case", True, **kept)
+        parameters[variance] = Parameter(
+            "variance of the ensemble of each case", within=NOT_NEGATIVE, **kept
+        )
         return parameters
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """Coefficients at each location, and mean and variance of the cases (L, n)."""
+        kept = self.update_locations(cases, {}, np.arange(cases.observations.shape[1]))
+        return {**self.relearn_locations(cases, kept, min_samples), **kept}
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """Mean and variance of the added cases (L, n), NaN where there is no observation."""
+        from xrecal.arrays.distributions.forms import moments
+
+        assert added.forecasts is not None
+        known = np.isfinite(added.observations)
+        predictors = (np.where(known, values, np.nan) for values in moments(added.forecasts))
+        return dict(zip(PREDICTORS, predictors, strict=True))
+
+    def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
-        from xrecal.arrays.distributions.forms import find_bounds, moments
+        from xrecal.arrays.distributions.forms import find_bounds
         from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 
-        assert cases.forecasts is not None
         lower, upper, violated = find_bounds(cases.observations, self.bounds)
         features = cases.covariates.features(self.covariates).values
         coefficients, n_cases, converged = arrays.fit_emos(
-            *moments(cases.forecasts),
+            *(fitted[name] for name in PREDICTORS),
             cases.observations,
             features,
             lower=lower,

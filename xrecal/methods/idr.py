@@ -10,9 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, Conditioned, MemberPerCase, NewCases, Output, Parameter, count_cases
+from .base import (
+    Cases,
+    Conditioned,
+    FitArrays,
+    MemberPerCase,
+    NewCases,
+    Output,
+    Parameter,
+    count_cases,
+)
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
@@ -81,9 +90,7 @@ class IDR(Conditioned, MemberPerCase):
             "index_coefficient": coefficients,
         }
 
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """Index of the added cases, with the coefficients of the fit."""
         from xrecal.arrays.distributions.forms import moments
 

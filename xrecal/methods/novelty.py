@@ -30,15 +30,19 @@ class Comparing(Protocol):
 
 
 def shares_left(
-    past: FloatArray, beside: Empirical, of_observations: FloatArray, novelty: FloatArray
+    past: FloatArray,
+    beside: Empirical,
+    of_observations: FloatArray,
+    own: FloatArray,
+    novelty: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Factors (L, T, 1) for the weights of past observations (L, n), and of others beside them.
 
     Observations, of which the weights sum to ``of_observations`` (L,), keep the smaller of one
     minus the ``novelty`` (L, T), where it is known, and of the mass that the others have between
-    the smallest and largest of them: these get the rest. Novelty alone is late: it is small for a
-    forecast at the record of the forecasts, while half of what may happen lies beyond the
-    observations.
+    the smallest and largest of them: these, whose share is ``own`` (L,), get the rest. Novelty
+    alone is late: it is small for a forecast at the record of the forecasts, while half of what may
+    happen lies beyond the observations.
     """
     members, mass = beside
     assert mass is not None
@@ -52,7 +56,8 @@ def shares_left(
     inside = xp.sum(xp.where((members >= low) & (members <= high), mass, 0.0), axis=-1) / total
     familiar = xp.where(xp.isnan(novelty), 1.0, 1.0 - novelty)
     keeps = xp.where(there, xp.where(inside < familiar, inside, familiar), 1.0)
-    gets = xp.where(there, (1.0 - of_observations[:, None] * keeps) / total, 1.0)
+    lost = of_observations[:, None] * (1.0 - keeps)
+    gets = xp.where(there, (own[:, None] + lost) / total, 1.0)
     return keeps[..., None], gets[..., None]
 
 

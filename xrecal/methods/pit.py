@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.typing import IntArray
 
-from .base import Cases, Conditioned, MemberPerCase, NewCases, Output, Parameter
+from .base import Cases, Conditioned, FitArrays, MemberPerCase, NewCases, Output, Parameter
 from .climatology import similarity_weights
 
 if TYPE_CHECKING:
@@ -37,19 +38,17 @@ class KeepsPIT(Conditioned):
         """PIT of the cases (L, n); see :func:`xrecal.arrays.pit_values`."""
         from xrecal.arrays.status import TOO_FEW
 
-        pit = _pit(cases, 0)
+        pit = _pit(cases, np.arange(cases.observations.shape[1]))
         n_cases = np.isfinite(pit).sum(-1).astype(np.int32)
         few = n_cases < min_samples
         pit[few] = np.nan
         return {"n_cases": n_cases, "status": TOO_FEW * few, "pit": pit}
 
-    def update_locations(
-        self, added: Cases, fitted: Mapping[str, npt.NDArray[Any]], n_kept: int
-    ) -> Mapping[str, npt.NDArray[Any]]:
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """PIT of the added cases (L, n), with random numbers of their own; NaN without a fit."""
         from xrecal.arrays.status import TOO_FEW
 
-        pit = _pit(added, n_kept)
+        pit = _pit(added, slots)
         pit[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return {"pit": pit}
 
@@ -96,14 +95,14 @@ class PITRecalibration(KeepsPIT, MemberPerCase):
         return Empirical(members.astype(dtype), weights.astype(dtype))
 
 
-def _pit(cases: Cases, first: int) -> npt.NDArray[Any]:
-    """PIT (L, n) of cases counted from ``first`` on.
+def _pit(cases: Cases, slots: IntArray) -> npt.NDArray[Any]:
+    """PIT (L, n) of the cases at these places (n,).
 
     Random numbers depend on the case alone, so that no chunking can change them.
     """
     assert cases.forecasts is not None
     n_locations, n = cases.observations.shape
-    uniform = arrays.hash_uniform(SEED, np.zeros(1, np.int64), first + n)[:, first:]
+    uniform = arrays.hash_uniform(SEED, np.zeros(1, np.int64), slots.max(initial=-1) + 1)[:, slots]
     pit: npt.NDArray[Any] = arrays.pit_values(
         cases.forecasts, cases.observations, np.broadcast_to(uniform, (n_locations, n))
     )

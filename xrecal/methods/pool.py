@@ -40,14 +40,15 @@ from .components import (
     OBSERVATIONS,
     Component,
     HeldOutInTime,
-    beside_observations,
     components_of,
     fit_method,
+    giving_way,
     state_of,
 )
 from .idr import IDR
 from .mixing import AVERAGE, mixture_of
 from .novelty import shares_left
+from .ranges import NOT_NEGATIVE
 from .raw import Raw
 from .setting_checks import check_bounds, check_choices, check_names
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
@@ -229,7 +230,10 @@ class LinearPool(Shown):
         labels = tuple(component.label for component in self.components)
         parameters = {
             "pool_weight": Parameter(
-                "weight of each component", dims={COMPONENT: len(labels)}, labels=labels
+                "weight of each component",
+                dims={COMPONENT: len(labels)},
+                labels=labels,
+                within=NOT_NEGATIVE,
             )
         }
         if self.tails is not None:
@@ -312,11 +316,7 @@ class LinearPool(Shown):
         for c, (component, (fitted, held_out)) in enumerate(
             zip(self.components, fits, strict=True)
         ):
-            state |= {
-                f"{component.label}_{name}": np.array(fitted[name])
-                for name in component.parameters(1)
-                if name in fitted
-            }
+            state |= component.labelled(fitted)
             state["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
             quantiles[:, :, c] = held_out
             if component.support is not None:  # of many cases it holds out some, and so do all
@@ -331,6 +331,24 @@ class LinearPool(Shown):
             )
             state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
         return state
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """No parameters: a case is its forecast and observation, from which others are learned."""
+        return {}
+
+    def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
+        """Components fitted to all cases, but for CKMEs: these, weights and tails stay."""
+        from xrecal.arrays.status import NOT_CONVERGED
+
+        learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
+        status = fitted["status"] & ~NOT_CONVERGED
+        for component in self.components:
+            if isinstance(component.method, CKME):
+                continue
+            own = component.method.fit_locations(cases, min_samples)
+            status |= component.flags(np.asarray(own["status"], status.dtype))
+            learned |= component.labelled(own)
+        return {**learned, "status": status}
 
     def _bounds(self, cases: Cases) -> FloatArray:
         """Bounds (L, 2) of the variable, as the methods that are mixed have them."""
@@ -352,21 +370,25 @@ class LinearPool(Shown):
         from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
-        n_locations, n = cases.observations.shape
+        n = cases.observations.shape[1]
         shares: FloatArray = fitted["pool_weight"]
-        of_observations: FloatArray = np.zeros(n_locations)
-        if self.novelty is not None:
-            shares, of_observations = beside_observations(self.components, shares)
-        mixture = mixture_of(self.components, new, cases, fitted, shares, self.blocks(n))
+        way = giving_way(self.components, shares)
+        shares = shares if self.novelty is None else way.mixed
+        blocks = self.blocks(n)
+        mixture = mixture_of(self.components, new, cases, fitted, shares, blocks)
         members, weights, _, missing = mixture
         shares = shares[:, np.newaxis]
-        if (of_observations > 0).any():
+        if self.novelty is not None and (way.of_observations > 0).any():
             known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
-            beside = Empirical(members[..., n:], weights[..., n:])
-            keeps, gets = shares_left(cases.observations, beside, of_observations, known)
-            left = np.concatenate([keeps, gets], -1)
-            weights *= np.repeat(left, [n, members.shape[-1] - n], axis=-1)
-            shares = shares * np.where([c.on_observations for c in self.components], keeps, gets)
+            taking = {self.components[i].block for i in np.flatnonzero(way.takers)}
+            slots = np.repeat([block in taking for block in blocks], list(blocks.values()))
+            beside = Empirical(members[..., slots], weights[..., slots])
+            given = way.of_observations, way.own, known
+            keeps, gets = shares_left(cases.observations, beside, *given)
+            weights[..., :n] *= keeps
+            weights[..., slots] *= gets
+            shares = np.where([c.on_observations for c in self.components], keeps, 1.0) * shares
+            shares = np.where(way.takers, gets, 1.0) * shares
         bounds = self._bounds(cases)
         mixture.average(shares, bounds)
         weights[missing] = np.nan

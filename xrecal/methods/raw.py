@@ -15,6 +15,7 @@ from xrecal.typing import IntArray
 from .base import (
     N_QUANTILES,
     Cases,
+    FitArrays,
     Method,
     NewCases,
     Output,
@@ -63,6 +64,10 @@ class Raw(Shown):
     def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
         """Count cases; there is nothing to fit."""
         return count_cases(cases, min_samples)
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """No parameters."""
+        return {}
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]

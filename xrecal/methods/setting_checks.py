@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from xrecal.arrays.rows import is_whole
+
+HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
+"""A length of time, in days if a number."""
 
 
 def is_positive(value: object) -> bool:
@@ -53,3 +57,20 @@ def check_choices(method: str, settings: object, choices: Mapping[str, tuple[Any
             raise ValueError(
                 f"{method}: {name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
             )
+
+
+def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
+    """A half-life in days; raises ValueError unless it is positive."""
+    if length is None or (isinstance(length, str) and length == "cv"):
+        return length
+    days: object = length
+    if isinstance(length, datetime.timedelta):
+        days = length / datetime.timedelta(days=1)
+    elif isinstance(length, np.timedelta64):
+        days = float(length / np.timedelta64(1, "D"))
+    if not is_positive(days):
+        raise ValueError(
+            f"{method}: half_life must be a positive timedelta or number of days, 'cv' or None, "
+            f"got {length!r}"
+        )
+    return float(days)  # type: ignore[arg-type]

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from xrecal.inputs.dates import CaseAxis
 
-from .base import Cases, MemberPerCase, Method, NewCases, Output, Parameter
+from .base import Cases, FitArrays, MemberPerCase, Method, NewCases, Output, Parameter
 from .ckme import CKME
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
     from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.typing import FloatArray
+    from xrecal.typing import FloatArray, IntArray
 
 SCALE = "variable_spread"
 """Parameter of the state."""
@@ -117,6 +117,10 @@ class VectorCKME(MemberPerCase):
             **given,
         )
         return {**fitted._asdict(), SCALE: scale}
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """No parameters: a case is its forecasts and observations."""
+        return {}
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.fit.fitted import CASE, Fitted
 from xrecal.fit.mismatch_warnings import OFTEN, first_place, warn_of_novel
@@ -42,8 +43,17 @@ def members_and_weights(
 ) -> tuple[FloatArray, ...]:
     """Members and weights (L, T, n) of weighted ensembles with members of their own.
 
-    And their mass (L, T) beyond the observed record, from ``low`` to ``high`` (L, T), by more than
-    its range; NaN for a record without a range.
+    And their mass (L, T) beyond the observed record.
+    """
+    members, weights = distribution
+    assert weights is not None
+    return members, weights, mass_beyond(distribution, low, high)
+
+
+def mass_beyond(distribution: Empirical, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Mass (L, T) beyond the observed record by more than its range; NaN where it has no range.
+
+    The record is from ``low`` to ``high`` (L, T).
     """
     members, weights = distribution
     assert weights is not None
@@ -51,7 +61,8 @@ def members_and_weights(
     far = (members < (low - width)[..., None]) | (members > (high + width)[..., None])
     mass = xp.sum(xp.where(far, weights, 0.0), axis=-1, dtype=xp.float64)
     known = (width > 0) & ~xp.isnan(weights[..., 0])
-    return members, weights, xp.where(known, mass, float("nan"))
+    known_mass: FloatArray = xp.where(known, mass, float("nan"))
+    return known_mass
 
 
 FAR = 0.05
@@ -60,6 +71,7 @@ FAR = 0.05
 BEYOND = {
     "long_name": "probability beyond the observed record by more than its range",
     "units": "1",
+    "role": "beyond",
 }
 """Attributes."""
 
@@ -130,6 +142,7 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     for name, (form, fitted) in match_variables(model, forecast).items():
         base = "forecast" if name is None else name
         source = Recalibrated(form, fitted, covariates)
+        _require_free_names(base, source)
         if fitted.method.output == "normal":
             issued = _normal(source, base)
         else:
@@ -146,6 +159,25 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         attrs = {name: value for name, value in attrs.items() if name == "history"}
     history = history_line(attrs, f"recalibrated by {model.method}")
     return xr.Dataset(variables, attrs=with_conventions(history))
+
+
+def _require_free_names(base: Hashable, source: Recalibrated) -> None:
+    """Raise ValueError if the forecast has dimensions or coordinates named as those of results."""
+    form, fitted = source.form, source.fitted
+    ends: tuple[str, ...] = ("loc", "scale", "lower", "upper")
+    taken: set[Hashable] = set()
+    if fitted.method.output != "normal":
+        ends = ("weight", "novelty", "beyond")
+        taken |= {name for name, labels in fitted.state.coords.items() if labels.dims == (CASE,)}
+        taken |= {"component"} if fitted.method.slots(fitted.state.sizes[CASE])[1] else set()
+    of_members = {name for name, c in form.loc.coords.items() if form.member_dim in c.dims}
+    given = [name for name in (*form.dims, *form.loc.coords) if name not in of_members]
+    require_free(given, taken | {f"{base}_{end}" for end in ends})
+    if base in taken:
+        raise ValueError(
+            f"the variable {base!r} has the name of a coordinate of the result; rename it in "
+            "hindcast and forecast"
+        )
 
 
 def _require_same_places(
@@ -212,7 +244,7 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        record = _record(fitted.state["observations"])
+        record = record_of(fitted.state["observations"])
         (members, weights, beyond), beside = _reduced(
             source, base, members_and_weights, slots, slots, {}, extras=record
         )
@@ -228,7 +260,7 @@ def _weighted(
     return {base: members.assign_attrs(issued), **beside}
 
 
-def _record(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+def record_of(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     """Lowest and highest observation at each location."""
     if observed.size == 0:  # which has no lowest
         none = observed.isel({CASE: 0}, drop=True)

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import require_free, run_blockwise, work_on
 from xrecal.fit.fitted import CASE
 from xrecal.inputs.covariates import Given, season_of
 from xrecal.inputs.dims import LEVEL, read_inner_levels
-from xrecal.inputs.forms import Form, Labelled, require_free
+from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.seasonal import take_cases
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
@@ -33,7 +33,7 @@ CATEGORY = "category"
 """Dimension of the categories."""
 EDGE = "category_edge"
 """Dimension of the edges between them inside a task."""
-_DATE = "date_of_year"
+_DATE = "xrecal_date_of_year"
 """Dimension of the different dates of forecasts inside a task."""
 TERCILES = ("below_normal", "normal", "above_normal")
 
@@ -93,7 +93,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
     check_edges(edges)
 
     def one(source: Source) -> xr.DataArray:
-        require_free(source.form, CATEGORY)
+        require_free(source.form.dims, [CATEGORY])
         wanted = read_edges(edges, source.form, source.threshold_dtype)
         values = wanted.values.rename({wanted.dim: EDGE})
         return between(source, values, _labels(edges, wanted), isinstance(forecast, xr.Dataset))
@@ -157,7 +157,7 @@ def model_categories(
         raise ValueError(f"window must be a positive number of days, got {window!r}")
 
     def one(source: Recalibrated) -> xr.DataArray:
-        require_free(source.form, CATEGORY)
+        require_free(source.form.dims, [CATEGORY])
         edges = _climatology_edges(source, levels, window)
         named = isinstance(forecast, xr.Dataset)
         return between(source, edges, labels_of_levels(levels), named)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Coherence: TypeAlias = Literal["ecc", "schaake", "dates"]
 
-RAW = "raw_member"
+RAW = "xrecal_raw_member"
 """Dimension of the raw members inside a task, where results have theirs."""
 
 _ORDERS = {

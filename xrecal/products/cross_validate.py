@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.chunks.blockwise import require_free
 from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels, read_levels
-from xrecal.inputs.forms import Labelled, require_free
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.metadata import history_line, with_conventions
 from xrecal.inputs.pairing import Observations, pair_variables
@@ -221,7 +222,7 @@ def _pit(source: HeldOut) -> xr.DataArray:
 
 def _categories(source: HeldOut, levels: FloatArray, named: bool) -> xr.DataArray:
     """Probabilities of the categories of the climatology that each fit has learned from."""
-    require_free(source.form, CATEGORY)
+    require_free(source.form.dims, [CATEGORY])
     dtypes = source.form.loc.dtype, source.threshold_dtype
     values, edges = source.reduce(
         partial(climatological_categories_of, levels=levels, dtype=dtypes[1]),

@@ -200,13 +200,14 @@ def model_members(
     n = check_count(n, seed)
     line = f"{members_line(n, seed)}, after recalibration by {model.method}"
     sources = recalibrated(model, forecast, covariates)
+    return sources.product(partial(drawn_by_model, n=n, seed=seed), line)
 
-    def one(source: Recalibrated) -> xr.DataArray:
-        if not source.fitted.jointly:
-            return drawn(source, n, seed)
-        return _arranged(source, n, partial(vectors_of, n=n, seed=seed))
 
-    return sources.product(one, line)
+def drawn_by_model(source: Recalibrated, n: int, seed: int) -> xr.DataArray:
+    """Members of recalibrated forecasts: of variables fitted jointly the same past cases."""
+    if not source.fitted.jointly:
+        return drawn(source, n, seed)
+    return _arranged(source, n, partial(vectors_of, n=n, seed=seed))
 
 
 def drawn(source: Source, n: int, seed: int) -> xr.DataArray:

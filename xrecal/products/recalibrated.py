@@ -15,7 +15,13 @@ from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
-from xrecal.fit.state import COVARIATE, NEW_MEMBER, covariates_of, forecasts_of, is_part
+from xrecal.fit.state import (
+    COVARIATE,
+    NEW_MEMBER,
+    cases_of_state,
+    covariates_of,
+    forecasts_of,
+)
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing
@@ -30,7 +36,7 @@ from .source import Sources, spread
 
 Task = TypeVar("Task", bound="PredictTask")
 
-SLOT = "slot"
+SLOT = "xrecal_slot"
 """Dimension of the members of a result inside a task, where forecasts have their own."""
 
 
@@ -144,7 +150,9 @@ class Recalibrated:
             )
             for name, value in others.items()
         }
-        state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
+        of_updates = [name for name, p in fitted.parameters.items() if p.for_updates]
+        kept = fitted.state.drop_vars(of_updates, errors="ignore")
+        state = {str(name): v.drop_vars(list(v.coords)) for name, v in kept.items()}
         core = {
             name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in state.items()
         }
@@ -183,20 +191,18 @@ def knows_novelty(method: Method) -> bool:
     return bool(getattr(method, "compares", False))
 
 
-def _slot_coordinates(
-    fitted: FittedVariable, member: Hashable
-) -> dict[str, tuple[Hashable, Any, dict[str, Any]]]:
+def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.Variable]:
     """Past case, position and component that each member comes from, where there are several."""
     cases, components = fitted.method.slots(fitted.state.sizes[CASE])
-    coordinates: dict[str, tuple[Hashable, Any, dict[str, Any]]] = {}
+    coordinates: dict[str, xr.Variable] = {}
     for name, labels in fitted.state.coords.items():
         if labels.dims == (CASE,):
             values = taken_labels(labels.to_index().to_numpy(), cases)
             attrs = {k: v for k, v in labels.attrs.items() if k != HINDCAST_LABELS}
-            coordinates[str(name)] = (member, values, attrs)
+            coordinates[str(name)] = xr.Variable((member,), values, attrs)
     if components is not None:
         about = {"long_name": "what the member is of"}
-        coordinates["component"] = (member, np.asarray(components), about)
+        coordinates["component"] = xr.Variable((member,), np.asarray(components), about)
     return coordinates
 
 
@@ -339,19 +345,10 @@ class PredictTask:
         others: dict[str, FloatArray],
     ) -> tuple[NewCases, Cases]:
         """Forecasts, and the cases that they are compared with."""
-        parts = {name: a for name, a in state.items() if is_part(name)}
-        observed = state["observations"]
-        learned = [state[COVARIATE + name] for name in self.periods]
-        cases = Cases(
-            forecasts_of(parts) if parts else None,
-            observed,
-            covariates_of(learned, self.periods, observed),
-            self.axis,
-        )
         values = [others[COVARIATE + name] for name in self.periods]
         forecasts = forecasts_of(new)
         covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
-        return NewCases(forecasts, covariates), cases
+        return NewCases(forecasts, covariates), cases_of_state(state, self.periods, self.axis)
 
 
 @on_device

@@ -17,10 +17,10 @@ from xrecal.typing import FloatArray, IntArray
 Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
 """Labels of calibration cases; None for those nearest in season."""
 
-PAST = "past"
+PAST = "xrecal_past"
 """Dimension of all calibration cases among the arrays of a task, apart from that of the state."""
 
-PICK = "pick"
+PICK = "xrecal_pick"
 """Dimension of those that are picked."""
 
 

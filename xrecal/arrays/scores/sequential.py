@@ -1,0 +1,112 @@
+"""Comparison of two forecasts that may be looked at after every case."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.calibration.monitoring import LARGEST, check_lags
+from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, inner, kernel
+from xrecal.arrays.rows import as_rows, double_blocks
+from xrecal.typing import FloatArray
+
+MOST = 0.5
+"""Largest share of the wealth that is bet."""
+
+PSEUDO_SQUARES = 1.0
+"""Sum of squares that bets begin with, as if of ten cases with differences a third of the bound."""
+
+
+def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) -> FloatArray:
+    r"""Evidence after each case that a forecast scores better than another.
+
+    Parameters
+    ----------
+    gain : array of float, shape (..., n)
+        Score of the reference minus that of the forecast, in successive cases. A missing case
+        (NaN) leaves the evidence as it was.
+    bound : array of float, shape (..., n)
+        Largest size that the gain could have had, known when both were issued: for the CRPS twice
+        the Wasserstein distance of the two, :math:`2 \int |F - G|`. Cases with 0 are left out.
+    lag : int or array of int, shape (...)
+        Cases from the issue of a forecast to its verification, at least 1.
+
+    Returns
+    -------
+    array of float64, shape (..., n)
+        E-values, at least 0. If the gain is 0 or less in the mean, given what was known at each
+        issue, the probability that any of them reaches :math:`1/\alpha` is at most :math:`\alpha`.
+        NaN where there is no case at all.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a gain is larger than its bound, or the lag is none.
+
+    Notes
+    -----
+    Products of :math:`1 + \lambda_t x_t` with the gain over its bound :math:`x_t` [1]_, where
+    :math:`\lambda_t`, between 0 and 1/2, is the sum over that of squares of past cases. Lags as in
+    :func:`xrecal.arrays.calibration_e_values`. O(h n) a location.
+
+    References
+    ----------
+    .. [1] Choe & Ramdas (2024), Comparing sequential forecasters.
+       https://doi.org/10.1287/opre.2021.0792
+
+    Examples
+    --------
+    >>> e_values = score_e_values(np.full(30, 0.4), np.ones(30))
+    >>> e_values[[0, -1]].round(1)
+    array([  1. , 187.6])
+    """
+    (gains, bounds), shape = as_rows(gain=gain, bound=bound)
+    over = abs(gains) > bounds * (1 + 1e-6) + 1e-12
+    if over.any():
+        raise ValueError(
+            f"a gain of {gains[over][0]:g} is larger than its bound, {bounds[over][0]:g}; both "
+            "must be of the same two forecasts"
+        )
+    lags = check_lags(lag, shape)
+    e_values = np.full(gains.shape, np.nan)
+    for block, parts in double_blocks(gains, bounds):
+        _fill_e_values(*parts, lags[block], e_values[block])
+    return e_values.reshape(*shape, gains.shape[1])
+
+
+@kernel
+def _fill_e_values(gain: Matrix, bound: Matrix, lags: Indices, e_values: OutMatrix) -> None:
+    """E-values (L, n) of gains and bounds (L, n)."""
+    for location in range(len(gain)):
+        known = False
+        for x in gain[location] + bound[location]:
+            known = known or not np.isnan(x)
+        if known:
+            lag = min(lags[location], gain.shape[1])
+            _e_values(gain[location], bound[location], lag, e_values[location])
+
+
+@inner
+def _e_values(gain: Any, bound: Any, lag: int, e_values: Any) -> None:
+    """E-values (n,) of one location."""
+    log_e = np.zeros(lag)
+    total, squares = 0.0, PSEUDO_SQUARES
+    for t in range(len(gain)):
+        if t >= lag:
+            x = _share(gain[t - lag], bound[t - lag])
+            total += x
+            squares += x * x
+        bet = min(max(total / squares, 0.0), MOST)
+        log_e[t % lag] += math.log1p(bet * _share(gain[t], bound[t]))
+        e_values[t] = math.exp(min(log_e.max(), LARGEST)) / lag
+
+
+@inner
+def _share(gain: float, bound: float) -> float:
+    """Gain over its bound, in [-1, 1]; 0 where it is not known or there is none."""
+    if np.isnan(gain) or not bound > 0:
+        return 0.0
+    return min(max(gain / bound, -1.0), 1.0)

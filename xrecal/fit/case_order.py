@@ -1,0 +1,151 @@
+"""The order of kept and added cases: by their labels, with their dates and positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.forms import Form
+from xrecal.inputs.pairing import Pairs
+from xrecal.typing import IntArray
+
+from .fitted import CASE, FittedVariable
+from .pooling import position_coordinates
+
+Coordinates: TypeAlias = dict[str, tuple[str, Any, dict[str, Any]]]
+"""Coordinates along the cases."""
+
+DATES = ("year", "season", "days", "month_day", "day")
+"""What is known of the date of each case; steps begin anew."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """How the cases that a state keeps and those added to it stand together."""
+
+    n_kept: int
+    known: IntArray
+    """(t,) places of the added cases among those that are kept, -1 for new ones."""
+    order: IntArray
+    """(n,) places of all cases among the kept and then the added ones."""
+
+    @property
+    def has_known(self) -> bool:
+        """Whether an added case is known already."""
+        return bool((self.known >= 0).any())
+
+    @property
+    def n_new(self) -> int:
+        """Added cases that are not known."""
+        return int((self.known < 0).sum())
+
+    @property
+    def slots(self) -> IntArray:
+        """(t,) places of the added cases in the order in which all came."""
+        new = self.known < 0
+        return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
+
+    def at_positions(self, k: int) -> Order:
+        """The order of cases that are dates at k positions, those of a date next to each other."""
+        position = np.arange(k)
+        known = np.where(
+            self.known[:, np.newaxis] < 0, -1, self.known[:, np.newaxis] * k + position
+        )
+        order = self.order[:, np.newaxis] * k + position
+        return Order(self.n_kept * k, known.ravel(), order.ravel())
+
+
+def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordinates]:
+    """How dates that are added join those of the fit, and the labels of all cases, ascending.
+
+    Raises
+    ------
+    ValueError
+        If only one side has labels, or theirs are of other types.
+    """
+    dim, name = fitted.dim, f"calibration_{fitted.dim}"
+    k = n_positions(fitted)
+    n_kept, n_added = fitted.state.sizes[CASE] // k, pairs.observations.sizes[dim]
+    new = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
+    if bool(new) != (name in fitted.state.coords):
+        bare, other = ("the model", "hindcast") if new else ("hindcast", "the model")
+        raise ValueError(
+            f"{bare} has no labels along {dim!r}, but {other} has; cases are told apart by them, "
+            "so fit and update with labels or both without"
+        )
+    if not new:
+        return Order(n_kept, np.full(n_added, -1), np.arange(n_kept + n_added)), {}
+    coordinate = fitted.state.coords[name]
+    kept = coordinate.to_index()[::k]
+    types = type(kept[0]), type(new[0][0])
+    if types[0] != types[1]:
+        raise ValueError(
+            f"labels along {dim!r} are of the type {types[1].__name__} in hindcast, but "
+            f"{types[0].__name__} in the model; use the same calendar and type"
+        )
+    known = kept.get_indexer(new[0])
+    of_new = np.flatnonzero(known < 0)
+    both = kept.append(new[0][of_new])
+    ascending = np.asarray(both.argsort())
+    places = np.concatenate([np.arange(n_kept), n_kept + of_new])[ascending]
+    labels = both[ascending].repeat(k)
+    return Order(n_kept, known, places), {name: (CASE, labels, coordinate.attrs)}
+
+
+def n_positions(fitted: FittedVariable) -> int:
+    """Cases of each date, of which there are several where positions are pooled."""
+    return 1 if fitted.pool is None else len(fitted.pool.taken)
+
+
+def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
+    """Dates of all cases of the fit and of ``added`` dates, where both are dated."""
+    kept = fitted.axis.take(slice(None, None, n_positions(fitted)))
+    dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
+    known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
+    joined = CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
+    joined = joined.take(order.order)
+    return joined if fitted.pool is None else fitted.pool.axis(joined, order.order.size)
+
+
+def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
+    """Labels of the pooled positions of the cases of so many dates."""
+    k = n_positions(fitted)
+    dims = () if fitted.pool is None else fitted.pool.forecast_dims
+    kept = {f"calibration_{d}": fitted.state.coords.get(f"calibration_{d}") for d in dims}
+    return {
+        name: (CASE, np.tile(label.to_numpy()[:k], n_dates), label.attrs)
+        for name, label in kept.items()
+        if label is not None
+    }
+
+
+def require_positions(form: Form, fitted: FittedVariable) -> None:
+    """Raise ValueError unless the pooled positions of a hindcast are those of the fit."""
+    pool = fitted.pool
+    if pool is None:
+        return
+    sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
+    other = [d for d, n in zip(pool.dims, pool.sizes, strict=True) if sizes.get(d) != n]
+    if other:
+        size = dict(zip(pool.dims, pool.sizes, strict=True))[other[0]]
+        raise ValueError(
+            f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
+            f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit"
+        )
+    given = position_coordinates(form, pool, 1)
+    for name, (_, labels, _) in positions_of_cases(fitted, 1).items():
+        found = given.get(name)
+        if found is not None and not np.array_equal(found[1], labels):
+            d = name.removeprefix("calibration_")
+            raise ValueError(
+                f"labels along {d!r}, which the fit pools, differ: {_few(found[1])} in hindcast, "
+                f"{_few(labels)} in the model; select those of the fit, in its order"
+            )
+
+
+def _few(labels: Any) -> str:
+    """The first labels as text."""
+    return ", ".join(map(str, labels[:3])) + (", ..." if len(labels) > 3 else "")

@@ -1,0 +1,72 @@
+"""Learning again: methods without choices to keep are fitted to all cases of an updated state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.chunks.blockwise import run_blockwise
+from xrecal.methods.base import Relearning
+
+from .fitted import CASE, FittedVariable
+from .state import at_locations, cases_of_state
+
+
+def learned_again(fitted: FittedVariable) -> list[str]:
+    """Parameters of each case that are learned again, from forecasts that the method keeps."""
+    if not (isinstance(fitted.method, Relearning) and fitted.method.keeps_cases):
+        return []
+    return [n for n, p in fitted.parameters.items() if CASE in p.dims and n in fitted.state]
+
+
+def relearn(fitted: FittedVariable, before: xr.Dataset) -> xr.Dataset:
+    """The state of a method that learns again, with what all cases together teach it.
+
+    ``fitted`` has the cases joined, ``before`` is its state as it was.
+    """
+    if not isinstance(fitted.method, Relearning):
+        return fitted.state
+    state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
+    core = {n: tuple(d for d in v.dims if d not in fitted.locations) for n, v in state.items()}
+    names = [n for n in ("n_cases", "status", *fitted.parameters) if n in before]
+    dtypes = {name: before[name].dtype for name in names}
+    results = run_blockwise(
+        _RelearnTask(fitted, {name: len(dims) for name, dims in core.items()}, dtypes),
+        *state.values(),
+        core=[*core.values()],
+        out=[tuple(d for d in before[n].dims if d not in fitted.locations) for n in names],
+        dtypes=[*dtypes.values()],
+        sizes={d: n for d, n in fitted.state.sizes.items() if d not in fitted.locations},
+        what="the update",
+    )
+    learned = {
+        name: result.assign_attrs(before[name].attrs).variable
+        for name, result in zip(names, results, strict=True)
+    }
+    return fitted.state.assign(learned)[list(before)]
+
+
+class _RelearnTask:
+    """State of a chunk of locations in, with the cases of all; what they teach out."""
+
+    def __init__(
+        self, fitted: FittedVariable, state: Mapping[str, int], dtypes: Mapping[str, Any]
+    ) -> None:
+        self.method, self.periods, self.axis = fitted.method, fitted.periods, fitted.axis
+        self.min_samples, self.state, self.dtypes = fitted.min_samples, state, dtypes
+
+    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        from xrecal.arrays.status import FILL, INVALID
+
+        lead, state = at_locations(self.state, args)
+        assert isinstance(self.method, Relearning)
+        cases = cases_of_state(state, self.periods, self.axis)
+        learned = {**state, **self.method.relearn_locations(cases, state, self.min_samples)}
+        learned["status"] = state["status"] & (INVALID | FILL) | learned["status"]
+        return tuple(
+            learned[name].astype(dtype, copy=False).reshape((*lead, *learned[name].shape[1:]))
+            for name, dtype in self.dtypes.items()
+        )
