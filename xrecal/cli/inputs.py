@@ -60,10 +60,10 @@ class Source:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The specified chunks separate the stored")
                 warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
-                dataset = xr.open_dataset(self.path, **options)
                 if chunks is not None:
-                    whole = {d: chunks.get(d, -1) for d in dataset.dims}
-                    dataset = xr.open_dataset(self.path, chunks=whole, **options)
+                    with xr.open_dataset(self.path, **options) as found:
+                        options["chunks"] = {d: chunks.get(d, -1) for d in found.dims}
+                dataset = xr.open_dataset(self.path, **options)
             for name, coordinate in dataset.coords.items():
                 require_small(name, coordinate.variable)
                 coordinate.load()

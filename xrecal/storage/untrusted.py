@@ -305,8 +305,10 @@ def _require_chunk(chunks: Any, n_bytes: int) -> None:
 def _require_known_file(path: Path, allowed: Allowed) -> None:
     """Raise ValueError unless a netCDF file holds plain types, in sizes that it can have."""
     import netCDF4
+    from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
 
-    with netCDF4.Dataset(path) as file:
+    # The library behind is not safe for threads: others may be reading through xarray.
+    with NETCDF4_PYTHON_LOCK, netCDF4.Dataset(path) as file:
         whole = 0
         for name, variable in file.variables.items():
             told, dtype = f"the variable {name!r}", variable.dtype
