@@ -91,8 +91,12 @@ def of_memory(method):
 
 
 def alternately(names):
-    """Each in a netCDF file, and in Zarr stores of one of the two formats."""
-    return [(n, f) for i, n in enumerate(names) for f in ("nc", "zarr 3" if i % 2 else "zarr 2")]
+    """Each in a file of one format, in turn; in those of the others in the slow set."""
+    return [
+        pytest.param(n, f, marks=() if i % len(FILES) == j else pytest.mark.slow)
+        for i, n in enumerate(names)
+        for j, f in enumerate(FILES)
+    ]
 
 
 @pytest.mark.parametrize(("method", "file"), alternately(ALL), indirect=["file"])
