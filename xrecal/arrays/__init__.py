@@ -8,6 +8,7 @@ kernels        distances -> similarities of forecasts, times those of covariates
 ckme           similarities -> weights of past cases: ridge, centre and kernel by cross-validation
 baselines      climatology, regression (EMOS), isotonic regression (IDR), recalibration of the PIT
 online         verified cases -> weights of experts that go on learning, day by day
+shared         cases of many places -> sums over them -> one law of errors for all
 scores         forecasts + observations -> scores, their differences, what they are made of
 calibration    forecasts + observations -> tests of calibration: SKCE, PIT, ranks, reliability
 device         what CuPy arrays are served by: many locations at once

@@ -1,0 +1,1 @@
+"""One fit from the cases of many places: sums over cases, not weights of cases."""

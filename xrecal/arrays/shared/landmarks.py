@@ -1,0 +1,101 @@
+"""Cases that stand for all others, and what all others are in terms of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.ckme.lapack import solve_lower
+from xrecal.arrays.ckme.lowrank import TOGETHER, Pivots, take_pivots
+from xrecal.typing import FloatArray
+
+MAX_RANK = 1000
+TOLERANCE = 1e-6
+"""Of the largest residual of the diagonal of the kernel matrix, at which landmarks suffice."""
+
+
+class Landmarks(NamedTuple):
+    """Landmarks in the order in which they were chosen; the first ones alone are landmarks too."""
+
+    points: FloatArray
+    """(r, d) coordinates"""
+    root: FloatArray
+    """(r, r) lower Cholesky factor of their similarities"""
+
+    @property
+    def rank(self) -> int:
+        """Number of landmarks."""
+        return len(self.points)
+
+    def similarities(self, placed: FloatArray) -> FloatArray:
+        """Similarities (r, n) of cases (n, d) to the landmarks, in [0, 1]."""
+        similar = self.points @ placed.T
+        similar *= 2.0
+        similar -= (self.points**2).sum(1)[:, np.newaxis]
+        similar -= (placed**2).sum(1)
+        np.minimum(similar, 0.0, out=similar)  # rounding, where a case is a landmark
+        return np.asarray(np.exp(similar, out=similar))
+
+    def embed(self, placed: FloatArray) -> FloatArray:
+        r"""Vectors z (r, n) of cases (n, d), whose products stand for their similarities.
+
+        :math:`z(x) = L^{-1} k_p(x)`. O(r d + r²) a case.
+        """
+        return solve_lower(self.root, self.similarities(placed))
+
+
+def choose_landmarks(
+    placed: FloatArray, max_rank: int = MAX_RANK, tolerance: float = TOLERANCE
+) -> Landmarks:
+    """Landmarks among a sample of cases, by pivoted Cholesky of their kernel matrix.
+
+    Parameters
+    ----------
+    placed : array of float, shape (n, d)
+        Coordinates of the cases, finite.
+    max_rank : int
+        Landmarks at most.
+    tolerance : float
+        Largest residual of the diagonal at which no more are taken.
+
+    Returns
+    -------
+    Landmarks
+        One or more.
+
+    Raises
+    ------
+    ValueError
+        If there are no cases, or coordinates are not finite.
+
+    Notes
+    -----
+    O(n r² + n r d) time, O(n r) memory. Each step takes the case that is represented worst.
+
+    References
+    ----------
+    .. [1] Harbrecht, Peters & Schneider (2012), On the low-rank approximation by the pivoted
+       Cholesky decomposition. https://doi.org/10.1016/j.apnum.2011.10.001
+    """
+    points = np.ascontiguousarray(placed, np.float64)
+    n = len(points)
+    if n == 0 or not np.isfinite(points).all():
+        raise ValueError(f"landmarks need cases with finite coordinates, got {n} cases")
+    most = min(max_rank, n)
+    rows, left, taken = np.empty((most, n)), np.ones(n), np.empty(0, np.int64)
+    while taken.size < most and left.max() > tolerance:
+        size = min(TOGETHER, most - taken.size)
+        cases = np.argpartition(left, -size)[-size:]
+        columns = Landmarks(points[cases], np.eye(size)).similarities(points)
+        columns -= rows[: taken.size, cases].T @ rows[: taken.size]
+        pivots = Pivots(
+            rows[taken.size : taken.size + size], np.empty(size, np.int64), np.empty(size)
+        )
+        # It looks at the mean residual: at most this where none is above the tolerance.
+        added = take_pivots(columns, cases, left, tolerance / n, pivots)
+        if added == 0:  # all that is left is rounding
+            break
+        taken = np.concatenate([taken, pivots.taken[:added]])
+    root = np.ascontiguousarray(np.tril(rows[: taken.size, taken].T))
+    return Landmarks(points[taken], root)

@@ -1,0 +1,164 @@
+"""Sums over cases to laws of errors: ridge, signed CDF, the nearest CDF, quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.ckme.lapack import Positive, solve_any
+from xrecal.arrays.ckme.simplex import push_level
+from xrecal.arrays.compiled import Matrix, OutMatrix, Vector, kernel
+from xrecal.typing import FloatArray
+
+from .landmarks import Landmarks
+from .sums import BLOCK, Sums, all_of
+
+RIDGES = np.logspace(-8, 0, 33)
+"""Four a decade: the loss is flat. Far more cases than landmarks want less than 1e-6."""
+
+
+class SharedLaw(NamedTuple):
+    """A law of errors, given coordinates of a case."""
+
+    landmarks: Landmarks
+    grid: FloatArray
+    """(J + 1,) thresholds"""
+    factors: FloatArray
+    """(r, J) of similarities to landmarks in the signed CDF"""
+    share: FloatArray
+    """(r,) of similarities in the sum of weights, the share that comes from similar cases"""
+    average: FloatArray
+    """(J,) CDF of all cases"""
+    ridge: float
+
+    def signed(self, placed: FloatArray) -> FloatArray:
+        r"""Signed CDF (n, J) of cases (n, d), averaged in each cell.
+
+        :math:`F(x) = z^T (A + \lambda W)^{-1} C + (1 - s) b / W`,
+        :math:`s = z^T (A + \lambda W)^{-1} c`.
+        """
+        similar = self.landmarks.similarities(placed).T
+        return np.asarray(similar @ self.factors + self.average)
+
+    def similar_share(self, placed: FloatArray) -> FloatArray:
+        """Share (n,) of the law that comes from cases like it; the rest is the average law."""
+        return np.asarray(self.share @ self.landmarks.similarities(placed))
+
+    def weights(self, placed: FloatArray) -> FloatArray:
+        """Probabilities (n, J + 1) of the thresholds, for cases (n, d).
+
+        The law on the grid whose CDF is nearest to the signed one in L². NaN where coordinates
+        are.
+        """
+        out = np.empty((len(placed), self.grid.size))
+        for first in range(0, len(placed), BLOCK):
+            part = slice(first, first + BLOCK)
+            nearest_law(self.signed(placed[part]), np.diff(self.grid), out[part])
+        return out
+
+
+def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float) -> SharedLaw:
+    """The law that cases give by their sums, with a ridge (> 0) relative to their weight.
+
+    O(r³ + r² J) time.
+    """
+    if not ridge > 0:
+        raise ValueError(f"ridge must be positive, got {ridge}")
+    if not sums.weight > 0:
+        raise ValueError("there are no cases to learn from: the sums have no weight")
+    matrix = np.array(sums.square, order="C")
+    matrix[np.diag_indices_from(matrix)] += ridge * sums.weight
+    right = np.column_stack([sums.cross, sums.total])
+    solved = Positive(matrix).solve(np.ascontiguousarray(right.T)).T
+    # Of similarities instead of vectors, so that a forecast needs no triangular solution.
+    factors = solve_any(landmarks.root.T, solved)
+    share, average = factors[:, -1], sums.below / sums.weight
+    centred = factors[:, :-1] - share[:, np.newaxis] * average
+    return SharedLaw(landmarks, grid, centred, share, average, float(ridge))
+
+
+def ridge_losses(
+    folds: Sequence[Sums], grid: FloatArray, ridges: FloatArray = RIDGES
+) -> FloatArray:
+    r"""Mean CRPS of held-out cases for each ridge, from their sums alone.
+
+    Parameters
+    ----------
+    folds : sequence of Sums
+        Of the cases of each fold; the law of a fold is learned from all others.
+    grid : array of float, shape (J + 1,)
+        Thresholds of errors.
+    ridges : array of float, shape (K,)
+        Positive.
+
+    Returns
+    -------
+    array of float64, shape (K,)
+        :math:`\int (F - 1\{e \le t\})^2 dt` over the grid, in the unit of the errors, F the signed
+        CDF before its projection, which can only lower it. A mean over all cases, none left out.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two folds have cases.
+
+    Notes
+    -----
+    Within a cell F is constant, so that the integral is :math:`F^2 - 2 F a + a` times its width,
+    and a sum over cases of it needs only theirs. One eigendecomposition a fold, O(r² J) a ridge.
+    """
+    used = [part for part in folds if part.weight > 0]
+    if len(used) < 2:
+        raise ValueError(f"held-out losses need two folds with cases, found {len(used)}")
+    whole, losses = all_of(used), np.zeros(len(ridges))
+    for held in used:
+        losses += _held_out(whole.minus(held), held, np.diff(grid), ridges)
+    return np.asarray(losses / whole.weight)
+
+
+def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> FloatArray:
+    """Sum of the losses (K,) of some cases by the law of others."""
+    values, vectors = np.linalg.eigh(train.square)
+    values = np.maximum(values, 0.0)
+    cross, total = vectors.T @ train.cross, vectors.T @ train.total
+    average = train.below / train.weight
+    square = vectors.T @ held.square @ vectors
+    held_cross, held_total = vectors.T @ held.cross, vectors.T @ held.total
+    constant = average**2 * held.weight - 2.0 * average * held.below + held.below
+    linear = average * held_total[:, np.newaxis] - held_cross
+    losses = np.empty(len(ridges))
+    for k, ridge in enumerate(ridges):
+        inverse = 1.0 / (values + ridge * train.weight)
+        factors = inverse[:, np.newaxis] * (cross - total[:, np.newaxis] * average)
+        each = np.einsum("rj,rj->j", factors, square @ factors + 2.0 * linear) + constant
+        losses[k] = gaps @ each
+    return losses
+
+
+@kernel
+def nearest_law(signed: Matrix, gaps: Vector, out: OutMatrix) -> None:
+    """Probabilities (n, J + 1) whose CDF is nearest to a signed one (n, J) in L².
+
+    Isotonic regression over the cells, weighted by their widths (J,), clipped to [0, 1].
+    """
+    n_cells = gaps.size
+    level, sums, width = np.empty(n_cells), np.empty(n_cells), np.empty(n_cells)
+    length = np.empty(n_cells, np.int64)
+    for i in range(signed.shape[0]):
+        blocks = 0
+        for j in range(n_cells):
+            value = signed[i, j]
+            blocks = push_level(value, value * gaps[j], gaps[j], level, sums, width, length, blocks)
+        j, below = 0, 0.0
+        for block in range(blocks):
+            cdf = min(max(level[block], 0.0), 1.0)
+            out[i, j] = cdf - below
+            for later in range(j + 1, j + length[block]):
+                out[i, later] = 0.0
+            j, below = j + length[block], cdf
+        out[i, n_cells] = 1.0 - below
+        if np.isnan(signed[i, 0]):
+            for j in range(n_cells + 1):
+                out[i, j] = np.nan
