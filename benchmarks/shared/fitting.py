@@ -1,0 +1,143 @@
+"""The shared fit of the synthetic network, pass by pass, on one thread or several."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.shared.landmarks import MAX_RANK
+from xrecal.arrays.shared.network import (
+    Basis,
+    Cases,
+    Network,
+    Standards,
+    add_folds,
+    basis_from,
+    law_of,
+    place_sums_of,
+    recorded_features,
+    with_record,
+    without_record,
+)
+from xrecal.arrays.shared.places import Places, fit_pooled, without_places
+
+from .network import draw_dates
+
+FOLDS = 5
+SAMPLE = 10_000
+TOGETHER = 10_000
+"""Cases that a thread takes at a time."""
+
+
+class Data(NamedTuple):
+    """Cases of P places on consecutive dates."""
+
+    members: np.ndarray
+    """(D, P, m) in single precision"""
+    observations: np.ndarray
+    """(D, P)"""
+
+    def chunks(self) -> list[Cases]:
+        """All cases, some dates at a time."""
+        n_dates, n_places = self.observations.shape
+        fold = np.arange(n_dates) * FOLDS // n_dates
+        step = max(TOGETHER // n_places, 1)
+        return [self.cases(slice(i, i + step), fold[i : i + step]) for i in range(0, n_dates, step)]
+
+    def cases(self, dates: slice, fold: np.ndarray | None = None) -> Cases:
+        """Cases of some dates, in one row."""
+        members, observed = self.members[dates], self.observations[dates]
+        count, n_places = observed.shape
+        fold = np.zeros(count, int) if fold is None else fold
+        return Cases(
+            members.reshape(-1, members.shape[-1]),
+            observed.ravel().astype(float),
+            np.tile(np.arange(n_places), count),
+            np.repeat(fold, n_places),
+        )
+
+
+class Fitted(NamedTuple):
+    """A law for places with a record, and one for places without."""
+
+    known: Network
+    new: Network
+    places: Places
+
+
+def draw(network, first: int, count: int, m: int, seed: int) -> Data:
+    """Cases of some dates."""
+    return Data(*draw_dates(network, first, count, m, seed))
+
+
+def summed(work: Callable, chunks: Sequence[Cases], workers: int, add: Callable):
+    """Sum of the work on all chunks. Each worker keeps one sum, whatever the number of chunks."""
+
+    def share(first: int):
+        total = None
+        for chunk in chunks[first::workers]:
+            found = work(chunk)
+            total = found if total is None else add(total, found)
+        return total
+
+    with ThreadPoolExecutor(workers) as threads:
+        parts = [part for part in threads.map(share, range(workers)) if part is not None]
+    total = parts[0]
+    for part in parts[1:]:
+        total = add(total, part)
+    return total
+
+
+def sample_of(chunks: Sequence[Cases]) -> Cases:
+    """Some of the cases, as many from each chunk."""
+    rng = np.random.default_rng(0)
+    share = SAMPLE / sum(len(chunk.place) for chunk in chunks)
+    parts = []
+    for chunk in chunks:
+        n = len(chunk.place)
+        rows = rng.choice(n, min(n, round(share * n)), replace=False)
+        parts.append(Cases(*(part[rows] for part in chunk)))
+    return Cases(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def fit(data: Data, features: np.ndarray, workers: int, max_rank: int = MAX_RANK) -> Fitted:
+    """Both laws of a network."""
+    chunks = data.chunks()
+    sample = sample_of(chunks)
+    count = len(features)
+
+    def of_places(pooled):
+        return summed(
+            lambda chunk: place_sums_of(pooled, chunk, count, FOLDS), chunks, workers, np.add
+        )
+
+    parts = (*sample.moments(), sample.observations)
+    pooled = fit_pooled(*parts)
+    first, _ = with_record(pooled, of_places(pooled), features)
+    pooled = without_places(pooled, first.local, sample.place, parts)
+    sums = of_places(pooled)
+    places, known = with_record(pooled, sums, features)
+    fold = np.arange(count) % FOLDS
+    new = without_record(pooled, sums, features, places, fold)
+    laws = []
+    for standards in (known, new):
+        basis = basis_from(standards, sample, max_rank)
+        laws.append(
+            (basis.coordinates, law_of(basis, _law_sums(basis, standards, chunks, workers)))
+        )
+    own = places.local
+    return Fitted(
+        Network(pooled, own, recorded_features(features, own), *laws[0]),
+        Network(pooled, places.at(features), features, *laws[1]),
+        places,
+    )
+
+
+def _law_sums(basis: Basis, standards: Standards, chunks: Sequence[Cases], workers: int):
+    return summed(
+        lambda chunk: basis.sums(standards, chunk),
+        chunks,
+        workers,
+        lambda one, other: add_folds([one, other]),
+    )

@@ -1,0 +1,217 @@
+"""Cases of a network of places to one law of errors, in two passes over cases that only add.
+
+The first pass gives what each place says of its own centre and spread. The second learns the law of
+errors around them, all places together. The centre of a case is never learned from the case: for
+places with a record, dates are left out in folds; for places without one, places are. So there are
+two laws, as errors around a centre that a record has told are smaller than around one that only the
+features of the place tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.typing import FloatArray, IntArray
+
+from .cells import error_grid
+from .coordinates import Coordinates, coordinates_from
+from .landmarks import MAX_RANK, Landmarks, choose_landmarks
+from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
+from .places import Corrections, Places, Pooled, fit_places, place_sums
+from .sums import Sums, all_of, sum_folds
+
+ROOM = 3.0
+"""How far the grid reaches beyond the extremes of a sample, in their distances from its median."""
+
+Law = tuple[FloatArray, FloatArray, FloatArray]
+"""Centres (n,), scales (n,) and weights (n, J + 1) of the thresholds of errors."""
+
+
+class Cases(NamedTuple):
+    """Some cases of a network."""
+
+    members: FloatArray
+    """(n, m) of the ensembles, NaN where one is missing"""
+    observations: FloatArray
+    """(n,)"""
+    place: IntArray
+    """(n,) number of the place"""
+    fold: IntArray
+    """(n,) of the date"""
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Means and variances (n,) of the ensembles, NaN without members."""
+        return moments_of(self.members)
+
+
+class Standards(NamedTuple):
+    """What turns cases into errors, one set of corrections and features a fold."""
+
+    pooled: Pooled
+    corrections: Corrections
+    """Of G P numbers: fold by fold, of all places"""
+    features: FloatArray
+    """(G P, k) in the same order"""
+    n_places: int
+    place_fold: IntArray | None
+    """(P,) fold of each place, where places are left out; None where dates are"""
+
+    @property
+    def n_folds(self) -> int:
+        """G."""
+        return len(self.features) // self.n_places
+
+    def fold_of(self, cases: Cases) -> IntArray:
+        """Fold (n,) of cases."""
+        return cases.fold if self.place_fold is None else self.place_fold[cases.place]
+
+    def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Errors (n,), shapes (n, m) and features (n, k), in units of the scale of each case."""
+        at = self.fold_of(cases) * self.n_places + cases.place
+        mean, variance = cases.moments()
+        centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
+        errors = (cases.observations - centre) / scale
+        return errors, shapes_of(cases.members, mean, scale), self.features[at]
+
+
+class Basis(NamedTuple):
+    """How errors and forecasts are written as numbers, from a sample of cases."""
+
+    coordinates: Coordinates
+    landmarks: Landmarks
+    grid: FloatArray
+
+    def sums(self, standards: Standards, cases: Cases) -> list[Sums]:
+        """Sums over some cases, fold by fold. Those of other cases are added."""
+        errors, shapes, features = standards.standardised(cases)
+        placed = self.coordinates.of(shapes, features)
+        fold = standards.fold_of(cases)
+        return sum_folds(self.landmarks, self.grid, placed, errors, fold, standards.n_folds)
+
+
+class Network(NamedTuple):
+    """One law of errors, and centres and scales of P places to which it applies."""
+
+    pooled: Pooled
+    corrections: Corrections
+    features: FloatArray
+    """(P, k)"""
+    coordinates: Coordinates
+    law: SharedLaw
+
+    def predict(self, members: FloatArray, place: IntArray) -> Law:
+        """Laws of the observations of ensembles (n, m) at places, by number (n,).
+
+        The law is that of ``centre + scale t``, with the weight of each threshold t of the grid;
+        NaN where an ensemble has no members, or a place has no features.
+        """
+        mean, variance = moments_of(members)
+        centre, scale = self.corrections.apply(self.pooled, place, mean, variance)
+        shapes = shapes_of(members, mean, scale)
+        placed = self.coordinates.of(shapes, self.features[place])
+        return centre, scale, self.law.weights(placed)
+
+    def at(self, corrections: Corrections, features: FloatArray) -> Network:
+        """The same law at other places."""
+        return self._replace(corrections=corrections, features=features)
+
+
+def moments_of(members: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and variances (n,) of ensembles (n, m), NaN members left out."""
+    x = np.asarray(members, np.float64)
+    known = ~np.isnan(x)
+    size = known.sum(-1)
+    if known.all():
+        mean = x.mean(-1)
+        return mean, np.einsum("nm,nm->n", x, x - mean[:, np.newaxis]).clip(0.0) / x.shape[-1]
+    with np.errstate(invalid="ignore"):  # of an ensemble without members
+        mean = np.where(known, x, 0.0).sum(-1) / np.where(size > 0, size, np.nan)
+        apart = np.where(known, x - mean[:, np.newaxis], 0.0)
+        return mean, (apart**2).sum(-1) / np.where(size > 0, size, np.nan)
+
+
+def shapes_of(members: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
+    """Ensembles (n, m) around their means, in units of the scales (n,) of their errors."""
+    return np.asarray((members - mean[:, np.newaxis]) / scale[:, np.newaxis])
+
+
+def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_folds: int) -> FloatArray:
+    """Sums (F, 7, P) over some cases at each place, fold by fold. Those of others are added."""
+    mean, variance = cases.moments()
+    parts = mean, variance, cases.observations
+    return np.stack(
+        [
+            place_sums(pooled, cases.place[here], n_places, tuple(part[here] for part in parts))
+            for here in (cases.fold == f for f in range(n_folds))
+        ]
+    )
+
+
+def with_record(pooled: Pooled, sums: FloatArray, features: FloatArray) -> tuple[Places, Standards]:
+    """Corrections by all records, and by those without the dates of each fold.
+
+    Features of places are completed by what their records say: mean error and spread.
+    """
+    places = fit_places(sums.sum(0), features, pooled.kurtosis)
+    folds = [
+        fit_places(sums.sum(0) - part, features, pooled.kurtosis, places.settings).local
+        for part in sums
+    ]
+    completed = [recorded_features(features, one) for one in folds]
+    corrections = Corrections(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
+    count = sums.shape[-1]
+    return places, Standards(pooled, corrections, np.concatenate(completed), count, None)
+
+
+def without_record(
+    pooled: Pooled, sums: FloatArray, features: FloatArray, places: Places, fold: IntArray
+) -> Standards:
+    """Corrections by features alone, as if the places of each fold (P,) had no record."""
+    whole, folds = sums.sum(0), []
+    for f in range(fold.max() + 1):
+        kept = np.where(fold == f, 0.0, whole)
+        one = fit_places(kept, features, pooled.kurtosis, places.settings)
+        folds.append(one.at(features))
+    corrections = Corrections(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
+    repeated = np.tile(features, (len(folds), 1))
+    return Standards(pooled, corrections, repeated, sums.shape[-1], fold)
+
+
+def recorded_features(features: FloatArray, corrections: Corrections) -> FloatArray:
+    """Features (P, k + 2) of places with a record: its mean error and spread are two more."""
+    return np.column_stack([features, corrections.centre, corrections.log_factor])
+
+
+def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) -> Basis:
+    """Grid, coordinates and landmarks from a sample of cases.
+
+    Raises ValueError if no cases of the sample can be learned from.
+    """
+    errors, shapes, features = standards.standardised(sample)
+    coordinates = coordinates_from(shapes, features)
+    placed = coordinates.of(shapes, features)
+    used = np.isfinite(placed).all(1) & np.isfinite(errors)
+    if not used.any():
+        raise ValueError("no case of the sample has members, an observation and known features")
+    known = errors[used]
+    middle = float(np.median(known))
+    extremes = (
+        middle - ROOM * (middle - float(known.min())),
+        middle + ROOM * (float(known.max()) - middle),
+    )
+    grid = error_grid(known, extremes)
+    return Basis(coordinates, choose_landmarks(placed[used], max_rank), grid)
+
+
+def law_of(basis: Basis, folds: list[Sums], ridges: FloatArray = RIDGES) -> SharedLaw:
+    """The law of all cases, with the ridge whose law of the other folds scores best on each."""
+    best = int(np.argmin(ridge_losses(folds, basis.grid, ridges)))
+    return solve_sums(basis.landmarks, basis.grid, all_of(folds), float(ridges[best]))
+
+
+def add_folds(parts: Iterable[list[Sums]]) -> list[Sums]:
+    """Sums of several sets of cases, fold by fold."""
+    return [all_of(same) for same in zip(*parts, strict=True)]

@@ -1,0 +1,313 @@
+"""Centre and spread of forecasts at each place, by its own record as far as that reaches.
+
+All places share a regression of the observation on mean and variance of the ensemble (EMOS). What
+a place adds is a correction of it: a mean error, a slope and a factor of the spread. They follow
+from seven sums over its cases, so that more cases only add, and folds subtract. A short record says
+little: corrections are shrunk to what the features of the place say, which is all that is known of
+a place without one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.baselines.emos import fit_emos
+from xrecal.typing import FloatArray, IntArray
+
+from .field import Field, FieldSettings, fit_field
+
+COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = range(7)
+"""Sums over the cases of a place: of 1, and of 1, x, x², e, x e, e² times weights."""
+
+FEWEST = 3
+"""Cases of a place below which nothing is said of its spread."""
+
+
+class Pooled(NamedTuple):
+    """The regression that all places share: N(a + b x, c² + d² v)."""
+
+    coefficients: FloatArray
+    """(4,) a, b, c, d"""
+    level: float
+    """Mean of the ensemble means"""
+    width: float
+    """Their standard deviation, by which slopes of a place are counted"""
+    kurtosis: float
+    """Of standardised errors, which tells how well a variance is known"""
+
+    def standardised(
+        self, mean: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Location and scale, and ensemble means in units of their standard deviation, (n,)."""
+        a, b, c, d = self.coefficients
+        scale = np.hypot(c, d * np.sqrt(variance))
+        return a + b * mean, scale, (mean - self.level) / self.width
+
+
+def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray) -> Pooled:
+    """The regression of a sample of cases of all places.
+
+    Parameters
+    ----------
+    mean, observations : array of float, shape (n,)
+        Ensemble means and what verified, in the unit of the variable.
+    variance : array of float, shape (n,)
+        Ensemble variances (>= 0), in its square.
+
+    Returns
+    -------
+    Pooled
+
+    Raises
+    ------
+    ValueError
+        If the regression fits exactly, or no cases are complete: there are no errors to learn.
+    """
+    coefficients, _, _ = fit_emos(*(part[np.newaxis] for part in (mean, variance, observations)))
+    known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)
+    x = mean[known]
+    width = float(x.std()) if x.size else 0.0
+    pooled = Pooled(coefficients[0], float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
+    location, scale, _ = pooled.standardised(x, variance[known])
+    if not x.size or not (scale > 0).all():
+        raise ValueError(
+            f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
+            "more, and observations that the ensemble mean does not tell exactly"
+        )
+    errors = (observations[known] - location) / scale
+    spread = errors.std()
+    kurtosis = float((((errors - errors.mean()) / spread) ** 4).mean())
+    return pooled._replace(kurtosis=min(max(kurtosis, 1.5), 30.0))
+
+
+def without_places(
+    pooled: Pooled,
+    corrections: Corrections,
+    place: IntArray,
+    cases: tuple[FloatArray, FloatArray, FloatArray],
+) -> Pooled:
+    """The regression of a sample of cases, once what is peculiar to their places is taken away.
+
+    Otherwise mean errors of places would count as spread that the ensemble does not tell.
+
+    Parameters
+    ----------
+    pooled : Pooled
+        The regression that the corrections belong to.
+    corrections : Corrections
+        Of P places.
+    place : array of int, shape (n,)
+        Number of the place of each case.
+    cases : tuple of arrays of float, shape (n,)
+        Means, variances and observations, as in :func:`fit_pooled`.
+
+    Returns
+    -------
+    Pooled
+        To which corrections have to be learned anew.
+    """
+    mean, variance, observations = cases
+    location, _, _ = pooled.standardised(mean, variance)
+    centre, _ = corrections.apply(pooled, place, mean, variance)
+    typical = np.median(corrections.log_factor)
+    relative = np.exp(typical - corrections.log_factor[place])
+    return fit_pooled(mean, variance, location + (observations - centre) * relative)
+
+
+def place_sums(
+    pooled: Pooled,
+    place: IntArray,
+    n_places: int,
+    cases: tuple[FloatArray, FloatArray, FloatArray],
+) -> FloatArray:
+    """Sums over the cases of each place.
+
+    Parameters
+    ----------
+    pooled : Pooled
+        The regression to be corrected.
+    place : array of int, shape (n,)
+        Number of the place of each case.
+    n_places : int
+        P.
+    cases : tuple of arrays of float, shape (n,)
+        Means, variances and observations, as in :func:`fit_pooled`. Cases where one is not finite
+        are left out.
+
+    Returns
+    -------
+    array of float64, shape (7, P)
+        Number of cases, and sums of 1, x, x², e, x e and e² with weights 1 / scale², x the ensemble
+        mean in standard deviations and e the error of the pooled regression. Those of other cases
+        are added.
+    """
+    mean, variance, observations = cases
+    location, scale, x = pooled.standardised(mean, variance)
+    e, weight = observations - location, 1.0 / scale**2
+    terms = np.stack([np.ones_like(e), weight, weight * x, weight * x * x, weight * e])
+    terms = np.concatenate([terms, [weight * x * e, weight * e * e]])
+    used = np.isfinite(terms).all(0)
+    return np.stack([np.bincount(place[used], term[used], n_places) for term in terms])
+
+
+class PlaceSettings(NamedTuple):
+    """What is chosen once, from all cases."""
+
+    slope_variance: float
+    """Of slopes of places around their mean"""
+    centre: FieldSettings
+    spread: FieldSettings
+
+
+class Corrections(NamedTuple):
+    """Of the pooled regression at P places."""
+
+    centre: FloatArray
+    """(P,) added to the location where the ensemble mean is at its level, in its unit"""
+    slope: FloatArray
+    """(P,) added for each standard deviation of the ensemble mean"""
+    log_factor: FloatArray
+    """(P,) logarithm of the factor of the scale"""
+
+    def apply(
+        self, pooled: Pooled, place: IntArray, mean: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Centre and scale (n,) of cases at places, by number (n,)."""
+        location, scale, level = pooled.standardised(mean, variance)
+        shift = self.centre[place] + self.slope[place] * level
+        return location + shift, scale * np.exp(self.log_factor[place])
+
+
+class Places(NamedTuple):
+    """What records and features say of places."""
+
+    local: Corrections
+    """By their own records, shrunk to what their features say"""
+    slope: float
+    """Mean slope of all places"""
+    centre: Field
+    spread: Field
+    """Logarithm of the factor of the scale"""
+    settings: PlaceSettings
+
+    def at(self, features: FloatArray) -> Corrections:
+        """Corrections at places without a record, from their features (P, k) alone."""
+        centre = self.centre.at(features)
+        return Corrections(centre, np.full_like(centre, self.slope), self.spread.at(features))
+
+
+def fit_places(
+    sums: FloatArray,
+    features: FloatArray,
+    kurtosis: float,
+    settings: PlaceSettings | None = None,
+) -> Places:
+    r"""Corrections of the pooled regression at each place.
+
+    Parameters
+    ----------
+    sums : array of float, shape (7, P)
+        From :func:`place_sums`, of all cases or without some folds; zeros for a place that is held
+        out.
+    features : array of float, shape (P, k)
+        Of the places, NaN where unknown.
+    kurtosis : float
+        Of standardised errors.
+    settings : PlaceSettings, optional
+        Those of a fit to all cases; otherwise they are estimated.
+
+    Returns
+    -------
+    Places
+
+    Raises
+    ------
+    ValueError
+        If no place has two cases.
+
+    Notes
+    -----
+    Empirical Bayes, one property after the other. Slopes within places are shrunk to their mean, by
+    the variance between places that exceeds their errors [1]_; mean errors and logarithms of
+    spreads to smooth fields of features (:func:`~xrecal.arrays.shared.field.fit_field`), by
+    :math:`\tau^2 / (\tau^2 + v)` with the variance v of what a record of n cases says,
+    :math:`\sigma^2 / \sum w` and :math:`(\kappa - 1) / 4 n`.
+
+    References
+    ----------
+    .. [1] DerSimonian & Laird (1986), Meta-analysis in clinical trials.
+       https://doi.org/10.1016/0197-2456(86)90046-2
+    """
+    n, weight = sums[COUNT], sums[WEIGHT]
+    if not (n >= 2).any():
+        raise ValueError("no place has two cases: there is nothing to learn a centre from")
+    some = np.where(n > 0, weight, 1.0)
+    level, error = sums[LEVEL] / some, sums[ERROR] / some
+    within = np.maximum(sums[LEVEL_SQUARED] - weight * level**2, 0.0)
+    shared = sums[LEVEL_ERROR] - weight * level * error
+    left = np.maximum(sums[ERROR_SQUARED] - weight * error**2, 0.0)
+    variance = float(left.sum() / max((n - 1)[n > 1].sum(), 1.0))
+    slope, typical, slope_error, between = _slopes(
+        within, shared, variance, None if settings is None else settings.slope_variance
+    )
+    with np.errstate(divide="ignore"):
+        centre_error = np.where(n > 0, variance / some + level**2 * slope_error, np.inf)
+    own = error - slope * level
+    centre_field = fit_field(
+        features, own, centre_error, None if settings is None else settings.centre
+    )
+    centre = _shrunk(own, centre_error, centre_field, features)
+    log_factor, spread_field = _spreads(sums, centre, slope, features, kurtosis, settings)
+    chosen = PlaceSettings(between, centre_field.settings, spread_field.settings)
+    local = Corrections(centre, slope, log_factor)
+    return Places(local, typical, centre_field, spread_field, chosen)
+
+
+def _slopes(
+    within: FloatArray, shared: FloatArray, variance: float, between: float | None
+) -> tuple[FloatArray, float, FloatArray, float]:
+    """Slopes (P,), their mean, the variances of their errors (P,) and that between places."""
+    weight = within / max(variance, 1e-300)
+    known = weight > 0
+    if not known.any():
+        return np.zeros(within.size), 0.0, np.zeros(within.size), 0.0
+    raw = np.divide(shared, within, out=np.zeros(within.size), where=known)
+    typical = float((weight * raw).sum() / weight.sum())
+    if between is None:
+        excess = (weight * (raw - typical) ** 2)[known].sum() - (known.sum() - 1)
+        room = weight.sum() - (weight**2).sum() / weight.sum()
+        between = max(float(excess / room), 0.0) if room > 0 else 0.0
+    trust = between * weight / (1.0 + between * weight)
+    slopes = typical + trust * (raw - typical)
+    return slopes, typical, between * (1.0 - trust), between
+
+
+def _spreads(
+    sums: FloatArray,
+    centre: FloatArray,
+    slope: FloatArray,
+    features: FloatArray,
+    kurtosis: float,
+    settings: PlaceSettings | None,
+) -> tuple[FloatArray, Field]:
+    """Logarithms of the factors of the scale (P,), and the field that they are shrunk to."""
+    n = sums[COUNT]
+    squares = sums[ERROR_SQUARED] - 2 * centre * sums[ERROR] + centre**2 * sums[WEIGHT]
+    squares += slope**2 * sums[LEVEL_SQUARED]
+    squares += 2 * slope * (centre * sums[LEVEL] - sums[LEVEL_ERROR])
+    known = (n >= FEWEST) & (squares > 1e-12 * n)
+    some = np.where(known, n, 2.0)
+    own = np.where(known, 0.5 * np.log(np.where(known, squares, 1.0) / (some - 1.0)), 0.0)
+    # Of half the logarithm of a variance from n cases.
+    error = np.where(known, (kurtosis - 1.0) / (4.0 * some), np.inf)
+    field = fit_field(features, own, error, None if settings is None else settings.spread)
+    return _shrunk(own, error, field, features), field
+
+
+def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> FloatArray:
+    """Own values (P,) with errors of these variances (P,), shrunk to a field."""
+    said = field.at(features)
+    nugget = field.settings.nugget
+    return np.asarray(said + nugget / (nugget + error) * (own - said))
