@@ -120,16 +120,19 @@ def fit(data: Data, features: np.ndarray, workers: int, max_rank: int = MAX_RANK
     places, known = with_record(pooled, sums, features)
     fold = np.arange(count) % FOLDS
     new = without_record(pooled, sums, features, places, fold)
-    laws = []
-    for standards in (known, new):
-        basis = basis_from(standards, sample, max_rank)
-        laws.append(
-            (basis.coordinates, law_of(basis, _law_sums(basis, standards, chunks, workers)))
-        )
+    with ThreadPoolExecutor(workers) as threads:
+        # What is not a sum over cases takes the same for any number of them: both laws at once.
+        bases = list(threads.map(lambda one: basis_from(one, sample, max_rank), (known, new)))
+        summed_up = [
+            _law_sums(basis, standards, chunks, workers)
+            for basis, standards in zip(bases, (known, new), strict=True)
+        ]
+        laws = list(threads.map(law_of, bases, summed_up))
+    found = [(basis.coordinates, law) for basis, law in zip(bases, laws, strict=True)]
     own = places.local
     return Fitted(
-        Network(pooled, own, recorded_features(features, own), *laws[0]),
-        Network(pooled, places.at(features), features, *laws[1]),
+        Network(pooled, own, recorded_features(features, own), *found[0]),
+        Network(pooled, places.at(features), features, *found[1]),
         places,
     )
 

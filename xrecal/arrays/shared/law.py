@@ -15,8 +15,8 @@ from xrecal.typing import FloatArray
 from .landmarks import Landmarks
 from .sums import BLOCK, Sums, all_of
 
-RIDGES = np.logspace(-8, 0, 33)
-"""Four a decade: the loss is flat. Far more cases than landmarks want less than 1e-6."""
+RIDGES = np.logspace(-8, 0, 17)
+"""Two a decade: the loss is flat. Far more cases than landmarks want less than 1e-6."""
 
 
 class SharedLaw(NamedTuple):

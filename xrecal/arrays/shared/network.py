@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.typing import FloatArray, IntArray
 
 from .cells import error_grid
@@ -113,6 +114,12 @@ class Network(NamedTuple):
         shapes = shapes_of(members, mean, scale)
         placed = self.coordinates.of(shapes, self.features[place])
         return centre, scale, self.law.weights(placed)
+
+    def quantiles(self, members: FloatArray, place: IntArray, levels: FloatArray) -> FloatArray:
+        """Quantiles (n, q) of the laws of :meth:`predict` at levels (q,) in [0, 1]."""
+        centre, scale, weights = self.predict(members, place)
+        found = weighted_quantile(self.law.grid[np.newaxis], levels, weights[np.newaxis])[0]
+        return np.asarray(centre[:, np.newaxis] + scale[:, np.newaxis] * found)
 
     def at(self, corrections: Corrections, features: FloatArray) -> Network:
         """The same law at other places."""

@@ -1,0 +1,188 @@
+"""Centre and spread of places: by their records, by their features, and between the two."""
+
+import numpy as np
+import pytest
+
+from xrecal.arrays import fit_emos
+from xrecal.arrays.shared.field import FieldSettings, fit_field
+from xrecal.arrays.shared.places import (
+    Corrections,
+    Pooled,
+    fit_places,
+    fit_pooled,
+    place_sums,
+    without_places,
+)
+
+P, D = 150, 60
+rng = np.random.default_rng(0)
+features = np.column_stack([rng.uniform(0, 10, P), rng.uniform(40, 50, P)])
+bias = np.sin(features[:, 0]) + 0.3 * rng.normal(size=P)
+spread = np.exp(0.4 * np.cos(features[:, 0]) + 0.1 * rng.normal(size=P))
+place = np.tile(np.arange(P), D)
+mean = 5 + 3 * rng.normal(size=P * D)
+variance = rng.gamma(3.0, 0.5, P * D)
+scale = np.sqrt(0.5 + variance) * spread[place]
+observations = mean + bias[place] + scale * rng.normal(size=P * D)
+cases = mean, variance, observations
+pooled = fit_pooled(*cases)
+sums = place_sums(pooled, place, P, cases)
+
+
+def rmse(found, truth):
+    return np.sqrt(np.mean((found - truth) ** 2))
+
+
+def bias_of(corrections, regression=pooled, n=P):
+    """Mean error of places where the ensemble mean is 5."""
+    centre, _ = corrections.apply(regression, np.arange(n), np.full(n, 5.0), np.ones(n))
+    return centre - 5
+
+
+def test_the_pooled_regression_is_emos_of_all_cases():
+    expected, _, _ = fit_emos(*(part[np.newaxis] for part in cases))
+    np.testing.assert_array_equal(pooled.coefficients, expected[0])
+
+
+def test_long_records_tell_centre_and_spread():
+    places = fit_places(sums, features, pooled.kurtosis)
+    assert rmse(bias_of(places.local), bias) < 1.1 / np.sqrt(D) * scale.mean()
+    refined = without_places(pooled, places.local, place, cases)
+    # Biases of places are no spread any more: the law of errors is 0.5 + v, times a factor.
+    before, after = ((c / d) ** 2 - 0.5 for _, _, c, d in (pooled[0], refined[0]))
+    assert abs(after) < 0.5 * abs(before)
+
+
+def test_a_record_is_least_squares_weighted_by_the_spread_where_nothing_is_shrunk():
+    """Slope and centre of one place, as variances between places that are huge forbid shrinking."""
+    settings = fit_places(sums, features, pooled.kurtosis).settings._replace(
+        slope_variance=1e9, centre=FieldSettings(1.0, 1.0, 1e12)
+    )
+    found = fit_places(sums, features, pooled.kurtosis, settings).local
+    for p in (0, 7):
+        here = place == p
+        location, width, level = pooled.standardised(mean[here], variance[here])
+        slope, centre = np.polyfit(level, observations[here] - location, 1, w=1 / width)
+        np.testing.assert_allclose([found.slope[p], found.centre[p]], [slope, centre], rtol=1e-5)
+
+
+def test_spreads_are_those_of_the_residuals_where_nothing_is_shrunk():
+    settings = fit_places(sums, features, pooled.kurtosis).settings
+    settings = settings._replace(spread=FieldSettings(1.0, 1.0, 1e12))
+    found = fit_places(sums, features, pooled.kurtosis, settings).local
+    for p in (0, 7):
+        here = place == p
+        centre, _ = found.apply(pooled, place[here], mean[here], variance[here])
+        _, width, _ = pooled.standardised(mean[here], variance[here])
+        errors = (observations[here] - centre) / width
+        np.testing.assert_allclose(
+            np.exp(found.log_factor[p]), np.sqrt((errors**2).sum() / (D - 1)), rtol=1e-9
+        )
+
+
+def test_a_place_without_a_record_is_told_by_its_features():
+    kept = sums.copy()
+    kept[:, 100:] = 0.0
+    places = fit_places(kept, features, pooled.kurtosis)
+    error = bias_of(places.local)[100:] - bias[100:]
+    assert (
+        np.sqrt(np.mean(error**2)) < 0.45
+    )  # 0.3 of it no feature tells; the spread of all is 0.75
+    alone = places.at(features[100:])
+    for one, other in zip(places.local, alone, strict=True):
+        np.testing.assert_allclose(one[100:], other, rtol=1e-12)
+    told = np.corrcoef(alone.log_factor, np.log(spread[100:]))[0, 1]
+    assert told > 0.8
+
+
+def test_short_records_are_better_shrunk():
+    few = place_sums(pooled, place[: 3 * P], P, tuple(part[: 3 * P] for part in cases))
+    shrunk = fit_places(few, features, pooled.kurtosis)
+    own = few[4] / few[1]
+    assert rmse(bias_of(shrunk.local), bias) < 0.8 * rmse(own, bias)
+
+
+def test_sums_add_and_folds_subtract():
+    parts = [
+        place_sums(pooled, place[i::3], P, tuple(part[i::3] for part in cases)) for i in range(3)
+    ]
+    np.testing.assert_allclose(sum(parts), sums, rtol=1e-10)
+    np.testing.assert_allclose(sums - parts[0], parts[1] + parts[2], rtol=1e-8, atol=1e-9)
+
+
+def test_cases_that_are_not_known_are_left_out():
+    broken = tuple(part.copy() for part in cases)
+    for i, part in enumerate(broken):
+        part[i] = np.nan
+    kept = np.arange(3, P * D)
+    expected = place_sums(pooled, place[kept], P, tuple(part[kept] for part in cases))
+    np.testing.assert_allclose(place_sums(pooled, place, P, broken), expected, rtol=1e-12)
+
+
+def test_places_without_features_or_cases_get_the_shared_regression():
+    unknown = features.copy()
+    unknown[3] = np.nan
+    kept = sums.copy()
+    kept[:, [3, 4]] = 0.0
+    places = fit_places(kept, unknown, pooled.kurtosis)
+    assert all(np.isfinite(part).all() for part in places.local)
+    assert places.local.centre[3] == places.centre.constant
+    assert places.local.centre[4] != places.centre.constant
+
+
+def test_a_place_with_a_unit_of_its_own_does_not_bend_the_field():
+    odd = observations.copy()
+    odd[place == 20] += 273.15
+    broken = place_sums(pooled, place, P, (mean, variance, odd))
+    found = fit_places(broken, features, pooled.kurtosis)
+    others = np.arange(P) != 20
+    assert rmse(bias_of(found.local)[others], bias[others]) < 0.4
+    assert bias_of(found.local)[20] > 200
+
+
+def test_no_errors_to_learn_from():
+    with pytest.raises(ValueError, match="leaves no errors to learn from"):
+        fit_pooled(mean[:100], variance[:100], 2 * mean[:100] + 1)
+    with pytest.raises(ValueError, match="no place has two cases"):
+        fit_places(np.zeros((7, P)), features, 3.0)
+
+
+def test_a_field_is_the_posterior_mean_of_a_gaussian_process():
+    x, settings = features[:40, :1], FieldSettings(1.0, 0.8, 0.05)
+    values = np.sin(x[:, 0]) + 2
+    errors = rng.uniform(0.01, 0.2, 40)
+    field = fit_field(x, values, errors, settings)
+    new = np.linspace(0, 10, 7)[:, np.newaxis]
+    weight = field.precision[0]
+    among = 0.8 * np.exp(-weight * (x - x.T) ** 2)
+    across = 0.8 * np.exp(-weight * (new - x.T) ** 2)
+    inverse = np.linalg.inv(among + np.diag(errors + 0.05))
+    constant = inverse.sum(0) @ values / inverse.sum()
+    expected = constant + across @ inverse @ (values - constant)
+    np.testing.assert_allclose(field.at(new), expected, atol=2e-3)
+
+
+def test_a_field_finds_smooth_and_unexplained_parts():
+    x = rng.uniform(0, 10, (600, 2))
+    values = np.sin(x[:, 0]) + 0.3 * rng.normal(size=600)
+    field = fit_field(x, values, np.full(600, 1e-4))
+    assert 0.2 < np.sqrt(field.settings.nugget) < 0.45
+    inside = np.column_stack([np.linspace(1, 9, 50), np.full(50, 5.0)])
+    assert rmse(field.at(inside), np.sin(inside[:, 0])) < 0.12
+
+
+def test_a_field_of_nothing_is_flat():
+    nothing = fit_field(features, np.zeros(P), np.full(P, np.inf))
+    np.testing.assert_array_equal(nothing.at(features), np.zeros(P))
+    constant = np.column_stack([features[:, 0], np.full(P, 3.0)])
+    field = fit_field(constant, bias, np.full(P, 0.01))
+    assert field.precision[1] == 0
+    far = np.column_stack([features[:, 0], np.full(P, np.nan)])
+    np.testing.assert_allclose(field.at(far), field.at(constant), rtol=1e-12)
+
+
+def test_corrections_apply_in_the_unit_of_the_variable():
+    one = Pooled(np.array([1.0, 2.0, 0.0, 1.0]), 10.0, 4.0, 3.0)
+    changes = Corrections(np.array([0.5]), np.array([2.0]), np.array([np.log(3.0)]))
+    centre, width = changes.apply(one, np.zeros(1, int), np.array([14.0]), np.array([4.0]))
+    np.testing.assert_allclose([centre[0], width[0]], [1 + 28 + 0.5 + 2, 6.0])
