@@ -102,6 +102,20 @@ def test_short_records_are_better_shrunk():
     assert rmse(bias_of(shrunk.local), bias) < 0.8 * rmse(own, bias)
 
 
+def test_short_records_leave_the_centre_open():
+    """In proportion as they are short; a place without a record as much as no feature tells."""
+    mixed = sums.copy()
+    mixed[:, :50] = place_sums(pooled, place[: 5 * P], P, tuple(p[: 5 * P] for p in cases))[:, :50]
+    mixed[:, 0] = 0.0
+    places = fit_places(mixed, features, pooled.kurtosis)
+    doubt = places.local.doubt
+    np.testing.assert_allclose(doubt[0], np.sqrt(places.settings.centre.nugget))
+    assert doubt[0] > doubt[1:50].max()
+    assert doubt[1:50].min() > doubt[50:].max()
+    error = (bias_of(places.local) - bias)[1:]
+    assert 0.8 < rmse(error / doubt[1:], 0) < 1.25  # it is the size of the error
+
+
 def test_sums_add_and_folds_subtract():
     parts = [
         place_sums(pooled, place[i::3], P, tuple(part[i::3] for part in cases)) for i in range(3)
@@ -183,6 +197,6 @@ def test_a_field_of_nothing_is_flat():
 
 def test_corrections_apply_in_the_unit_of_the_variable():
     one = Pooled(np.array([1.0, 2.0, 0.0, 1.0]), 10.0, 4.0, 3.0)
-    changes = Corrections(np.array([0.5]), np.array([2.0]), np.array([np.log(3.0)]))
+    changes = Corrections(*map(np.array, ([0.5], [2.0], [np.log(3.0)], [8.0])))
     centre, width = changes.apply(one, np.zeros(1, int), np.array([14.0]), np.array([4.0]))
-    np.testing.assert_allclose([centre[0], width[0]], [1 + 28 + 0.5 + 2, 6.0])
+    np.testing.assert_allclose([centre[0], width[0]], [1 + 28 + 0.5 + 2, np.hypot(6.0, 8.0)])

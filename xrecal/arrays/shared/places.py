@@ -170,14 +170,21 @@ class Corrections(NamedTuple):
     """(P,) added for each standard deviation of the ensemble mean"""
     log_factor: FloatArray
     """(P,) logarithm of the factor of the scale"""
+    doubt: FloatArray
+    """(P,) standard deviation of what record and features leave open of the centre, in its unit"""
 
     def apply(
         self, pooled: Pooled, place: IntArray, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Centre and scale (n,) of cases at places, by number (n,)."""
+        """Centre and scale (n,) of cases at places, by number (n,).
+
+        The scale is that of errors around a centre that is known no better than it is: it is wider
+        where the record is short.
+        """
         location, scale, level = pooled.standardised(mean, variance)
         shift = self.centre[place] + self.slope[place] * level
-        return location + shift, scale * np.exp(self.log_factor[place])
+        own = scale * np.exp(self.log_factor[place])
+        return location + shift, np.hypot(own, self.doubt[place])
 
 
 class Places(NamedTuple):
@@ -195,7 +202,11 @@ class Places(NamedTuple):
     def at(self, features: FloatArray) -> Corrections:
         """Corrections at places without a record, from their features (P, k) alone."""
         centre = self.centre.at(features)
-        return Corrections(centre, np.full_like(centre, self.slope), self.spread.at(features))
+        slope, doubt = (
+            np.full_like(centre, value)
+            for value in (self.slope, np.sqrt(self.settings.centre.nugget))
+        )
+        return Corrections(centre, slope, self.spread.at(features), doubt)
 
 
 def fit_places(
@@ -261,7 +272,10 @@ def fit_places(
     centre = _shrunk(own, centre_error, centre_field, features)
     log_factor, spread_field = _spreads(sums, centre, slope, features, kurtosis, settings)
     chosen = PlaceSettings(between, centre_field.settings, spread_field.settings)
-    local = Corrections(centre, slope, log_factor)
+    nugget = centre_field.settings.nugget
+    # Of a normal posterior: less than the field leaves unexplained, and than the record does.
+    doubt = np.sqrt(nugget * _to_field(centre_error, centre_field))
+    local = Corrections(centre, slope, log_factor, doubt)
     return Places(local, typical, centre_field, spread_field, chosen)
 
 
@@ -309,5 +323,11 @@ def _spreads(
 def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> FloatArray:
     """Own values (P,) with errors of these variances (P,), shrunk to a field."""
     said = field.at(features)
-    nugget = field.settings.nugget
-    return np.asarray(said + nugget / (nugget + error) * (own - said))
+    return np.asarray(said + (1.0 - _to_field(error, field)) * (own - said))
+
+
+def _to_field(error: FloatArray, field: Field) -> FloatArray:
+    """How far (P,) values with errors of these variances (P,) are shrunk to a field, 0 to 1."""
+    known = np.where(np.isfinite(error), np.maximum(error, 1e-300), 1.0)
+    share = known / (field.settings.nugget + known)
+    return np.asarray(np.where(np.isfinite(error), share, 1.0))
