@@ -33,7 +33,7 @@ places, standards = with_record(pooled, sums, features[:PLACES])
 
 @pytest.fixture(scope="module")
 def fitted():
-    return fit(train, features[:PLACES], 1, 150)
+    return fit(train, features[:PLACES], 1, 100)
 
 
 def scores(law, test):
@@ -109,7 +109,7 @@ def test_corrections_of_a_fold_are_those_without_its_dates():
 
 
 def test_pieces_in_any_order_give_the_same_law():
-    basis = basis_from(standards, cases, 80)
+    basis = basis_from(standards, cases, 50)
     whole = law_of(basis, basis.sums(standards, cases))
     order = np.random.default_rng(0).permutation(len(cases.place))
     pieces = [
@@ -122,7 +122,7 @@ def test_pieces_in_any_order_give_the_same_law():
 
 
 def test_workers_change_nothing_but_rounding(fitted):
-    two = fit(train, features[:PLACES], 2, 150)
+    two = fit(train, features[:PLACES], 2, 100)
     new = train.cases(slice(0, 3))
     levels = np.linspace(0.01, 0.99, 21)
     for one, other in zip(fitted[:2], two[:2], strict=True):
@@ -161,14 +161,19 @@ def test_missing_members_are_left_out_and_missing_cases_count_for_nothing():
             np.testing.assert_allclose(part, same, rtol=1e-9, atol=1e-9)
 
 
-def test_a_place_without_features_has_no_law_but_others_do(fitted):
+def test_a_place_without_features_that_count_has_no_law_but_others_do(fitted):
     unknown = fitted.known.features.copy()
     unknown[1] = np.nan
-    law = fitted.known.at(fitted.known.corrections, unknown)
+    counting = fitted.known.coordinates.scaled(1.0, np.zeros(5))
+    law = fitted.known._replace(
+        features=unknown, coordinates=counting._replace(precision=np.full(5, 0.1))
+    )
     new = train.cases(slice(0, 1))
     _, _, weights = law.predict(new.members, new.place)
     assert np.isnan(weights[1]).all()
     assert np.isfinite(np.delete(weights, 1, axis=0)).all()
+    ignored = law._replace(coordinates=counting)
+    assert np.isfinite(ignored.predict(new.members, new.place)[2]).all()
 
 
 def test_records_are_two_more_features():

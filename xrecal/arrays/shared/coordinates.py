@@ -38,6 +38,11 @@ class Coordinates(NamedTuple):
         """Number of coordinates of a case."""
         return self.grid.size - 1 + self.middle.size
 
+    def scaled(self, shape: float, relevance: FloatArray) -> Coordinates:
+        """Coordinates whose distances count by these factors: of shapes, of each feature (k,)."""
+        bandwidth = self.bandwidth / shape if shape > 0.0 else np.inf
+        return self._replace(bandwidth=bandwidth, precision=self.precision * relevance)
+
     def of(self, shapes: FloatArray, features: FloatArray) -> FloatArray:
         """Coordinates (n, d) of cases.
 

@@ -109,13 +109,20 @@ def ridge_losses(
     Within a cell F is constant, so that the integral is :math:`F^2 - 2 F a + a` times its width,
     and a sum over cases of it needs only theirs. One eigendecomposition a fold, O(r² J) a ridge.
     """
+    losses, weights = fold_losses(folds, grid, ridges)
+    return np.asarray(weights @ losses / weights.sum())
+
+
+def fold_losses(
+    folds: Sequence[Sums], grid: FloatArray, ridges: FloatArray = RIDGES
+) -> tuple[FloatArray, FloatArray]:
+    """Mean losses (F, K) of each fold that has cases, as in :func:`ridge_losses`; weights (F,)."""
     used = [part for part in folds if part.weight > 0]
     if len(used) < 2:
         raise ValueError(f"held-out losses need two folds with cases, found {len(used)}")
-    whole, losses = all_of(used), np.zeros(len(ridges))
-    for held in used:
-        losses += _held_out(whole.minus(held), held, np.diff(grid), ridges)
-    return np.asarray(losses / whole.weight)
+    whole, gaps = all_of(used), np.diff(grid)
+    losses = [_held_out(whole.minus(held), held, gaps, ridges) / held.weight for held in used]
+    return np.stack(losses), np.array([float(part.weight) for part in used])
 
 
 def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> FloatArray:

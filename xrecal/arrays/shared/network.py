@@ -22,6 +22,7 @@ from .coordinates import Coordinates, coordinates_from
 from .landmarks import MAX_RANK, Landmarks, choose_landmarks
 from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
 from .places import Corrections, Places, Pooled, fit_places, place_sums
+from .relevance import choose_relevance
 from .sums import Sums, all_of, sum_folds
 
 ROOM = 3.0
@@ -193,14 +194,13 @@ def recorded_features(features: FloatArray, corrections: Corrections) -> FloatAr
 
 
 def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) -> Basis:
-    """Grid, coordinates and landmarks from a sample of cases.
+    """Grid, coordinates and landmarks from a sample of cases; features that help to tell errors.
 
     Raises ValueError if no cases of the sample can be learned from.
     """
     errors, shapes, features = standards.standardised(sample)
     coordinates = coordinates_from(shapes, features)
-    placed = coordinates.of(shapes, features)
-    used = np.isfinite(placed).all(1) & np.isfinite(errors)
+    used = np.isfinite(coordinates.of(shapes, features)).all(1) & np.isfinite(errors)
     if not used.any():
         raise ValueError("no case of the sample has members, an observation and known features")
     known = errors[used]
@@ -210,7 +210,13 @@ def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) ->
         middle + ROOM * (float(known.max()) - middle),
     )
     grid = error_grid(known, extremes)
-    return Basis(coordinates, choose_landmarks(placed[used], max_rank), grid)
+    cases = known, shapes[used], features[used]
+    fold = standards.fold_of(sample)[used]
+    # What is smooth shows with fewer landmarks, which many trials can afford.
+    few = max(max_rank // 5, 1)
+    coordinates = choose_relevance(coordinates, grid, cases, fold, standards.n_folds, few)
+    placed = coordinates.of(*cases[1:])
+    return Basis(coordinates, choose_landmarks(placed, max_rank), grid)
 
 
 def law_of(basis: Basis, folds: list[Sums], ridges: FloatArray = RIDGES) -> SharedLaw:
