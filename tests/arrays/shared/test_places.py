@@ -151,7 +151,29 @@ def test_a_place_with_a_unit_of_its_own_does_not_bend_the_field():
     found = fit_places(broken, features, pooled.kurtosis)
     others = np.arange(P) != 20
     assert rmse(bias_of(found.local)[others], bias[others]) < 0.4
-    assert bias_of(found.local)[20] > 200
+    np.testing.assert_allclose(bias_of(found.local)[20] - bias[20], 273.15, atol=1.0)
+    np.testing.assert_array_equal(np.flatnonzero(found.odd), [20])
+
+
+def test_places_that_are_like_others_are_not_odd():
+    assert not fit_places(sums, features, pooled.kurtosis).odd.any()
+    same = np.repeat(features[:1], P, axis=0)  # all at one place
+    assert not fit_places(sums, same, pooled.kurtosis).odd.any()
+
+
+def test_a_place_with_a_spread_of_its_own_is_odd():
+    wild = observations.copy()
+    wild[place == 9] += 60 * rng.normal(size=D)
+    broken = place_sums(pooled, place, P, (mean, variance, wild))
+    assert fit_places(broken, features, pooled.kurtosis).odd[9]
+
+
+def test_a_place_that_is_there_twice_is_as_if_it_were_there_once():
+    twice = np.concatenate([sums, sums[:, :1]], axis=1)
+    found = fit_places(twice, np.vstack([features, features[:1]]), pooled.kurtosis)
+    once = fit_places(sums, features, pooled.kurtosis)
+    np.testing.assert_allclose(found.local.centre[0], found.local.centre[-1], rtol=1e-9)
+    np.testing.assert_allclose(found.local.centre[:-1], once.local.centre, atol=0.1)
 
 
 def test_no_errors_to_learn_from():

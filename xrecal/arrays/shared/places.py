@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.arrays.baselines.emos import fit_emos
 from xrecal.typing import FloatArray, IntArray
@@ -20,6 +21,10 @@ from .field import Field, FieldSettings, fit_field
 
 COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = range(7)
 """Sums over the cases of a place: of 1, and of 1, x, x², e, x e, e² times weights."""
+
+ODD = 6.0
+"""Standard deviations from what features say, in units of what they leave open, beyond which a
+place is unlike all others and not shrunk to them."""
 
 FEWEST = 3
 """Cases of a place below which nothing is said of its spread."""
@@ -195,8 +200,12 @@ class Places(NamedTuple):
     slope: float
     """Mean slope of all places"""
     centre: Field
+    """Mean error, in the unit of the variable"""
     spread: Field
     """Logarithm of the factor of the scale"""
+    odd: npt.NDArray[np.bool_]
+    """(P,) whether mean error or spread are unlike those of all other places: perhaps a place with
+    a unit or a datum of its own"""
     settings: PlaceSettings
 
     def at(self, features: FloatArray) -> Corrections:
@@ -270,13 +279,11 @@ def fit_places(
         features, own, centre_error, None if settings is None else settings.centre
     )
     centre = _shrunk(own, centre_error, centre_field, features)
-    log_factor, spread_field = _spreads(sums, centre, slope, features, kurtosis, settings)
+    spread, spread_field = _spreads(sums, centre.values, slope, features, kurtosis, settings)
     chosen = PlaceSettings(between, centre_field.settings, spread_field.settings)
-    nugget = centre_field.settings.nugget
-    # Of a normal posterior: less than the field leaves unexplained, and than the record does.
-    doubt = np.sqrt(nugget * _to_field(centre_error, centre_field))
-    local = Corrections(centre, slope, log_factor, doubt)
-    return Places(local, typical, centre_field, spread_field, chosen)
+    local = Corrections(centre.values, slope, spread.values, np.sqrt(centre.variances))
+    odd = (np.abs(centre.apart) > ODD) | (np.abs(spread.apart) > ODD)
+    return Places(local, typical, centre_field, spread_field, odd, chosen)
 
 
 def _slopes(
@@ -305,7 +312,7 @@ def _spreads(
     features: FloatArray,
     kurtosis: float,
     settings: PlaceSettings | None,
-) -> tuple[FloatArray, Field]:
+) -> tuple[_Shrunk, Field]:
     """Logarithms of the factors of the scale (P,), and the field that they are shrunk to."""
     n = sums[COUNT]
     squares = sums[ERROR_SQUARED] - 2 * centre * sums[ERROR] + centre**2 * sums[WEIGHT]
@@ -320,14 +327,25 @@ def _spreads(
     return _shrunk(own, error, field, features), field
 
 
-def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> FloatArray:
+class _Shrunk(NamedTuple):
+    """Values of a property (P,) between those of records and what a field says."""
+
+    values: FloatArray
+    variances: FloatArray
+    """Of their errors"""
+    apart: FloatArray
+    """How far records are from the field, in standard deviations of what it leaves open"""
+
+
+def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> _Shrunk:
     """Own values (P,) with errors of these variances (P,), shrunk to a field."""
-    said = field.at(features)
-    return np.asarray(said + (1.0 - _to_field(error, field)) * (own - said))
-
-
-def _to_field(error: FloatArray, field: Field) -> FloatArray:
-    """How far (P,) values with errors of these variances (P,) are shrunk to a field, 0 to 1."""
-    known = np.where(np.isfinite(error), np.maximum(error, 1e-300), 1.0)
-    share = known / (field.settings.nugget + known)
-    return np.asarray(np.where(np.isfinite(error), share, 1.0))
+    said, nugget = field.at(features), field.settings.nugget
+    known = np.isfinite(error)
+    error = np.where(known, np.maximum(error, 1e-300), 1.0)
+    apart = np.where(known, own - said, 0.0)
+    standardised = apart / np.sqrt(nugget + error)
+    odd = np.abs(standardised) > ODD
+    # A normal posterior; of a place that is unlike all others, nothing is learned from these.
+    share = np.where(known, error / (nugget + error), 1.0) * ~odd
+    values = said + (1.0 - share) * apart
+    return _Shrunk(values, np.where(odd, error, nugget * share), standardised)
