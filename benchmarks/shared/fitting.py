@@ -16,7 +16,6 @@ from xrecal.arrays.shared.network import (
     basis_from,
     law_of,
     place_sums_of,
-    recorded_features,
     with_record,
     without_record,
 )
@@ -129,9 +128,8 @@ def fit(data: Data, features: np.ndarray, workers: int, max_rank: int = MAX_RANK
         ]
         laws = list(threads.map(law_of, bases, summed_up))
     found = [(basis.coordinates, law) for basis, law in zip(bases, laws, strict=True)]
-    own = places.local
     return Fitted(
-        Network(pooled, own, recorded_features(features, own), *found[0]),
+        Network(pooled, places.local, features, *found[0]),
         Network(pooled, places.at(features), features, *found[1]),
         places,
     )

@@ -13,7 +13,6 @@ from xrecal.arrays.shared.network import (
     law_of,
     moments_of,
     place_sums_of,
-    recorded_features,
     with_record,
     without_record,
 )
@@ -164,9 +163,9 @@ def test_missing_members_are_left_out_and_missing_cases_count_for_nothing():
 def test_a_place_without_features_that_count_has_no_law_but_others_do(fitted):
     unknown = fitted.known.features.copy()
     unknown[1] = np.nan
-    counting = fitted.known.coordinates.scaled(1.0, np.zeros(5))
+    counting = fitted.known.coordinates.scaled(1.0, np.zeros(3))
     law = fitted.known._replace(
-        features=unknown, coordinates=counting._replace(precision=np.full(5, 0.1))
+        features=unknown, coordinates=counting._replace(precision=np.full(3, 0.1))
     )
     new = train.cases(slice(0, 1))
     _, _, weights = law.predict(new.members, new.place)
@@ -174,12 +173,6 @@ def test_a_place_without_features_that_count_has_no_law_but_others_do(fitted):
     assert np.isfinite(np.delete(weights, 1, axis=0)).all()
     ignored = law._replace(coordinates=counting)
     assert np.isfinite(ignored.predict(new.members, new.place)[2]).all()
-
-
-def test_records_are_two_more_features():
-    found = recorded_features(features[:PLACES], places.local)
-    assert found.shape == (PLACES, 5)
-    np.testing.assert_array_equal(found[:, 3], places.local.centre)
 
 
 def test_a_sample_without_cases_is_refused():

@@ -50,21 +50,18 @@ class Cases(NamedTuple):
 
 
 class Standards(NamedTuple):
-    """What turns cases into errors, one set of corrections and features a fold."""
+    """What turns cases into errors, one set of corrections a fold."""
 
     pooled: Pooled
     corrections: Corrections
     """Of G P numbers: fold by fold, of all places"""
     features: FloatArray
-    """(G P, k) in the same order"""
+    """(P, k)"""
     n_places: int
+    n_folds: int
+    """G"""
     place_fold: IntArray | None
     """(P,) fold of each place, where places are left out; None where dates are"""
-
-    @property
-    def n_folds(self) -> int:
-        """G."""
-        return len(self.features) // self.n_places
 
     def fold_of(self, cases: Cases) -> IntArray:
         """Fold (n,) of cases."""
@@ -76,7 +73,7 @@ class Standards(NamedTuple):
         mean, variance = cases.moments()
         centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
         errors = (cases.observations - centre) / scale
-        return errors, shapes_of(cases.members, mean, scale), self.features[at]
+        return errors, shapes_of(cases.members, mean, scale), self.features[cases.place]
 
 
 class Basis(NamedTuple):
@@ -161,17 +158,16 @@ def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_folds: int) -> 
 def with_record(pooled: Pooled, sums: FloatArray, features: FloatArray) -> tuple[Places, Standards]:
     """Corrections by all records, and by those without the dates of each fold.
 
-    Features of places are completed by what their records say: mean error and spread.
+    What a record says of a place, its mean error or spread, is no feature of it: without a fold it
+    is low where errors in this fold are high, and a law that learns this has seen what is held out.
     """
     places = fit_places(sums.sum(0), features, pooled.kurtosis)
     folds = [
         fit_places(sums.sum(0) - part, features, pooled.kurtosis, places.settings).local
         for part in sums
     ]
-    completed = [recorded_features(features, one) for one in folds]
     corrections = Corrections(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
-    count = sums.shape[-1]
-    return places, Standards(pooled, corrections, np.concatenate(completed), count, None)
+    return places, Standards(pooled, corrections, features, sums.shape[-1], len(folds), None)
 
 
 def without_record(
@@ -184,13 +180,7 @@ def without_record(
         one = fit_places(kept, features, pooled.kurtosis, places.settings)
         folds.append(one.at(features))
     corrections = Corrections(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
-    repeated = np.tile(features, (len(folds), 1))
-    return Standards(pooled, corrections, repeated, sums.shape[-1], fold)
-
-
-def recorded_features(features: FloatArray, corrections: Corrections) -> FloatArray:
-    """Features (P, k + 2) of places with a record: its mean error and spread are two more."""
-    return np.column_stack([features, corrections.centre, corrections.log_factor])
+    return Standards(pooled, corrections, features, sums.shape[-1], len(folds), fold)
 
 
 def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) -> Basis:
