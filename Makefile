@@ -5,7 +5,7 @@ BIN := .venv/bin
 OLDEST ?= $(shell command -v python3.11 || echo $(PYTHON))
 MINIMUM := .venv-minimum/bin
 
-.PHONY: demo test test-minimum test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill streams issued calibration-tests evidence paper paper-smoke clean
+.PHONY: demo test test-minimum test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill streams shared issued calibration-tests evidence paper paper-smoke clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -86,6 +86,9 @@ skill: .venv/.dev ## CRPS and calibration of all methods on real forecasts, by s
 
 streams: .venv/.dev ## experts whose weights go on learning on real streams, into benchmarks/results/streams.csv: an hour
 	$(BIN)/python -m benchmarks.streams
+
+shared: .venv/.dev ## one fit for two thousand stations with a known truth, into benchmarks/results/shared.csv: ten minutes and 1 GB
+	$(BIN)/python -m benchmarks.shared
 
 issued: .venv/.dev ## what methods issue on the worst day, into benchmarks/results/issued.csv
 	$(BIN)/python -m benchmarks.issued

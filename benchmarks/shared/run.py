@@ -24,7 +24,7 @@ SEED = 25
 MEMBERS = 20
 WHOLE = 2000, 500
 """Places and dates of the budget."""
-QUICK = 40, 60
+QUICK = 30, 50
 HELD_OUT = 0.1
 """Of as many places more, which have no record."""
 TEST_DATES = 100
@@ -35,7 +35,7 @@ def main(quick: bool = False, size: tuple[int, int] | None = None) -> None:
     """Print the tables; only a run of the whole size is stored and judged."""
     whole = not quick and size is None
     n_places, n_dates = QUICK if quick else size or WHOLE
-    rank = 60 if quick else 1000
+    rank = 30 if quick else 1000
     report = Report(judged=whole)
     network = draw_network(round(n_places * (1 + HELD_OUT)), SEED)
     with threadpool_limits(1):

@@ -24,13 +24,13 @@ def uniform_if_true(law, observations):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_observations_follow_the_truth(known):
-    network = draw_network(4000, SEED)
+    network = draw_network(1500, SEED)
     members, observations = draw_dates(network, 0, 60, 20, SEED)
     law = truth(network, members, known=known)
     np.testing.assert_allclose(law.weights.sum(-1), 1, rtol=1e-12)
     mean, variance = uniform_if_true(law, observations)
-    assert abs(mean - 0.5) < 0.02  # errors of a date are alike, and so few dates move the mean
-    assert abs(variance - 1 / 12) < 0.004
+    assert abs(mean - 0.5) < 0.05  # three standard errors, as errors of one date are alike
+    assert abs(variance - 1 / 12) < 0.008
 
 
 def test_the_truth_of_a_place_without_record_integrates_over_what_is_unexplained():

@@ -10,6 +10,7 @@ from xrecal.arrays.shared.places import (
     Pooled,
     fit_places,
     fit_pooled,
+    inflation_of,
     place_sums,
     without_places,
 )
@@ -114,6 +115,35 @@ def test_short_records_leave_the_centre_open():
     assert doubt[1:50].min() > doubt[50:].max()
     error = (bias_of(places.local) - bias)[1:]
     assert 0.8 < rmse(error / doubt[1:], 0) < 1.25  # it is the size of the error
+
+
+def blocks_of(observed):
+    """Sums of four blocks of dates."""
+    parts = (np.arange(P * D) * 4 // (P * D) == f for f in range(4))
+    given = mean, variance, observed
+    return np.stack([place_sums(pooled, place[h], P, tuple(p[h] for p in given)) for h in parts])
+
+
+def test_errors_that_persist_count_for_less():
+    """The mean of AR(1) errors of coefficient 0.8 has (1 + 0.8) / (1 - 0.8) times the variance."""
+    noise = np.zeros((D, P))
+    for date in range(1, D):
+        noise[date] = 0.8 * noise[date - 1] + 0.6 * rng.normal(size=P)
+    persistent = mean + bias[place] + np.sqrt(0.5 + variance) * noise.ravel()
+    assert inflation_of(blocks_of(observations)) < 1.15
+    found = inflation_of(blocks_of(persistent))
+    assert 3.5 < found < 12  # 9 for long blocks; these have 15 dates
+    whole = blocks_of(persistent).sum(0)
+    doubts = [
+        fit_places(whole, features, pooled.kurtosis, inflation=factor).local.doubt.mean()
+        for factor in (1.0, found)
+    ]
+    assert doubts[1] > 1.3 * doubts[0]
+
+
+def test_nothing_is_inflated_where_nothing_tells():
+    assert inflation_of(np.zeros((4, 7, P))) == 1.0
+    assert inflation_of(sums[np.newaxis]) == 1.0
 
 
 def test_sums_add_and_folds_subtract():

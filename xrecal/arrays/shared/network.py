@@ -21,7 +21,7 @@ from .cells import error_grid
 from .coordinates import Coordinates, coordinates_from
 from .landmarks import MAX_RANK, Landmarks, choose_landmarks
 from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
-from .places import Corrections, Places, Pooled, fit_places, place_sums
+from .places import Corrections, Places, Pooled, fit_places, inflation_of, place_sums
 from .relevance import choose_relevance
 from .sums import Sums, all_of, sum_folds
 
@@ -161,10 +161,10 @@ def with_record(pooled: Pooled, sums: FloatArray, features: FloatArray) -> tuple
     What a record says of a place, its mean error or spread, is no feature of it: without a fold it
     is low where errors in this fold are high, and a law that learns this has seen what is held out.
     """
-    places = fit_places(sums.sum(0), features, pooled.kurtosis)
+    whole = sums.sum(0)
+    places = fit_places(whole, features, pooled.kurtosis, inflation=inflation_of(sums))
     folds = [
-        fit_places(sums.sum(0) - part, features, pooled.kurtosis, places.settings).local
-        for part in sums
+        fit_places(whole - part, features, pooled.kurtosis, places.settings).local for part in sums
     ]
     corrections = Corrections(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
     return places, Standards(pooled, corrections, features, sums.shape[-1], len(folds), None)

@@ -164,6 +164,8 @@ class PlaceSettings(NamedTuple):
     """Of slopes of places around their mean"""
     centre: FieldSettings
     spread: FieldSettings
+    inflation: float
+    """Of the variance of what records say"""
 
 
 class Corrections(NamedTuple):
@@ -223,6 +225,7 @@ def fit_places(
     features: FloatArray,
     kurtosis: float,
     settings: PlaceSettings | None = None,
+    inflation: float = 1.0,
 ) -> Places:
     r"""Corrections of the pooled regression at each place.
 
@@ -237,6 +240,9 @@ def fit_places(
         Of standardised errors.
     settings : PlaceSettings, optional
         Those of a fit to all cases; otherwise they are estimated.
+    inflation : float
+        How much less a record says than as many independent cases, from :func:`inflation_of`;
+        that of the settings where they are given.
 
     Returns
     -------
@@ -253,7 +259,7 @@ def fit_places(
     the variance between places that exceeds their errors [1]_; mean errors and logarithms of
     spreads to smooth fields of features (:func:`~xrecal.arrays.shared.field.fit_field`), by
     :math:`\tau^2 / (\tau^2 + v)` with the variance v of what a record of n cases says,
-    :math:`\sigma^2 / \sum w` and :math:`(\kappa - 1) / 4 n`.
+    :math:`\sigma^2 / \sum w`, times the inflation, and :math:`(\kappa - 1) / 4 n`.
 
     References
     ----------
@@ -268,7 +274,8 @@ def fit_places(
     within = np.maximum(sums[LEVEL_SQUARED] - weight * level**2, 0.0)
     shared = sums[LEVEL_ERROR] - weight * level * error
     left = np.maximum(sums[ERROR_SQUARED] - weight * error**2, 0.0)
-    variance = float(left.sum() / max((n - 1)[n > 1].sum(), 1.0))
+    inflation = inflation if settings is None else settings.inflation
+    variance = inflation * float(left.sum() / max((n - 1)[n > 1].sum(), 1.0))
     slope, typical, slope_error, between = _slopes(
         within, shared, variance, None if settings is None else settings.slope_variance
     )
@@ -280,10 +287,38 @@ def fit_places(
     )
     centre = _shrunk(own, centre_error, centre_field, features)
     spread, spread_field = _spreads(sums, centre.values, slope, features, kurtosis, settings)
-    chosen = PlaceSettings(between, centre_field.settings, spread_field.settings)
+    chosen = PlaceSettings(between, centre_field.settings, spread_field.settings, inflation)
     local = Corrections(centre.values, slope, spread.values, np.sqrt(centre.variances))
     odd = (np.abs(centre.apart) > ODD) | (np.abs(spread.apart) > ODD)
     return Places(local, typical, centre_field, spread_field, odd, chosen)
+
+
+def inflation_of(sums: FloatArray) -> float:
+    """Variance of mean errors of blocks of dates, over that of as many independent cases.
+
+    Parameters
+    ----------
+    sums : array of float, shape (F, 7, P)
+        From :func:`place_sums`, of each of F folds of consecutive dates.
+
+    Returns
+    -------
+    float
+        At least 1, and 1 where folds or cases are too few to tell. Errors that are alike from one
+        date to the next, or drift, make the mean of a record a worse guide to other dates.
+    """
+    n, weight = sums[:, COUNT], sums[:, WEIGHT]
+    some = np.where(weight > 0, weight, 1.0)
+    means = sums[:, ERROR] / some
+    whole = np.where(weight.sum(0) > 0, weight.sum(0), 1.0)
+    mean = sums[:, ERROR].sum(0) / whole
+    within = (sums[:, ERROR_SQUARED] - weight * means**2).sum()
+    between = (weight * (means - mean) ** 2).sum()
+    free = (n - 1)[n > 1].sum()
+    folds = np.maximum((n > 0).sum(0) - 1, 0).sum()
+    if not (within > 0 and free > 0 and folds > 0):
+        return 1.0
+    return max(float(between / folds / (within / free)), 1.0)
 
 
 def _slopes(
