@@ -458,6 +458,9 @@ def outcome(call: Callable[[], Any]) -> tuple[Any, str]:
 def works_or_is_refused(name: str, method: str, products: Any) -> None:
     given = renamed("place", name)(ordinary())
     model, message = outcome(lambda: fitted(given, method))
+    if name == given.hindcast.name:
+        assert f"hindcast has the name {name!r}, which is one of its dimensions" in message
+        return
     if message:
         assert f"dimension {name!r} has a name that xrecal uses; rename it" in message
         return

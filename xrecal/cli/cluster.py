@@ -144,6 +144,7 @@ def _knock(address: str, timeout: float) -> None:
     answers: SimpleQueue[Any] = SimpleQueue()
 
     async def ask() -> Any:
+        """Cores of the workers, which every scheduler knows."""
         async with rpc(address) as scheduler:
             return await scheduler.ncores()
 

@@ -136,14 +136,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "kind": (lambda kind: kind in get_args(Kind), f"one of {', '.join(get_args(Kind))}"),
     "dim": _NAME,
     "member_dim": _NAME,
-    "attrs": (
-        lambda attrs: (
-            isinstance(attrs, dict)
-            and all(isinstance(name, str) for name in attrs)
-            and isinstance(attrs.get("units", ""), str)
-        ),
-        "attributes by name, of which units are text",
-    ),
+    "attrs": (lambda attrs: isinstance(attrs, dict), "attributes by name"),
     "method": (is_method, "a method"),
     "periods": (
         lambda periods: (

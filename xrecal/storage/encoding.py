@@ -146,7 +146,7 @@ def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Var
     """A variable as it was, from the plain one."""
     if not _KINDS.fullmatch(kind):
         raise ValueError(f"the type {kind!r:.60} is not known")
-    if kind[0] in "fiu":
+    if kind[0] in "fiu" and kind != "float16":  # which is stored as float32
         if variable.dtype.newbyteorder("=") != np.dtype(kind):
             raise ValueError(f"it holds {variable.dtype} in place of {kind}")
         same = variable.copy(deep=False)

@@ -190,6 +190,8 @@ def test_inputs_stay_as_they_are():
     few = choose_landmarks(given[0], 20)
     law = solve_sums(few, grid, sum_cases(few, grid, *given), 0.1)
     law.weights(given[0])
+    for part, before in zip(given, (old, errors[:N], case_weights), strict=True):
+        np.testing.assert_array_equal(part, before)
 
 
 def test_messages():
