@@ -41,8 +41,9 @@ def error_grid(
 
     Examples
     --------
-    >>> error_grid(np.arange(5.0), quantiles=5)
-    array([0., 1., 2., 3., 4.])
+    >>> grid = error_grid(np.arange(5.0), quantiles=5)
+    >>> grid[11:16], grid[[0, -1]], grid.size
+    (array([0.4, 1.2, 2. , 2.8, 3.6]), array([0., 4.]), 27)
     """
     known = np.asarray(errors, np.float64)
     known = known[np.isfinite(known)]
