@@ -135,9 +135,9 @@ def labels(edges):
 def test_what_categories_are_called():
     assert labels(EDGES) == ["<= 279", "279 to 281", "281 to 284", "> 284"]
     assert labels([0.1]) == ["<= 0.1", "> 0.1"]
-    assert labels(TERCILES) == ["below_normal", "normal", "above_normal"]
+    assert labels(TERCILES) == ["below_normal", "near_normal", "above_normal"]
     percent = TERCILES.rename(quantile="percentile").assign_coords(percentile=[33.333, 66.667])
-    assert labels(percent) == ["below_normal", "normal", "above_normal"]
+    assert labels(percent) == ["below_normal", "near_normal", "above_normal"]
     assert labels(TRUTH.quantile([0.1, 0.5], "time")) == ["0-10 %", "10-50 %", "50-100 %"]
     other = TERCILES.drop_vars("quantile").rename(quantile="threshold")
     assert labels(other) == ["category 1 of 3", "category 2 of 3", "category 3 of 3"]

@@ -109,7 +109,7 @@ def test_unsorted_cases_have_their_own(product):
 
 def test_edges_are_those_of_each_fold_and_terciles_by_default():
     found = held_out("categories", {}, "climatology", None)
-    assert list(found.category.values) == ["below_normal", "normal", "above_normal"]
+    assert list(found.category.values) == ["below_normal", "near_normal", "above_normal"]
     assert found.name == "categories"
     np.testing.assert_allclose(found.sum("category"), 1)
     assert np.unique(found.lower_edge.isel(lat=0, lon=0, category=1)).size == 3

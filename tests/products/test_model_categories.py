@@ -229,7 +229,7 @@ def test_names_and_attributes():
     model = HINDCAST.recal.fit(TRUTH, xrecal.EMOS())
     found = model.categories(NEW.assign_attrs(history="made", standard_name="air_temperature"))
     assert found.name == "categories"
-    assert list(found["category"].to_numpy()) == ["below_normal", "normal", "above_normal"]
+    assert list(found["category"].to_numpy()) == ["below_normal", "near_normal", "above_normal"]
     assert found.attrs["units"] == "1"
     assert "standard_name" not in found.attrs
     first, second = found.attrs["history"].splitlines()

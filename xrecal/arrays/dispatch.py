@@ -25,19 +25,19 @@ _PUBLIC = {
     "distributions.vectors": "spread_of_observations vector_energy_distance",
     "distributions.normal": (
         "normal_squared_energy_distance normal_crps normal_exceedance normal_mean_std "
-        "normal_quantile"
+        "normal_quantile normal_skewness"
     ),
     "distributions.members": (
         "equal_members shuffled_members reordered_members systematic_draws whole_weights"
     ),
     "distributions.weighted": (
-        "weighted_cdf weighted_exceedance weighted_mean weighted_quantile weighted_std "
-        "category_probabilities"
+        "weighted_cdf weighted_exceedance weighted_mean weighted_quantile weighted_skewness "
+        "weighted_std category_probabilities"
     ),
     "distributions.normal_thresholds": "normal_threshold_crps censored_threshold_crps",
     "distributions.censored": (
         "censored_normal_crps censored_normal_exceedance censored_normal_mean_std "
-        "censored_normal_quantile"
+        "censored_normal_quantile censored_normal_skewness"
     ),
     "distributions.draws": "hash_uniform uniform_at",
     "distributions.between_levels": "quantile_pit",
@@ -58,6 +58,11 @@ _PUBLIC = {
     "scores.log_score": "log_score quantile_log_score normal_log_score censored_normal_log_score",
     "scores.quantile_scores": "quantile_score quantile_weighted_crps",
     "scores.event_scores": "brier_score ranked_probability_score",
+    "scores.discrimination": (
+        "Discrimination RocArea economic_value generalised_discrimination roc_area roc_curve"
+    ),
+    "scores.correlation": "Correlation anomaly_correlation",
+    "scores.error_spread": "error_spread",
     "scores.multivariate": "energy_score variogram_score",
     "scores.significance": (
         "Skill skill_score block_bootstrap_interval diebold_mariano standard_error "

@@ -35,7 +35,7 @@ EDGE = "category_edge"
 """Dimension of the edges between them inside a task."""
 _DATE = "xrecal_date_of_year"
 """Dimension of the different dates of forecasts inside a task."""
-TERCILES = ("below_normal", "normal", "above_normal")
+TERCILES = ("below_normal", "near_normal", "above_normal")
 
 
 @on_device
@@ -67,7 +67,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
         Probabilities >= 0 that sum to one, with ``category`` in place of the members; lazy if an
         input is. A value on an edge belongs to the category below it, and equal edges have nothing
         between them. NaN where the forecast or an edge is missing, or edges of a DataArray
-        decrease. Categories between terciles are below_normal, normal and above_normal; others
+        decrease. Categories between terciles are below_normal, near_normal and above_normal; others
         are told by their levels, or their edges in a list, or their number. Coordinates
         ``lower_edge`` and ``upper_edge`` (NAME_lower_edge, ... in a Dataset), which are infinite
         at the ends: a value y is in the category if ``lower_edge < y <= upper_edge``.
@@ -129,7 +129,7 @@ def model_categories(
     -------
     DataArray or Dataset
         Probabilities >= 0 that sum to one, with ``category`` in place of the members: of
-        below_normal, normal and above_normal for terciles. Coordinates ``lower_edge`` and
+        below_normal, near_normal and above_normal for terciles. Coordinates ``lower_edge`` and
         ``upper_edge`` (NAME_lower_edge, ... in a Dataset): a value y is in the category if
         ``lower_edge < y <= upper_edge``. NaN where the forecast or the fit is missing, or no
         case lies within the window.

@@ -110,11 +110,42 @@ def censored_normal_mean_std(
     alpha, omega = _standardised(below, mu, sigma), _standardised(above, mu, sigma)
     # Deviations from the median, which may be a bound, keep a small variance exact.
     median = np.clip(0.0, alpha, omega)
-    up, up_square = _partial_moments(median, omega)
-    down, down_square = _partial_moments(-median, -alpha)
+    up, up_square, _ = _partial_moments(median, omega)
+    down, down_square, _ = _partial_moments(-median, -alpha)
     variance = np.maximum(up_square + down_square - (up - down) ** 2, 0.0)
     mean = np.clip(np.clip(mu, below, above) + sigma * (up - down), below, above)
     return mean, sigma * np.sqrt(variance)
+
+
+def censored_normal_skewness(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
+) -> FloatArray:
+    """Skewness of normal forecasts censored to [lower, upper].
+
+    Parameters, missing values and errors as in :func:`censored_normal_mean_std`.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        Of all arguments broadcast; without a unit, 0 for point masses. Exact to about 1e-6 where
+        a bound leaves a thousandth of the mass or more, and less so beyond.
+
+    Examples
+    --------
+    >>> censored_normal_skewness(0.0, 1.0, [-np.inf, 0.0], np.inf).round(2)
+    array([0.  , 1.64])
+    """
+    mu, sigma, below, above = censored_parts(loc, scale, lower, upper)
+    alpha, omega = _standardised(below, mu, sigma), _standardised(above, mu, sigma)
+    median = np.clip(0.0, alpha, omega)
+    up, up_square, up_cube = _partial_moments(median, omega)
+    down, down_square, down_cube = _partial_moments(-median, -alpha)
+    mean, square = up - down, up_square + down_square
+    second = np.maximum(square - mean**2, 0.0)
+    third = up_cube - down_cube - 3.0 * mean * square + 2.0 * mean**3
+    spread = (sigma > 0) & (second > 0)
+    skewness = np.where(spread, third, 0.0) / np.where(spread, second, 1.0) ** 1.5
+    return np.where(np.isnan(mu + sigma), np.nan, skewness)
 
 
 def censored_normal_quantile(
@@ -256,22 +287,36 @@ def _integral(z: FloatArray) -> FloatArray:
     return np.where(np.isneginf(z), 0.0, integral)
 
 
-def _partial_moments(start: FloatArray, end: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and mean square of how far a standard normal Z is beyond `start`, at most up to `end`.
+def _partial_moments(
+    start: FloatArray, end: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, square and cube of how far a standard normal Z is beyond `start`, up to `end`.
 
-    With S1(t) = E[(Z - t)+] and S2(t) = E[(Z - t)+²].
+    From the moments of how far it is beyond either.
     """
-    bounded = np.where(np.isposinf(end), start, end)
-    first, second = _exceedance(start)
-    beyond, beyond_second = _exceedance(bounded)
-    mean = first - beyond
-    square = second - beyond_second - 2.0 * (bounded - start) * beyond
     open_end = np.isposinf(end)
-    return np.where(open_end, first, mean), np.where(open_end, second, square)
+    bounded = np.where(open_end, start, end)
+    width = bounded - start
+    whole = _exceedance(start)
+    first, second, third = _exceedance(bounded)
+    beyond = (
+        first,
+        second + 2.0 * width * first,
+        third + 3.0 * width * second + 3.0 * width**2 * first,
+    )
+    mean, square, cube = (
+        np.where(open_end, moment, moment - rest)
+        for moment, rest in zip(whole, beyond, strict=True)
+    )
+    return mean, square, cube
 
 
-def _exceedance(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """E[(Z - t)+] and E[(Z - t)+²] of a standard normal Z."""
+def _exceedance(t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """E[(Z - t)+], E[(Z - t)+²] and E[(Z - t)+³] of a standard normal Z."""
     at, above = density(t), ndtr(-t)
     with np.errstate(over="ignore", invalid="ignore"):
-        return at - t * above, (1.0 + t * t) * above - t * at
+        return (
+            at - t * above,
+            (1.0 + t * t) * above - t * at,
+            (2.0 + t * t) * at - t * (3.0 + t * t) * above,
+        )

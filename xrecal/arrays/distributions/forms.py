@@ -289,6 +289,9 @@ class Distribution(Protocol):
     def std(self) -> FloatArray:
         """Standard deviation of each forecast."""
 
+    def skewness(self) -> FloatArray:
+        """Skewness of each forecast."""
+
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles at levels (k,), on a new last axis."""
 
@@ -340,6 +343,10 @@ class Empirical(NamedTuple):
     def std(self) -> FloatArray:
         """Standard deviation; see :func:`~xrecal.arrays.weighted_std`."""
         return arrays.weighted_std(self.members, self.weights)
+
+    def skewness(self) -> FloatArray:
+        """Skewness; see :func:`~xrecal.arrays.weighted_skewness`."""
+        return arrays.weighted_skewness(self.members, self.weights)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.weighted_quantile`."""
@@ -405,6 +412,10 @@ class Normal(NamedTuple):
         """Standard deviation; see :func:`~xrecal.arrays.normal_mean_std`."""
         return arrays.normal_mean_std(*self._mixture())[1]
 
+    def skewness(self) -> FloatArray:
+        """Skewness; see :func:`~xrecal.arrays.normal_skewness`."""
+        return arrays.normal_skewness(*self._mixture())
+
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.normal_quantile`."""
         return arrays.normal_quantile(q, *self._mixture())
@@ -464,6 +475,10 @@ class Censored(NamedTuple):
     def std(self) -> FloatArray:
         """Standard deviation; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
         return arrays.censored_normal_mean_std(*self._parts())[1]
+
+    def skewness(self) -> FloatArray:
+        """Skewness; see :func:`~xrecal.arrays.censored_normal_skewness`."""
+        return arrays.censored_normal_skewness(*self._parts())
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.censored_normal_quantile`."""

@@ -267,6 +267,33 @@ def normal_mean_std(
     return mean, np.sqrt(variance)
 
 
+def normal_skewness(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Skewness of Gaussian forecasts, which is 0, or of mixtures of Gaussians.
+
+    Parameters, missing values and errors as in :func:`normal_mean_std`.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        Without a unit; 0 for point masses.
+
+    Examples
+    --------
+    >>> normal_skewness([[0.0, 1.0]], 0.0, [0.75, 0.25]).round(2)
+    array([1.15])
+    """
+    mu, sigma, w = as_forecasts(loc, scale, weights, weights is not None)
+    from_mean = mu - np.sum(w * mu, axis=-1, keepdims=True)
+    size = np.maximum(np.abs(from_mean), sigma).max(axis=-1, keepdims=True, initial=0.0)
+    size = np.where(size > 0, size, 1.0)  # cubes may over- or underflow
+    d, s = from_mean / size, sigma / size
+    second = np.sum(w * (s**2 + d**2), axis=-1)
+    third = np.sum(w * (d**3 + 3.0 * d * s**2), axis=-1)
+    return np.asarray(third / np.where(second > 0, second, 1.0) ** 1.5)
+
+
 def as_forecasts(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -61,6 +61,25 @@ def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> Floa
     return np.asarray(np.sqrt((mass * (values - mean) ** 2).sum(-1)))
 
 
+def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Skewness of each forecast distribution, without correction for sample size.
+
+    Parameters, shapes and missing values as in :func:`weighted_mean`; without a unit, 0 where all
+    members are equal.
+
+    Examples
+    --------
+    >>> float(weighted_skewness(np.array([0.0, 0.0, 0.0, 1.0])).round(2))
+    1.15
+    """
+    values, mass = _present(members, weights)
+    deviation = values - (values * mass).sum(-1, keepdims=True)
+    size = np.abs(np.where(mass > 0, deviation, 0.0)).max(-1, keepdims=True, initial=0.0)
+    x = deviation / np.where(size > 0, size, 1.0)  # cubes may over- or underflow
+    second, third = (mass * x**2).sum(-1), (mass * x**3).sum(-1)
+    return np.asarray(third / np.where(second > 0, second, 1.0) ** 1.5)
+
+
 def weighted_cdf(
     members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:

@@ -1,0 +1,96 @@
+"""Correlation of forecasts with what verified."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.rows import as_rows, location_blocks
+from xrecal.typing import FloatArray
+
+from .significance import SMALLEST
+
+
+class Correlation(NamedTuple):
+    """Correlation, arrays (...)."""
+
+    correlation: FloatArray
+    """In [-1, 1]"""
+    influence: FloatArray
+    """(..., n): of each case; the standard error of the correlation is that of their mean"""
+
+
+def anomaly_correlation(
+    forecasts: FloatArray, observations: FloatArray, centred: bool = True
+) -> Correlation:
+    r"""Correlation of anomalies of forecasts and observations.
+
+    Parameters
+    ----------
+    forecasts, observations : array of float, shape (..., n)
+        Deviations from a climatology, in any unit, or values. A case with NaN or infinity in
+        either is left out.
+    centred : bool, default True
+        Take off the means over the cases too: the correlation of Pearson, which no constant
+        changes. Without it a mean anomaly that both have counts as correlation.
+
+    Returns
+    -------
+    Correlation
+        Float64 of shape (...) and (..., n). NaN with fewer than 3 cases, or where one of them does
+        not vary; the influence also of cases that are left out.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ.
+
+    Notes
+    -----
+    Of anomalies f and o :math:`r = \overline{f o} / \sqrt{\overline{f^2} \, \overline{o^2}}` [1]_.
+    The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde f^2 + \tilde o^2)`, of
+    anomalies over their root mean squares: the delta method, good where r is not near 1 or -1. Its
+    :func:`~xrecal.arrays.standard_error`, of cases in order of time, allows for dependence of
+    neighbours. O(n) a location.
+
+    References
+    ----------
+    .. [1] Murphy & Epstein (1989), Skill scores and correlation coefficients in model verification.
+       https://doi.org/10.1175/1520-0493(1989)117<0572:SSACCI>2.0.CO;2
+
+    Examples
+    --------
+    >>> found = anomaly_correlation(np.array([1.0, 2.0, 4.0, 3.0]), np.array([2.0, 1.0, 4.0, 3.0]))
+    >>> float(found.correlation.round(2))
+    0.8
+    """
+    (f, o), shape = as_rows(forecasts=forecasts, observations=observations)
+    correlation, influence = np.empty(len(f)), np.empty(f.shape)
+    for block in location_blocks(len(f), 64 * f.shape[1]):
+        known = np.isfinite(f[block]) & np.isfinite(o[block])
+        a, b = (_anomalies(part[block], known, centred) for part in (f, o))
+        r = (a * b).sum(-1) / np.where(known.sum(-1) >= SMALLEST, known.sum(-1), np.nan)
+        r = np.clip(r, -1.0, 1.0)
+        each = a * b - r[:, np.newaxis] / 2 * (a * a + b * b)
+        correlation[block], influence[block] = r, np.where(known, each, np.nan)
+    return Correlation(correlation.reshape(shape), influence.reshape(*shape, f.shape[1]))
+
+
+def _anomalies(
+    values: FloatArray, known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], centred: bool
+) -> FloatArray:
+    """Values (L, n) over their root mean square; 0 where not known, NaN if they do not vary."""
+    n = np.maximum(known.sum(-1, keepdims=True), 1)
+    x = np.where(known, values, 0.0).astype(np.float64)
+    largest = np.abs(x).max(-1, keepdims=True, initial=0.0)
+    x /= np.where(largest > 0, largest, 1.0)  # squares may over- or underflow
+    if centred:
+        x = np.where(known, x - x.sum(-1, keepdims=True) / n, 0.0)
+    size = np.sqrt((x * x).sum(-1, keepdims=True) / n)
+    # Deviations of equal values from their mean are rounding.
+    return np.asarray(x / np.where(size > ROUNDING, size, np.nan))
+
+
+ROUNDING = 1e-14
+"""Variation over the largest value that is rounding."""

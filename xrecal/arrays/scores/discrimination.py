@@ -1,0 +1,434 @@
+"""Discrimination: whether forecasts differ where what happens differs, however they are scaled.
+
+Of probabilities and events the ROC curve, its area, and the economic value; of whole forecasts and
+any observations the generalised discrimination score.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.compiled import Cube, Matrix, OutMatrix, inner, kernel
+from xrecal.arrays.rows import as_rows, check_probability, double_blocks, location_blocks
+from xrecal.typing import FloatArray, IntArray
+
+LEVEL_ROUNDING = 1e-9
+"""A probability this little below a level reaches it: 0.3 of weights that sum to one."""
+
+
+def economic_value(
+    probabilities: FloatArray, events: FloatArray, cost_loss: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    r"""Relative economic value of probabilities to users who can protect themselves.
+
+    Parameters
+    ----------
+    probabilities, events : array of float, shape (..., n)
+        Forecasts in [0, 1], and 1 where the event happened, 0 where not; NaN ones are left out.
+    cost_loss : array_like, shape (k,)
+        Cost of protection over the loss that it saves, in (0, 1).
+
+    Returns
+    -------
+    value, potential_value : array of float64, shape (..., k)
+        At most 1: 1 is as good as a perfect forecast, 0 as the better of always and never
+        protecting, less is worse. ``value`` for who acts where the probability is at least the
+        ratio; ``potential_value``, never negative, for who acts from the best probability of these
+        cases on. NaN without an event or without a case in which it did not happen.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, an event is neither 0 nor 1, a probability is outside [0, 1] or a ratio
+        outside (0, 1).
+
+    Notes
+    -----
+    With the base rate s, hit rate H and false alarm rate F of :func:`roc_curve`, and the ratio
+    :math:`\alpha` [1]_:
+
+    .. math:: V = \frac{\min(\alpha, s) - F \alpha (1 - s) + H s (1 - \alpha) - s}
+              {\min(\alpha, s) - s \alpha}
+
+    The potential value is the maximum over all probabilities: what a recalibration could reach,
+    and a little more by chance. O(n log n + k n) a location.
+
+    References
+    ----------
+    .. [1] Richardson (2000), Skill and relative economic value of the ECMWF ensemble prediction
+       system. https://doi.org/10.1002/qj.49712656313
+
+    Examples
+    --------
+    >>> p, events = np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
+    >>> value, potential = economic_value(p, events, [0.3, 0.5])
+    >>> value.round(2), potential.round(2)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
+    """
+    (p, happened), shape = as_rows(probabilities=probabilities, events=events)
+    _check_events(happened)
+    check_probability("probabilities", p)
+    ratios = np.asarray(cost_loss, np.float64)
+    if ratios.ndim != 1 or not ((ratios > 0) & (ratios < 1)).all():
+        raise ValueError(f"cost_loss must hold ratios between 0 and 1, got {cost_loss!r:.60}")
+    values = np.empty((2, len(p), ratios.size))
+    for block in location_blocks(len(p), 128 * p.shape[1] + 16 * ratios.size):
+        values[:, block] = _values(p[block], happened[block], ratios)
+    return values[0].reshape(*shape, -1), values[1].reshape(*shape, -1)
+
+
+def _values(p: FloatArray, happened: FloatArray, ratios: FloatArray) -> FloatArray:
+    """Value and potential value (2, L, k) of cases (L, n)."""
+    known = ~(np.isnan(p) | np.isnan(happened))
+    order = np.argsort(np.where(known, -p, np.nan), axis=-1, kind="stable")
+    ranked, event = (np.take_along_axis(a, order, -1) for a in (p, happened))
+    known = np.take_along_axis(known, order, -1)
+    n = known.sum(-1)
+    usable = (n > 0) & ((known & (event == 1)).any(-1)) & ((known & (event == 0)).any(-1))
+    per_case = np.where(usable, n, np.nan)[:, np.newaxis]
+    hits = np.cumsum(np.where(known, event, 0.0), -1) / per_case
+    alarms = np.cumsum(np.where(known, 1.0 - event, 0.0), -1) / per_case
+    # One acts in all cases of a probability, or in none of them.
+    ends = known.copy()
+    ends[:, :-1] &= ~known[:, 1:] | (ranked[:, 1:] != ranked[:, :-1])
+    base = hits[:, -1:] if p.shape[-1] else np.full((len(p), 1), np.nan)
+    values = np.full((2, len(p), ratios.size), np.nan)
+    for k, ratio in enumerate(ratios):
+        saved = hits * (1.0 - ratio) - alarms * ratio  # in losses a case, over never acting
+        acting = known & (ranked >= ratio - LEVEL_ROUNDING)
+        chosen = np.where(acting, np.diff(saved, axis=-1, prepend=0.0), 0.0).sum(-1)
+        best = np.where(ends, saved, 0.0).max(-1, initial=0.0)
+        usual, perfect = np.minimum(ratio, base[:, 0]), base[:, 0] * ratio
+        for out, gain in zip(values, (chosen, best), strict=True):
+            out[:, k] = (usual - base[:, 0] + gain) / (usual - perfect)
+    return values
+
+
+class Discrimination(NamedTuple):
+    """Generalised discrimination score, arrays (...)."""
+
+    score: FloatArray
+    """In [0, 1]: 1 is perfect, ½ none"""
+    influence: FloatArray
+    """(..., n): of each case; the standard error of the score is that of their mean"""
+
+
+def generalised_discrimination(
+    observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
+) -> Discrimination:
+    r"""Share of pairs of cases whose order the forecasts tell (2AFC).
+
+    Parameters
+    ----------
+    observations : array of float, shape (..., n)
+        What verified, in any unit. NaN and infinite ones are left out.
+    members : array of float, shape (..., n, m)
+        Members of the ensembles; NaN ones are left out. Those without any are left out.
+    weights : array of float, shape of ``members``, optional
+        Weights >= 0, normalised here; equal if not given.
+
+    Returns
+    -------
+    Discrimination
+        Float64 of shape (...) and (..., n). NaN without two cases whose observations differ; the
+        influence also of cases that are left out.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or a weight is negative.
+
+    Notes
+    -----
+    One who sees two forecasts, and knows that the observations differ, says where the larger one
+    belongs: to the forecast j rather than i if a member drawn from j is larger than one drawn
+    from i with more than even odds, ties counting half [2]_. The score is the share of pairs in
+    which that is right; where the odds are even, half. Pairs of equal observations do not count:
+    for an event, 0 or 1, and forecasts of one number it is the area under the ROC curve [1]_. Not
+    changed by any monotone transform of all forecasts and thus by no bias, nor by errors of spread
+    that forecasts share.
+
+    The influence of a case is the projection of a U statistic: twice how much better its pairs are
+    than all, by their mean number; :func:`~xrecal.arrays.standard_error` of it, of cases in order
+    of time, allows for dependence of neighbours. O(n² m) a location.
+
+    References
+    ----------
+    .. [1] Mason & Weigel (2009), A generic forecast verification framework for administrative
+       purposes. https://doi.org/10.1175/2008MWR2553.1
+    .. [2] Weigel & Mason (2011), The generalized discrimination score for ensemble forecasts.
+       https://doi.org/10.1175/MWR-D-10-05069.1
+
+    Examples
+    --------
+    >>> members = np.array([[1.0, 2.0], [2.0, 3.0], [1.5, 1.5]])
+    >>> found = generalised_discrimination(np.array([1.0, 2.0, 3.0]), members)
+    >>> float(found.score.round(2))
+    0.5
+    """
+    observations, members = np.asarray(observations), np.asarray(members)
+    if members.shape[:-1] != observations.shape or observations.ndim == 0:
+        raise ValueError(
+            f"members have shape {members.shape}, but observations {observations.shape} need "
+            "members (..., n, m) of n cases"
+        )
+    if weights is not None and (np.asarray(weights) < 0).any():
+        raise ValueError("weights must not be negative")
+    x, mass = _by_value(members, weights)
+    *shape, n = observations.shape
+    rows = math.prod(shape)
+    right, pairs = np.empty((rows, n)), np.empty((rows, n))
+    y, x, mass = (a.reshape(rows, *a.shape[len(shape) :]) for a in (observations, x, mass))
+    for block, parts in double_blocks(y, x, mass):
+        _fill_pairs(*parts, right[block], pairs[block])
+    score, influence = _share_of_pairs(right, pairs)
+    return Discrimination(score.reshape(shape), influence.reshape(*shape, n))
+
+
+def _by_value(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Members (..., m) in ascending order, and their masses, which sum to one or are NaN.
+
+    Those that are missing or have no weight are infinite, with mass 0.
+    """
+    given = np.ones(1) if weights is None else np.asarray(weights, np.float64)
+    try:
+        mass = np.where(np.isnan(members), 0.0, np.broadcast_to(given, members.shape))
+    except ValueError:
+        raise ValueError(
+            f"weights have shape {given.shape}, but members {members.shape}; give a weight each"
+        ) from None
+    x = np.where(mass > 0, members, np.inf)
+    order = np.argsort(x, axis=-1)
+    total = mass.sum(-1, keepdims=True)
+    mass = np.take_along_axis(mass, order, -1) / np.where(total > 0, total, np.nan)
+    return np.take_along_axis(x, order, -1), mass
+
+
+def _share_of_pairs(right: FloatArray, pairs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Share (L,) of the pairs of cases (L, n) that are right, and the influence of each case."""
+    total = np.nansum(pairs, -1)
+    total = np.where(total > 0, total, np.nan)
+    score = np.nansum(right, -1) / total
+    n = (~np.isnan(pairs)).sum(-1)
+    return score, 2.0 * (right - score[:, np.newaxis] * pairs) * (n / total)[:, np.newaxis]
+
+
+@kernel
+def _fill_pairs(
+    observations: Matrix, members: Cube, masses: Cube, right: OutMatrix, pairs: OutMatrix
+) -> None:
+    """Pairs of each case (L, n) with others, and how many of them are in the right order."""
+    n = observations.shape[1]
+    for cell in range(observations.shape[0]):
+        y, x, mass = observations[cell], members[cell], masses[cell]
+        for i in range(n):
+            none = 0.0 if np.isfinite(y[i]) and mass[i].sum() > 0.5 else np.nan
+            right[cell, i] = none
+            pairs[cell, i] = none
+        for i in range(n):
+            for j in range(i):
+                if np.isnan(right[cell, i] + right[cell, j]) or y[i] == y[j]:
+                    continue
+                lead = _odds(x[i], mass[i], x[j], mass[j]) - 0.5
+                told = 0.5
+                if abs(lead) > EVEN:
+                    told = 1.0 if (lead > 0) == (y[i] > y[j]) else 0.0
+                right[cell, i] += told
+                right[cell, j] += told
+                pairs[cell, i] += 1.0
+                pairs[cell, j] += 1.0
+
+EVEN = 1e-12
+"""Odds this near to even are even: sums of weights are rounded."""
+
+
+class RocArea(NamedTuple):
+    """Area under ROC curves, arrays (...)."""
+
+    area: FloatArray
+    """In [0, 1]: 1 is perfect, ½ no discrimination"""
+    influence: FloatArray
+    """(..., n): of each case; the standard error of the area is that of their mean"""
+    n_events: IntArray
+    """Complete cases in which the event happened"""
+
+
+def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
+    r"""Area under the curve of hit rates against false alarm rates (ROC).
+
+    Parameters
+    ----------
+    probabilities : array of float, shape (..., n)
+        Forecasts of an event, or anything that rises with its probability. NaN ones are left out.
+    events : array of float, shape (..., n)
+        1 where the event happened, 0 where not; NaN ones are left out.
+
+    Returns
+    -------
+    RocArea
+        Arrays (...) and (..., n). NaN without an event or without a case in which it did not
+        happen; the influence also of cases that are left out.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or an event is neither 0 nor 1.
+
+    Notes
+    -----
+    The share of pairs of a case with and one without the event in which the first has the higher
+    probability, ties counting half [1]_: the area under the curve through all probabilities, by
+    trapezoids. The influence of a case is :math:`(V_i - A) / r` with its placement among the cases
+    of the other kind [2]_ and the share r of its own kind: of independent cases the variance of the
+    mean is that of DeLong et al., to a part 1/n; of cases in order of time, that depend on their
+    neighbours, :func:`~xrecal.arrays.standard_error` has it. O(n log n) a location.
+
+    References
+    ----------
+    .. [1] Mason & Graham (2002), Areas beneath the relative operating characteristics (ROC) and
+       relative operating levels (ROL) curves. https://doi.org/10.1256/003590002320603584
+    .. [2] DeLong, DeLong & Clarke-Pearson (1988), Comparing the areas under two or more correlated
+       receiver operating characteristic curves. https://doi.org/10.2307/2531595
+
+    Examples
+    --------
+    >>> found = roc_area(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0]))
+    >>> float(found.area), int(found.n_events)
+    (0.75, 2)
+    """
+    (p, happened), shape = as_rows(probabilities=probabilities, events=events)
+    _check_events(happened)
+    area, influence = np.empty(len(p)), np.empty(p.shape)
+    n_events = np.empty(len(p), np.int64)
+    for block in location_blocks(len(p), 160 * p.shape[1]):
+        area[block], influence[block], n_events[block] = _area(p[block], happened[block])
+    by_case = influence.reshape(*shape, p.shape[1])
+    return RocArea(area.reshape(shape), by_case, n_events.reshape(shape))
+
+
+def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Area (L,), influence (L, n) and number of events (L,) of cases (L, n)."""
+    known = ~(np.isnan(p) | np.isnan(happened))
+    yes, no = known & (happened == 1), known & (happened == 0)
+    n_yes, n_no = yes.sum(-1), no.sum(-1)
+    of_all, of_yes, of_no = (mid_ranks(p, part) for part in (known, yes, no))
+    usable = (n_yes > 0) & (n_no > 0)
+    m_yes, m_no = (np.where(usable, m, np.nan)[:, np.newaxis] for m in (n_yes, n_no))
+    # Share of the other kind that is on the right side of each case, ties counting half.
+    below, above = (of_all - of_yes) / m_no, 1.0 - (of_all - of_no) / m_yes
+    area = np.where(yes, below, 0.0).sum(-1) / m_yes[:, 0]
+    n = known.sum(-1)[:, np.newaxis]
+    shares = np.where(yes, n / m_yes, n / m_no)
+    influence = shares * (np.where(yes, below, above) - area[:, np.newaxis])
+    return area, np.where(known, influence, np.nan), n_yes
+
+
+def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
+    """Ranks (L, n) from 1 on among some of the values (L, n), the mean for ties; 0 for others."""
+    n = values.shape[-1]
+    order = np.argsort(np.where(among, values, np.nan), axis=-1, kind="stable")
+    ranked = np.take_along_axis(values, order, -1)
+    starts = np.ones(values.shape, bool)
+    starts[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    ends = np.ones(values.shape, bool)
+    ends[:, :-1] = starts[:, 1:]
+    count = among.sum(-1, keepdims=True)
+    place = np.arange(n)
+    ends |= place == count - 1
+    first = np.maximum.accumulate(np.where(starts, place, 0), -1)
+    last = np.minimum.accumulate(np.where(ends, place, n - 1)[:, ::-1], -1)[:, ::-1]
+    ranks = np.zeros(values.shape)
+    np.put_along_axis(ranks, order, np.where(place < count, (first + last) / 2 + 1, 0.0), -1)
+    return ranks
+
+
+def roc_curve(
+    probabilities: FloatArray, events: FloatArray, levels: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Hit rates and false alarm rates of those who act from certain probabilities on.
+
+    Parameters
+    ----------
+    probabilities, events : array of float, shape (..., n)
+        As for :func:`roc_area`.
+    levels : array_like, shape (k,)
+        Who acts does so where the probability is at least this.
+
+    Returns
+    -------
+    hit_rate, false_alarm_rate : array of float64, shape (..., k)
+        Share of cases with the event, and of those without, at which one acts: in [0, 1], not
+        increasing in the level. NaN without such cases.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`roc_area`.
+
+    Notes
+    -----
+    Probabilities that reach a level up to rounding (1e-9) reach it. O(n log n + k log n) a
+    location.
+
+    References
+    ----------
+    .. [1] Mason (1982), A model for assessment of weather forecasts. Australian Meteorological
+       Magazine 30, 291-303.
+
+    Examples
+    --------
+    >>> p, events = np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
+    >>> hit_rate, false_alarm_rate = roc_curve(p, events, [0.0, 0.5])
+    >>> hit_rate, false_alarm_rate
+    (array([1. , 0.5]), array([1., 0.]))
+    """
+    (p, happened), shape = as_rows(probabilities=probabilities, events=events)
+    _check_events(happened)
+    wanted = np.asarray(levels, np.float64)
+    rates = np.empty((2, len(p), wanted.size))
+    for block in location_blocks(len(p), 64 * p.shape[1] + 16 * wanted.size):
+        for value, out in zip((1, 0), rates, strict=True):
+            out[block] = _acting(p[block], happened[block] == value, wanted)
+    return rates[0].reshape(*shape, -1), rates[1].reshape(*shape, -1)
+
+
+def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> FloatArray:
+    """Share (L, k) of some of the cases (L, n) whose probability is at least a level."""
+    known = among & ~np.isnan(p)
+    ascending = np.sort(np.where(known, p, np.nan), axis=-1)
+    count = known.sum(-1)
+    shares = np.full((len(p), levels.size), np.nan)
+    for row in np.flatnonzero(count):
+        below = np.searchsorted(ascending[row, : count[row]], levels - LEVEL_ROUNDING)
+        shares[row] = 1.0 - below / count[row]
+    return shares
+
+
+@inner
+def _odds(x, own, z, other):  # type: ignore[no-untyped-def]
+    """Probability that a member of x (m,) is larger than one of z (m,), plus half that of a tie."""
+    odds, below, i, k, m = 0.0, 0.0, 0, 0, x.size
+    while i < m:
+        value, mass, tied = x[i], 0.0, 0.0
+        while i < m and x[i] == value:
+            mass += own[i]
+            i += 1
+        while k < m and z[k] < value:
+            below += other[k]
+            k += 1
+        while k < m and z[k] == value:
+            tied += other[k]
+            k += 1
+        odds += mass * (below + 0.5 * tied)
+        below += tied
+    return odds
+
+
+def _check_events(events: FloatArray) -> None:
+    other = ~(np.isnan(events) | (events == 0) | (events == 1))
+    if other.any():
+        raise ValueError(f"events must be 0, 1 or NaN, found {events[other][0]:g}")

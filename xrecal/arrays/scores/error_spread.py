@@ -1,0 +1,67 @@
+"""Error-spread score: whether mean, spread and skewness of forecasts tell their errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.typing import FloatArray
+
+
+def error_spread(
+    observations: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    std: npt.ArrayLike,
+    skewness: npt.ArrayLike,
+) -> FloatArray:
+    r"""Error-spread score of forecasts, by their first three moments.
+
+    Parameters
+    ----------
+    observations : array_like, shape (...)
+        What verified, in the unit u of the mean.
+    mean, std : array_like, broadcast with ``observations``
+        Of each forecast distribution, in u; the standard deviation is not negative.
+    skewness : array_like, broadcast with ``observations``
+        Third moment about the mean over the cube of the standard deviation, without a unit.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        :math:`(s^2 - e^2 - e s g)^2 \ge 0` with the error :math:`e = m - y`, in the fourth power of
+        u; smaller is better. NaN where an input is NaN or the observation is infinite.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or a standard deviation is negative.
+
+    Notes
+    -----
+    Proper [1]_: the square of what is left of the squared error once a forecast has told it. Hard
+    on single large errors, by their fourth power, and so of use as a mean over many cases.
+
+    References
+    ----------
+    .. [1] Christensen, Moroz & Palmer (2015), Evaluation of ensemble forecast uncertainty using a
+       new proper score. https://doi.org/10.1002/qj.2375
+
+    Examples
+    --------
+    >>> error_spread(np.array([1.0, 3.0]), 0.0, 1.0, 0.0)
+    array([ 0., 64.])
+    """
+    arrays = (np.asarray(a, np.float64) for a in (observations, mean, std, skewness))
+    y, m, s, g = arrays
+    if (s < 0).any():
+        raise ValueError(f"std must not be negative, found {s[s < 0].flat[0]:g}")
+    shapes = [a.shape for a in (y, m, s, g)]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            "shapes do not fit: observations, mean, std and skewness have "
+            f"{', '.join(map(str, shapes))}"
+        ) from None
+    e = m - np.where(np.isfinite(y), y, np.nan)
+    return np.asarray((s**2 - e**2 - e * s * g) ** 2)
