@@ -11,6 +11,9 @@ from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import xarray as xr
 
+from .diagnostics.error_spread import model_error_spread
+from .diagnostics.probability_scores import model_quantile_score, model_ranked_probability_score
+from .diagnostics.wis import model_wis
 from .fit import fit_hindcast, report
 from .fit import update as updating
 from .fit.fitted import Fitted
@@ -92,6 +95,11 @@ class Recalibrator(Fitted):
     crps = verb("crps", scores.model_crps)
     log_score = verb("log_score", log_score.model_log_score)
     brier_score = verb("brier_score", scores.model_brier_score)
+    ranked_probability_score = verb("ranked_probability_score", model_ranked_probability_score)
+    rps = ranked_probability_score
+    quantile_score = verb("quantile_score", model_quantile_score)
+    wis = verb("wis", model_wis)
+    error_spread = verb("error_spread", model_error_spread)
     pit = verb("pit", scores.model_pit)
     novelty = verb("novelty", novelty.model_novelty)
     plan = verb("plan", planning.plan_forecast)

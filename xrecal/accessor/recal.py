@@ -91,10 +91,21 @@ class _Recal(Accessor):
     log_score = door(diagnostics.log_score)
     brier_score = door(diagnostics.brier_score)
     ranked_probability_score = door(diagnostics.ranked_probability_score)
+    rps = ranked_probability_score
     quantile_score = door(diagnostics.quantile_score)
     wis = door(diagnostics.wis)
+    error_spread = door(diagnostics.error_spread)
     energy_score = door(diagnostics.energy_score)
     variogram_score = door(diagnostics.variogram_score)
+
+    # skill and discrimination
+    brier_skill_score = door(diagnostics.brier_skill_score)
+    rpss = door(diagnostics.rpss)
+    roc = door(diagnostics.roc)
+    economic_value = door(diagnostics.economic_value)
+    generalised_discrimination = door(diagnostics.generalised_discrimination)
+    anomaly_correlation = door(diagnostics.anomaly_correlation)
+    tercile_summary = door(diagnostics.tercile_summary)
 
     # evidence
     pit = door(diagnostics.pit)

@@ -6,7 +6,13 @@ log_score                     minus the log of the density at what verified
 wis                           median and central intervals, as forecast hubs score quantiles
 brier_score, ...              scores of probabilities, categories and quantiles
 energy_score, ...             scores of fields, whose places belong together
+error_spread                  whether mean, spread and skewness tell the errors
 skill                         scores against those of a reference
+brier_skill_score, rpss       ... of probabilities of events, of categories
+roc, economic_value           hits and false alarms, and what they are worth to whom
+generalised_discrimination    pairs of cases whose order the forecasts tell
+anomaly_correlation           correlation of the mean with what verified
+tercile_summary               probabilities, skill, discrimination, reliability of terciles
 pit, pit_histogram, pit_test  where observations fall within their forecasts
 rank_histogram                ... among the members of plain ensembles
 reliability, ...              what happens, given the probability or quantile that was issued
@@ -24,7 +30,10 @@ summary                       the most telling of these together
 from xrecal.products.log_score import log_score
 from xrecal.products.scores import crps
 
+from .correlation import anomaly_correlation
 from .decompose import decompose
+from .discrimination import economic_value, generalised_discrimination, roc
+from .error_spread import error_spread
 from .intervals import coverage
 from .monitor import monitor
 from .multivariate import energy_score, variogram_score
@@ -37,17 +46,26 @@ from .ridge import ridge_curve
 from .scores import quantile_weighted_crps
 from .skce import skce, skce_test
 from .skill import skill
+from .skill_scores import brier_skill_score, rpss
 from .spread import spread_skill
 from .summary import summary
+from .terciles import tercile_summary
 from .wis import wis
+
+rps = ranked_probability_score
 
 __all__ = [
     "adjusted_p_values",
+    "anomaly_correlation",
     "brier_score",
+    "brier_skill_score",
     "coverage",
     "crps",
     "decompose",
+    "economic_value",
     "energy_score",
+    "error_spread",
+    "generalised_discrimination",
     "log_score",
     "monitor",
     "pit",
@@ -60,11 +78,15 @@ __all__ = [
     "ranked_probability_score",
     "reliability",
     "ridge_curve",
+    "roc",
+    "rps",
+    "rpss",
     "skce",
     "skce_test",
     "skill",
     "spread_skill",
     "summary",
+    "tercile_summary",
     "variogram_score",
     "wis",
 ]

@@ -20,7 +20,7 @@ from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
-from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
@@ -173,10 +173,10 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
     return recognised
 
 
-def by_quantiles(evidence: Evidence) -> tuple[Evidence, str]:
-    """Censored forecasts, which have no distances, as quantiles; and words that say so."""
+def by_quantiles(evidence: Evidence, kinds: Sequence[Kind] = ("censored",)) -> tuple[Evidence, str]:
+    """Forecasts of some kinds, which have no distances, as quantiles; and words that say so."""
     form = evidence.form
-    if form.kind != "censored":
+    if form.kind not in kinds:
         return evidence, ""
     levels = equal_mass_levels(N_QUANTILES)
     values = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
@@ -193,6 +193,24 @@ def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr
     """
     others = [d for d in dims if d != time and d in value.dims]
     return value.mean(others) if others else value
+
+
+def error_of_mean(evidence: Evidence, influence: xr.DataArray) -> xr.DataArray:
+    """Standard error of the mean of an influence of each case, with autocorrelation.
+
+    Of several dimensions of cases that of the means over all but time; see :func:`by_time`.
+    """
+    series = by_time(influence, evidence.dims, evidence.time)
+    (error,) = over_cases(
+        _standard_error, series, dims=[evidence.time], what=task_name("the error", evidence)
+    )
+    return error
+
+
+def _standard_error(series: np.ndarray) -> np.ndarray:
+    from xrecal.arrays import standard_error
+
+    return np.asarray(standard_error(series))
 
 
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:

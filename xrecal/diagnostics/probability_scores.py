@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
+from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Form, Labelled, require_plain
 from xrecal.inputs.pairing import Observations, pair_cases
@@ -20,6 +23,7 @@ from xrecal.inputs.thresholds import (
     read_thresholds,
 )
 from xrecal.methods.call_errors import explained
+from xrecal.products.recalibrated import Recalibrated, recalibrated
 from xrecal.products.scores import (
     BRIER,
     FAIR,
@@ -28,9 +32,16 @@ from xrecal.products.scores import (
     against,
     brier,
     quantile_scores_of,
+    score_recalibrated,
     score_variables,
 )
-from xrecal.products.source import Issued
+from xrecal.products.source import Issued, reduce
+from xrecal.typing import FloatArray
+
+from .evidence import Evidence
+
+if TYPE_CHECKING:
+    from xrecal.fit.fitted import Fitted
 
 RANKED = ScoreName(
     "ranked_probability_score",
@@ -38,6 +49,7 @@ RANKED = ScoreName(
     PROBABILITY_AS_ISSUED,
     {"units": "1"},
 )
+PINBALL = ScoreName("quantile_score", "quantile (pinball) score")
 
 
 @explained("xrecal.diagnostics.brier_score")
@@ -153,6 +165,52 @@ def ranked_probability_score(
     return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
+def model_ranked_probability_score(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    edges: Edges,
+    dim: Hashable | list[Hashable] | None = None,
+    *,
+    covariates: Given = None,
+) -> Labelled:
+    """Ranked probability score of categories of the recalibrated forecasts, chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, observations, dim, covariates
+        As for :meth:`crps`.
+    edges : sequence of float or DataArray
+        Thresholds between the categories, increasing; see
+        :func:`xrecal.diagnostics.ranked_probability_score`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Sum over the edges of the Brier score, in [0, number of edges], of each case.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`brier_score`, or if edges in a list do not increase or there is none.
+
+    Examples
+    --------
+    >>> score = model.rps(forecast, observations, [0.0, 5.0], dim=["init", "location"])
+    >>> score.round(2).item()
+    0.05
+    """
+    check_edges(edges)
+
+    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
+        wanted = read_edges(edges, source.form, source.threshold_dtype)
+        return brier(source, observed, wanted).sum([wanted.dim], skipna=False)
+
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    return score_recalibrated(sources, observations, score, dim, member_dim, RANKED)
+
+
 @explained("xrecal.diagnostics.quantile_score")
 def quantile_score(
     forecast: Labelled,
@@ -198,11 +256,64 @@ def quantile_score(
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         reduction = partial(quantile_scores_of, levels=levels)
         scores = against(form, observed, reduction, {"quantile": levels.size})
-        scores = scores.assign_coords(quantile=level_coordinate(levels))
-        return scores.isel(quantile=0) if np.ndim(q) == 0 else scores
+        return _at_levels(scores, levels, q)
 
-    text = ScoreName("quantile_score", "quantile (pinball) score")
-    return score_variables(forecast, observations, one, dim, member_dim, text)
+    return score_variables(forecast, observations, one, dim, member_dim, PINBALL)
+
+
+def model_quantile_score(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    q: float | Sequence[float] | np.ndarray = (0.1, 0.25, 0.5, 0.75, 0.9),
+    dim: Hashable | list[Hashable] | None = None,
+    *,
+    covariates: Given = None,
+) -> Labelled:
+    """Quantile (pinball) score of quantiles of the recalibrated forecasts, chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, observations, dim, covariates
+        As for :meth:`crps`.
+    q : float or sequence of float
+        Levels in [0, 1], each once, in any order.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, in the unit of the variable; with ``quantile`` for several levels. See
+        :func:`xrecal.diagnostics.quantile_score`.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`crps`, or if a level is outside [0, 1] or given twice.
+
+    Examples
+    --------
+    >>> score = model.quantile_score(forecast, observations, [0.1, 0.9], ["init", "location"])
+    >>> score.round(2).values
+    array([0.12, 0.13])
+    """
+    levels = read_levels(q)
+
+    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
+        reduction = partial(quantile_scores_of, levels=levels)
+        scores = reduce(source, reduction, {"quantile": levels.size}, [observed])
+        return _at_levels(scores, levels, q)
+
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    return score_recalibrated(sources, observations, score, dim, member_dim, PINBALL)
+
+
+def _at_levels(
+    scores: xr.DataArray, levels: FloatArray, q: float | Sequence[float] | np.ndarray
+) -> xr.DataArray:
+    """Scores with their levels; without the dimension of a single one."""
+    scores = scores.assign_coords(quantile=level_coordinate(levels))
+    return scores.isel(quantile=0) if np.ndim(q) == 0 else scores
 
 
 def _brier(form: Form, observed: xr.DataArray, thresholds: Thresholds, fair: bool) -> xr.DataArray:
@@ -211,6 +322,13 @@ def _brier(form: Form, observed: xr.DataArray, thresholds: Thresholds, fair: boo
         require_plain(form, "fair=True")
     pairs = pair_cases(form, observed, name="forecast", require_dim=False)
     return brier(Issued(form), pairs.observations, thresholds, fair)
+
+
+def brier_scores(evidence: Evidence, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:
+    """Brier score of each case and threshold of forecasts that are paired already."""
+    if fair:
+        require_plain(evidence.form, "fair=True")
+    return brier(Issued(evidence.form), evidence.pairs.observations, thresholds, fair)
 
 
 def _estimated(score: ScoreName, fair: bool) -> ScoreName:

@@ -53,7 +53,12 @@ def read_events(evidence: Evidence, threshold: Threshold) -> Events:
     Thresholds are compared in the floating type of the forecast.
     """
     form = evidence.form
-    wanted = read_thresholds(threshold, form, form.loc.dtype, evidence.pairs.dim)
+    return events_at(evidence, read_thresholds(threshold, form, form.loc.dtype, evidence.pairs.dim))
+
+
+def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
+    """Probabilities of more than thresholds as tasks take them, and whether that happened."""
+    form = evidence.form
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
     observed = evidence.observations
@@ -120,22 +125,32 @@ def reliability(
     """
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     events = read_events(evidence, threshold)
+    conditional, parts = reliability_parts(evidence, events.probability, events.happened)
+    variables = {
+        "probability": events.probability,
+        "conditional_probability": conditional,
+        **parts,
+        **counted(events.probability.notnull() & events.happened.notnull(), evidence.dims),
+    }
+    return events.label(as_dataset(evidence, variables, "reliability of probabilities"))
+
+
+def reliability_parts(
+    evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
+) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
+    """Probability of an event given that which was issued, and the parts of the Brier score."""
     conditional, *parts, score = evidence.over_cases(
         _probability_parts,
-        events.probability,
-        events.happened,
+        probability,
+        happened,
         out=[evidence.dims, (), (), (), ()],
         what="the reliability",
     )
     text = "probability of the event given the forecast, by isotonic regression"
-    variables = {
-        "probability": events.probability,
-        "conditional_probability": conditional.assign_attrs(long_name=text, units="1"),
+    return conditional.assign_attrs(long_name=text, units="1"), {
         "brier_score": score.assign_attrs(long_name="mean Brier score", units="1"),
         **described(parts, _PARTS, NO_UNIT),
-        **counted(events.probability.notnull() & events.happened.notnull(), evidence.dims),
     }
-    return events.label(as_dataset(evidence, variables, "reliability of probabilities"))
 
 
 @explained("xrecal.diagnostics.quantile_reliability")

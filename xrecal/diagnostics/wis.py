@@ -9,16 +9,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, read_levels
 from xrecal.inputs.forms import Form, Labelled, levels_of
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.scores import AS_ISSUED, ScoreName, against, score_variables
+from xrecal.products.recalibrated import Recalibrated, recalibrated
+from xrecal.products.scores import (
+    AS_ISSUED,
+    ScoreName,
+    against,
+    score_recalibrated,
+    score_variables,
+)
+from xrecal.products.source import reduce
 from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Empirical
+    from xrecal.fit.fitted import Fitted
 
+WIS = ScoreName("wis", "weighted interval score", AS_ISSUED)
 HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
 """Levels of the forecast hubs of influenza and COVID-19: the median and eleven intervals."""
 
@@ -106,8 +118,53 @@ def wis(
         reduction = partial(quantile_wis_of, levels=wanted, chosen=chosen)
         return against(form, observed, reduction)
 
-    text = ScoreName("wis", "weighted interval score", AS_ISSUED)
-    return score_variables(forecast, observations, one, dim, member_dim, text)
+    return score_variables(forecast, observations, one, dim, member_dim, WIS)
+
+
+def model_wis(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    dim: Hashable | list[Hashable] | None = None,
+    *,
+    levels: Sequence[float] | np.ndarray | None = None,
+    covariates: Given = None,
+) -> Labelled:
+    """Weighted interval score (WIS) of the recalibrated forecasts, computed chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, observations, dim, covariates
+        As for :meth:`crps`.
+    levels : sequence of float, optional
+        Levels of the quantiles that count, in [0, 1], as for :func:`xrecal.diagnostics.wis`; the 23
+        of forecast hubs if not given.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, in the unit of the variable.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`crps`, or if the levels lack the median or are not symmetric about it.
+
+    Examples
+    --------
+    >>> model.wis(forecast, observations, dim=["init", "location"]).round(2).item()
+    0.31
+    """
+    from xrecal.arrays.scores.intervals import check_symmetric
+
+    wanted = check_symmetric(read_levels(HUB_LEVELS if levels is None else levels))
+
+    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
+        return reduce(source, partial(wis_of, levels=wanted), extras=[observed])
+
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    return score_recalibrated(sources, observations, score, dim, member_dim, WIS)
 
 
 def _chosen(form: Form, asked: FloatArray | None) -> IntArray:

@@ -19,6 +19,171 @@ from xrecal.typing import FloatArray, IntArray
 LEVEL_ROUNDING = 1e-9
 """A probability this little below a level reaches it: 0.3 of weights that sum to one."""
 
+EVEN = 1e-12
+"""Odds this near to even are even: sums of weights are rounded."""
+
+
+class RocArea(NamedTuple):
+    """Area under ROC curves, arrays (...)."""
+
+    area: FloatArray
+    """In [0, 1]: 1 is perfect, ½ no discrimination"""
+    influence: FloatArray
+    """(..., n): of each case; the standard error of the area is that of their mean"""
+    n_events: IntArray
+    """Complete cases in which the event happened"""
+
+
+def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
+    r"""Area under the curve of hit rates against false alarm rates (ROC).
+
+    Parameters
+    ----------
+    probabilities : array of float, shape (..., n)
+        Forecasts of an event, or anything that rises with its probability. NaN ones are left out.
+    events : array of float, shape (..., n)
+        1 where the event happened, 0 where not; NaN ones are left out.
+
+    Returns
+    -------
+    RocArea
+        Arrays (...) and (..., n). NaN without an event or without a case in which it did not
+        happen; the influence also of cases that are left out.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or an event is neither 0 nor 1.
+
+    Notes
+    -----
+    The share of pairs of a case with and one without the event in which the first has the higher
+    probability, ties counting half [1]_: the area under the curve through all probabilities, by
+    trapezoids. The influence of a case is :math:`(V_i - A) / r` with its placement among the cases
+    of the other kind [2]_ and the share r of its own kind: of independent cases the variance of the
+    mean is that of DeLong et al., to a part 1/n; of cases in order of time, that depend on their
+    neighbours, :func:`~xrecal.arrays.standard_error` has it. O(n log n) a location.
+
+    References
+    ----------
+    .. [1] Mason & Graham (2002), Areas beneath the relative operating characteristics (ROC) and
+       relative operating levels (ROL) curves. https://doi.org/10.1256/003590002320603584
+    .. [2] DeLong, DeLong & Clarke-Pearson (1988), Comparing the areas under two or more correlated
+       receiver operating characteristic curves. https://doi.org/10.2307/2531595
+
+    Examples
+    --------
+    >>> found = roc_area(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0]))
+    >>> float(found.area), int(found.n_events)
+    (0.75, 2)
+    """
+    (p, happened), shape = as_rows(probabilities=probabilities, events=events)
+    _check_events(happened)
+    area, influence = np.empty(len(p)), np.empty(p.shape)
+    n_events = np.empty(len(p), np.int64)
+    for block in location_blocks(len(p), 160 * p.shape[1]):
+        area[block], influence[block], n_events[block] = _area(p[block], happened[block])
+    by_case = influence.reshape(*shape, p.shape[1])
+    return RocArea(area.reshape(shape), by_case, n_events.reshape(shape))
+
+
+def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Area (L,), influence (L, n) and number of events (L,) of cases (L, n)."""
+    known = ~(np.isnan(p) | np.isnan(happened))
+    yes, no = known & (happened == 1), known & (happened == 0)
+    n_yes, n_no = yes.sum(-1), no.sum(-1)
+    of_all, of_yes, of_no = (mid_ranks(p, part) for part in (known, yes, no))
+    usable = (n_yes > 0) & (n_no > 0)
+    m_yes, m_no = (np.where(usable, m, np.nan)[:, np.newaxis] for m in (n_yes, n_no))
+    # Share of the other kind that is on the right side of each case, ties counting half.
+    below, above = (of_all - of_yes) / m_no, 1.0 - (of_all - of_no) / m_yes
+    area = np.where(yes, below, 0.0).sum(-1) / m_yes[:, 0]
+    n = known.sum(-1)[:, np.newaxis]
+    shares = np.where(yes, n / m_yes, n / m_no)
+    influence = shares * (np.where(yes, below, above) - area[:, np.newaxis])
+    return area, np.where(known, influence, np.nan), n_yes
+
+
+def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
+    """Ranks (L, n) from 1 on among some of the values (L, n), the mean for ties; 0 for others."""
+    n = values.shape[-1]
+    order = np.argsort(np.where(among, values, np.nan), axis=-1, kind="stable")
+    ranked = np.take_along_axis(values, order, -1)
+    starts = np.ones(values.shape, bool)
+    starts[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    ends = np.ones(values.shape, bool)
+    ends[:, :-1] = starts[:, 1:]
+    count = among.sum(-1, keepdims=True)
+    place = np.arange(n)
+    ends |= place == count - 1
+    first = np.maximum.accumulate(np.where(starts, place, 0), -1)
+    last = np.minimum.accumulate(np.where(ends, place, n - 1)[:, ::-1], -1)[:, ::-1]
+    ranks = np.zeros(values.shape)
+    np.put_along_axis(ranks, order, np.where(place < count, (first + last) / 2 + 1, 0.0), -1)
+    return ranks
+
+
+def roc_curve(
+    probabilities: FloatArray, events: FloatArray, levels: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Hit rates and false alarm rates of those who act from certain probabilities on.
+
+    Parameters
+    ----------
+    probabilities, events : array of float, shape (..., n)
+        As for :func:`roc_area`.
+    levels : array_like, shape (k,)
+        Who acts does so where the probability is at least this.
+
+    Returns
+    -------
+    hit_rate, false_alarm_rate : array of float64, shape (..., k)
+        Share of cases with the event, and of those without, at which one acts: in [0, 1], not
+        increasing in the level. NaN without such cases.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`roc_area`.
+
+    Notes
+    -----
+    Probabilities that reach a level up to rounding (1e-9) reach it. O(n log n + k log n) a
+    location.
+
+    References
+    ----------
+    .. [1] Mason (1982), A model for assessment of weather forecasts. Australian Meteorological
+       Magazine 30, 291-303.
+
+    Examples
+    --------
+    >>> p, events = np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
+    >>> hit_rate, false_alarm_rate = roc_curve(p, events, [0.0, 0.5])
+    >>> hit_rate, false_alarm_rate
+    (array([1. , 0.5]), array([1., 0.]))
+    """
+    (p, happened), shape = as_rows(probabilities=probabilities, events=events)
+    _check_events(happened)
+    wanted = np.asarray(levels, np.float64)
+    rates = np.empty((2, len(p), wanted.size))
+    for block in location_blocks(len(p), 64 * p.shape[1] + 16 * wanted.size):
+        for value, out in zip((1, 0), rates, strict=True):
+            out[block] = _acting(p[block], happened[block] == value, wanted)
+    return rates[0].reshape(*shape, -1), rates[1].reshape(*shape, -1)
+
+
+def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> FloatArray:
+    """Share (L, k) of some of the cases (L, n) whose probability is at least a level."""
+    known = among & ~np.isnan(p)
+    ascending = np.sort(np.where(known, p, np.nan), axis=-1)
+    count = known.sum(-1)
+    shares = np.full((len(p), levels.size), np.nan)
+    for row in np.flatnonzero(count):
+        below = np.searchsorted(ascending[row, : count[row]], levels - LEVEL_ROUNDING)
+        shares[row] = 1.0 - below / count[row]
+    return shares
+
 
 def economic_value(
     probabilities: FloatArray, events: FloatArray, cost_loss: npt.ArrayLike
@@ -241,171 +406,6 @@ def _fill_pairs(
                 right[cell, j] += told
                 pairs[cell, i] += 1.0
                 pairs[cell, j] += 1.0
-
-EVEN = 1e-12
-"""Odds this near to even are even: sums of weights are rounded."""
-
-
-class RocArea(NamedTuple):
-    """Area under ROC curves, arrays (...)."""
-
-    area: FloatArray
-    """In [0, 1]: 1 is perfect, ½ no discrimination"""
-    influence: FloatArray
-    """(..., n): of each case; the standard error of the area is that of their mean"""
-    n_events: IntArray
-    """Complete cases in which the event happened"""
-
-
-def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
-    r"""Area under the curve of hit rates against false alarm rates (ROC).
-
-    Parameters
-    ----------
-    probabilities : array of float, shape (..., n)
-        Forecasts of an event, or anything that rises with its probability. NaN ones are left out.
-    events : array of float, shape (..., n)
-        1 where the event happened, 0 where not; NaN ones are left out.
-
-    Returns
-    -------
-    RocArea
-        Arrays (...) and (..., n). NaN without an event or without a case in which it did not
-        happen; the influence also of cases that are left out.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or an event is neither 0 nor 1.
-
-    Notes
-    -----
-    The share of pairs of a case with and one without the event in which the first has the higher
-    probability, ties counting half [1]_: the area under the curve through all probabilities, by
-    trapezoids. The influence of a case is :math:`(V_i - A) / r` with its placement among the cases
-    of the other kind [2]_ and the share r of its own kind: of independent cases the variance of the
-    mean is that of DeLong et al., to a part 1/n; of cases in order of time, that depend on their
-    neighbours, :func:`~xrecal.arrays.standard_error` has it. O(n log n) a location.
-
-    References
-    ----------
-    .. [1] Mason & Graham (2002), Areas beneath the relative operating characteristics (ROC) and
-       relative operating levels (ROL) curves. https://doi.org/10.1256/003590002320603584
-    .. [2] DeLong, DeLong & Clarke-Pearson (1988), Comparing the areas under two or more correlated
-       receiver operating characteristic curves. https://doi.org/10.2307/2531595
-
-    Examples
-    --------
-    >>> found = roc_area(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0]))
-    >>> float(found.area), int(found.n_events)
-    (0.75, 2)
-    """
-    (p, happened), shape = as_rows(probabilities=probabilities, events=events)
-    _check_events(happened)
-    area, influence = np.empty(len(p)), np.empty(p.shape)
-    n_events = np.empty(len(p), np.int64)
-    for block in location_blocks(len(p), 160 * p.shape[1]):
-        area[block], influence[block], n_events[block] = _area(p[block], happened[block])
-    by_case = influence.reshape(*shape, p.shape[1])
-    return RocArea(area.reshape(shape), by_case, n_events.reshape(shape))
-
-
-def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Area (L,), influence (L, n) and number of events (L,) of cases (L, n)."""
-    known = ~(np.isnan(p) | np.isnan(happened))
-    yes, no = known & (happened == 1), known & (happened == 0)
-    n_yes, n_no = yes.sum(-1), no.sum(-1)
-    of_all, of_yes, of_no = (mid_ranks(p, part) for part in (known, yes, no))
-    usable = (n_yes > 0) & (n_no > 0)
-    m_yes, m_no = (np.where(usable, m, np.nan)[:, np.newaxis] for m in (n_yes, n_no))
-    # Share of the other kind that is on the right side of each case, ties counting half.
-    below, above = (of_all - of_yes) / m_no, 1.0 - (of_all - of_no) / m_yes
-    area = np.where(yes, below, 0.0).sum(-1) / m_yes[:, 0]
-    n = known.sum(-1)[:, np.newaxis]
-    shares = np.where(yes, n / m_yes, n / m_no)
-    influence = shares * (np.where(yes, below, above) - area[:, np.newaxis])
-    return area, np.where(known, influence, np.nan), n_yes
-
-
-def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
-    """Ranks (L, n) from 1 on among some of the values (L, n), the mean for ties; 0 for others."""
-    n = values.shape[-1]
-    order = np.argsort(np.where(among, values, np.nan), axis=-1, kind="stable")
-    ranked = np.take_along_axis(values, order, -1)
-    starts = np.ones(values.shape, bool)
-    starts[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
-    ends = np.ones(values.shape, bool)
-    ends[:, :-1] = starts[:, 1:]
-    count = among.sum(-1, keepdims=True)
-    place = np.arange(n)
-    ends |= place == count - 1
-    first = np.maximum.accumulate(np.where(starts, place, 0), -1)
-    last = np.minimum.accumulate(np.where(ends, place, n - 1)[:, ::-1], -1)[:, ::-1]
-    ranks = np.zeros(values.shape)
-    np.put_along_axis(ranks, order, np.where(place < count, (first + last) / 2 + 1, 0.0), -1)
-    return ranks
-
-
-def roc_curve(
-    probabilities: FloatArray, events: FloatArray, levels: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray]:
-    """Hit rates and false alarm rates of those who act from certain probabilities on.
-
-    Parameters
-    ----------
-    probabilities, events : array of float, shape (..., n)
-        As for :func:`roc_area`.
-    levels : array_like, shape (k,)
-        Who acts does so where the probability is at least this.
-
-    Returns
-    -------
-    hit_rate, false_alarm_rate : array of float64, shape (..., k)
-        Share of cases with the event, and of those without, at which one acts: in [0, 1], not
-        increasing in the level. NaN without such cases.
-
-    Raises
-    ------
-    ValueError
-        As for :func:`roc_area`.
-
-    Notes
-    -----
-    Probabilities that reach a level up to rounding (1e-9) reach it. O(n log n + k log n) a
-    location.
-
-    References
-    ----------
-    .. [1] Mason (1982), A model for assessment of weather forecasts. Australian Meteorological
-       Magazine 30, 291-303.
-
-    Examples
-    --------
-    >>> p, events = np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
-    >>> hit_rate, false_alarm_rate = roc_curve(p, events, [0.0, 0.5])
-    >>> hit_rate, false_alarm_rate
-    (array([1. , 0.5]), array([1., 0.]))
-    """
-    (p, happened), shape = as_rows(probabilities=probabilities, events=events)
-    _check_events(happened)
-    wanted = np.asarray(levels, np.float64)
-    rates = np.empty((2, len(p), wanted.size))
-    for block in location_blocks(len(p), 64 * p.shape[1] + 16 * wanted.size):
-        for value, out in zip((1, 0), rates, strict=True):
-            out[block] = _acting(p[block], happened[block] == value, wanted)
-    return rates[0].reshape(*shape, -1), rates[1].reshape(*shape, -1)
-
-
-def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> FloatArray:
-    """Share (L, k) of some of the cases (L, n) whose probability is at least a level."""
-    known = among & ~np.isnan(p)
-    ascending = np.sort(np.where(known, p, np.nan), axis=-1)
-    count = known.sum(-1)
-    shares = np.full((len(p), levels.size), np.nan)
-    for row in np.flatnonzero(count):
-        below = np.searchsorted(ascending[row, : count[row]], levels - LEVEL_ROUNDING)
-        shares[row] = 1.0 - below / count[row]
-    return shares
 
 
 @inner

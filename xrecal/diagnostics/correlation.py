@@ -1,0 +1,139 @@
+"""Correlation of forecast means with what verified, as anomalies from a climatology."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
+from xrecal.inputs.thresholds import Threshold, read_thresholds
+from xrecal.methods.call_errors import explained
+from xrecal.products.statistics import mean_of
+
+from .evidence import (
+    NO_UNIT,
+    Evidence,
+    as_dataset,
+    counted,
+    described,
+    error_of_mean,
+    read_evidence,
+    where_enough,
+)
+
+_TEXTS = {
+    "correlation": "anomaly correlation of the forecast mean",
+    "correlation_error": "standard error of the correlation, with autocorrelation",
+}
+
+
+@explained("xrecal.diagnostics.anomaly_correlation")
+def anomaly_correlation(
+    forecast: Labelled,
+    observations: Observations,
+    climatology: Threshold | None = None,
+    dim: Dims = None,
+    *,
+    centred: bool = True,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    """Correlation of the anomalies of forecast means and observations.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    climatology : float or DataArray, optional
+        What anomalies are from, in the unit of the variable: by location, date or part of the
+        year, as for :func:`xrecal.products.probabilities.exceedance`, such as
+        ``observations.groupby("time.month").mean()``. Without it anomalies are from the means over
+        the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given. Those
+        of the places give the pattern correlation of each date.
+    centred : bool
+        Take the means over the cases off the anomalies too, so that no constant bias counts.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        Over the other dimensions: ``correlation`` in [-1, 1]; its standard error
+        ``correlation_error``, which allows for dependence of successive cases; ``n_cases`` and
+        ``status``. NaN with fewer than 3 cases, or where anomalies do not vary. Lazy if an input
+        is.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, ``centred=False`` has no climatology, or dimensions,
+        labels or units do not fit.
+
+    Notes
+    -----
+    :func:`xrecal.arrays.anomaly_correlation` has the formula [1]_. Without a climatology the annual
+    cycle, which any forecast knows, counts as correlation where cases are of several seasons. A
+    climatology that these observations are part of makes the correlation of n cases too high by
+    about 1/n.
+
+    References
+    ----------
+    .. [1] Murphy & Epstein (1989), Skill scores and correlation coefficients in model verification.
+       https://doi.org/10.1175/1520-0493(1989)117<0572:SSACCI>2.0.CO;2
+
+    Examples
+    --------
+    >>> found = hindcast.recal.anomaly_correlation(observations)
+    >>> found["correlation"].round(2).values
+    array([1.  , 1.  , 1.  , 0.99])
+    """
+    if climatology is None and not centred:
+        raise ValueError(
+            "centred=False needs a climatology, such as "
+            'climatology=observations.groupby("time.month").mean()'
+        )
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    mean, observed = evidence.reduce(mean_of), evidence.observations
+    if climatology is not None:
+        usual = _usual(climatology, evidence)
+        mean, observed = mean - usual, observed - usual
+    correlation, influence = evidence.over_cases(
+        partial(_correlation, centred=bool(centred)),
+        mean,
+        observed,
+        out=[(), evidence.dims],
+        dtypes=[mean.dtype, np.float64],
+        what="the correlation",
+    )
+    error = error_of_mean(evidence, influence).astype(mean.dtype)
+    variables = described((correlation, error), _TEXTS, NO_UNIT)
+    counts = counted(mean.notnull() & (abs(observed) < np.inf), evidence.dims)
+    return as_dataset(evidence, where_enough(variables, counts), "anomaly correlation")
+
+
+def _usual(climatology: Threshold, evidence: Evidence) -> xr.DataArray:
+    """The climatology of each case."""
+    form = evidence.form
+    wanted = read_thresholds(climatology, form, form.loc.dtype, evidence.pairs.dim)
+    if wanted.several:
+        raise ValueError(
+            f"climatology is one value a case, but there are several along {wanted.dim!r}; "
+            "select one"
+        )
+    return wanted.values.isel({wanted.dim: 0}, drop=True)
+
+
+def _correlation(
+    mean: np.ndarray, observations: np.ndarray, centred: bool
+) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import anomaly_correlation as correlation_of
+
+    return tuple(correlation_of(mean, observations, centred))

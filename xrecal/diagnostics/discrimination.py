@@ -1,0 +1,374 @@
+"""Discrimination of forecasts: ROC curves, economic value, generalised discrimination."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.chunks.blockwise import require_free, require_one_chunk, run_blockwise
+from xrecal.fit.state import NEW_MEMBER
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled, task_parts
+from xrecal.inputs.pairing import Observations
+from xrecal.inputs.thresholds import Threshold
+from xrecal.methods.call_errors import explained
+
+from .evidence import (
+    NO_UNIT,
+    Evidence,
+    as_dataset,
+    by_quantiles,
+    counted,
+    described,
+    error_of_mean,
+    read_evidence,
+    task_name,
+    where_enough,
+)
+from .reliability import read_events
+
+LEVEL = "probability_level"
+COST_LOSS = "cost_loss"
+
+PERCENT = np.linspace(0.0, 1.0, 101)
+RATIOS = np.linspace(0.05, 0.95, 19)
+
+_CURVE = {
+    "hit_rate": "share of events at which one acts, from the level on",
+    "false_alarm_rate": "share of cases without the event at which one acts, from the level on",
+}
+_AREA = {
+    "area": "area under the ROC curve",
+    "area_error": "standard error of the area, with autocorrelation",
+    "n_events": "number of cases in which the event happened",
+}
+_VALUES = {
+    "value": "relative economic value of acting where the probability is at least cost over loss",
+    "potential_value": "relative economic value of acting from the best probability on",
+    "base_rate": "share of cases in which the event happened",
+}
+_DISCRIMINATION = {
+    "discrimination": "generalised discrimination score",
+    "discrimination_error": "standard error of the discrimination, with autocorrelation",
+}
+
+
+@explained("xrecal.diagnostics.roc")
+def roc(
+    forecast: Labelled,
+    observations: Observations,
+    threshold: Threshold,
+    dim: Dims = None,
+    *,
+    levels: Sequence[float] | np.ndarray = PERCENT,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Relative operating characteristics (ROC) of the probability of exceeding a threshold.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    threshold : float, sequence of float or DataArray
+        As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    levels : sequence of float, optional
+        Probabilities in [0, 1] from which on one acts, of the points of the curve; in steps of
+        0.01 if not given. The area is that under the curve through all probabilities.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        Over locations, ``threshold`` (for several) and ``probability_level``: ``hit_rate``, the
+        share of events at which one acts, and ``false_alarm_rate``, that of cases without an event.
+        Over locations and ``threshold``: ``area`` in [0, 1], 1 perfect, ½ no discrimination; its
+        standard error ``area_error``; ``n_events``; ``n_cases`` and ``status``. NaN without an
+        event or without a case in which it did not happen. Lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, levels are outside [0, 1], or dimensions, labels or
+        units do not fit.
+
+    Notes
+    -----
+    :func:`xrecal.arrays.roc_area` has the formulas. The curve goes on to (0, 0), where nobody acts.
+    No transform of the probabilities that rises changes it: it says nothing of calibration, which
+    :func:`reliability` does. Errors allow for dependence of successive cases, and are those of
+    means over other dimensions of the cases. Cases of many places together, with events more
+    frequent at some, have a larger area than each place has [2]_. O(n log n) for n cases.
+
+    References
+    ----------
+    .. [1] Mason (1982), A model for assessment of weather forecasts. Australian Meteorological
+       Magazine 30, 291-303.
+    .. [2] Hamill & Juras (2006), Measuring forecast skill: is it real skill or is it the varying
+       climatology? https://doi.org/10.1256/qj.06.25
+
+    Examples
+    --------
+    >>> found = hindcast.recal.roc(observations, 5.0, ["init", "location"])
+    >>> found["area"].round(3).item(), found["n_events"].item()
+    (0.996, 68)
+    """
+    wanted = _checked(levels, "levels", ends=True)
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    require_free(evidence.form.dims, [LEVEL])
+    events = read_events(evidence, threshold)
+    given = events.probability, events.happened
+    curve = evidence.over_cases(
+        partial(_curve, levels=wanted),
+        *given,
+        out=[(LEVEL,)] * 2,
+        sizes={LEVEL: wanted.size},
+        what="the ROC curve",
+    )
+    attrs = {"long_name": "probability from which on one acts", **NO_UNIT}
+    variables = described(curve, _CURVE, NO_UNIT)
+    variables |= described(area_parts(evidence, *given), _AREA, NO_UNIT)
+    known = events.probability.notnull() & events.happened.notnull()
+    variables |= counted(known, evidence.dims)
+    result = events.label(as_dataset(evidence, variables, "relative operating characteristics"))
+    return result.assign_coords({LEVEL: (LEVEL, wanted, attrs)})
+
+
+def area_parts(
+    evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
+) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Area under the ROC curve, its standard error and the number of events."""
+    area, influence, n_events = evidence.over_cases(
+        _area,
+        probability,
+        happened,
+        out=[(), evidence.dims, ()],
+        dtypes=[probability.dtype, np.float64, np.int64],
+        what="the ROC area",
+    )
+    return area, error_of_mean(evidence, influence).astype(probability.dtype), n_events
+
+
+@explained("xrecal.diagnostics.economic_value")
+def economic_value(
+    forecast: Labelled,
+    observations: Observations,
+    threshold: Threshold,
+    dim: Dims = None,
+    *,
+    cost_loss: float | Sequence[float] | np.ndarray = RATIOS,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Relative economic value of the probability of exceeding a threshold.
+
+    Parameters
+    ----------
+    forecast, observations, threshold, dim, member_dim
+        As for :func:`roc`.
+    cost_loss : float or sequence of float, optional
+        Cost of protecting oneself over the loss that this saves, between 0 and 1; from 0.05 to
+        0.95 in steps of 0.05 if not given.
+
+    Returns
+    -------
+    Dataset
+        Over locations, ``threshold`` and ``cost_loss`` (for several): ``value`` to who protects
+        himself where the probability is at least his ratio, right for calibrated probabilities;
+        ``potential_value`` to who does so from the best probability of these cases on. 1 is as
+        good as a perfect forecast, 0 as the better of always and never protecting oneself, less is
+        worse. Over locations and ``threshold``: ``base_rate``, the share of events, at whose ratio
+        forecasts are worth most; ``n_cases`` and ``status``. Lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`roc`, or if a ratio is not between 0 and 1.
+
+    Notes
+    -----
+    :func:`xrecal.arrays.economic_value` has the formula [1]_. What ``value`` lacks of
+    ``potential_value`` is lost by miscalibration, but for a little that the best probability owes
+    to chance. O(n log n) for n cases.
+
+    References
+    ----------
+    .. [1] Richardson (2000), Skill and relative economic value of the ECMWF ensemble prediction
+       system. https://doi.org/10.1002/qj.49712656313
+
+    Examples
+    --------
+    >>> found = hindcast.recal.economic_value(
+    ...     observations, 5.0, ["init", "location"], cost_loss=[0.2, 0.5]
+    ... )
+    >>> found["value"].round(2).values, found["base_rate"].item()
+    (array([0.98, 0.97]), 0.34)
+    """
+    ratios = _checked(cost_loss, "cost_loss", ends=False)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    require_free(evidence.form.dims, [COST_LOSS])
+    events = read_events(evidence, threshold)
+    results = evidence.over_cases(
+        partial(_values, ratios=ratios),
+        events.probability,
+        events.happened,
+        out=[(COST_LOSS,), (COST_LOSS,), ()],
+        sizes={COST_LOSS: ratios.size},
+        what="the economic value",
+    )
+    variables = described(results, _VALUES, NO_UNIT)
+    known = events.probability.notnull() & events.happened.notnull()
+    variables |= counted(known, evidence.dims)
+    result = events.label(as_dataset(evidence, variables, "relative economic value"))
+    attrs = {"long_name": "cost of protection over the loss that it saves", **NO_UNIT}
+    result = result.assign_coords({COST_LOSS: (COST_LOSS, ratios, attrs)})
+    return result.isel({COST_LOSS: 0}) if np.ndim(cost_loss) == 0 else result
+
+
+@explained("xrecal.diagnostics.generalised_discrimination")
+def generalised_discrimination(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    """Generalised discrimination score (2AFC): pairs of cases whose order the forecasts tell.
+
+    Parameters
+    ----------
+    forecast, observations, dim, member_dim
+        As for :func:`roc`.
+
+    Returns
+    -------
+    Dataset
+        Over locations: ``discrimination``, the share in [0, 1] of the pairs of cases with
+        different observations of which the forecasts tell which one has the larger, 1 perfect and
+        ½ none; its standard error ``discrimination_error``; ``n_cases`` and ``status``. Lazy if an
+        input is.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`roc`, or if a chunk of Dask does not hold all cases.
+
+    Notes
+    -----
+    :func:`xrecal.arrays.generalised_discrimination` has the definition [1]_ [2]_: the larger
+    forecast is the one whose members are larger with more than even odds. It needs no threshold,
+    and no bias or error of spread that all forecasts share changes it. Normal distributions are
+    compared by 200 of their quantiles. Errors as those of :func:`roc`. O(n² m) for n cases of m
+    members.
+
+    References
+    ----------
+    .. [1] Mason & Weigel (2009), A generic forecast verification framework for administrative
+       purposes. https://doi.org/10.1175/2008MWR2553.1
+    .. [2] Weigel & Mason (2011), The generalized discrimination score for ensemble forecasts.
+       https://doi.org/10.1175/MWR-D-10-05069.1
+
+    Examples
+    --------
+    >>> found = hindcast.recal.generalised_discrimination(observations, "init")
+    >>> found["discrimination"].round(2).values
+    array([0.97, 0.96, 0.96, 0.96])
+    """
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence, note = by_quantiles(evidence, ("normal", "censored"))
+    form, dims = evidence.form, evidence.dims
+    for part in form.parts.values():
+        require_one_chunk(part, [*dims, form.member_dim], name="forecast")
+    loops = [d for d in form.dims if d not in dims]
+    core = (*dims, NEW_MEMBER)
+    parts = task_parts(
+        form, loops, {**dict(zip(dims, dims, strict=True)), form.member_dim: NEW_MEMBER}
+    )
+    observed = evidence.observations
+    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
+    observed = observed.expand_dims({d: sizes[d] for d in dims if d not in observed.dims})
+    observed = observed.transpose(*[d for d in loops if d in observed.dims], *dims)
+    score, influence = run_blockwise(
+        _Pairs(len(dims)),
+        observed.drop_vars([c for c in observed.coords if c not in observed.indexes]),
+        *parts.values(),
+        core=[dims, *[core] * len(parts)],
+        out=[(), dims],
+        dtypes=[form.loc.dtype, np.float64],
+        sizes={d: sizes[d] for d in dims},
+        what=task_name("the discrimination", evidence),
+    )
+    error = error_of_mean(evidence, influence).astype(form.loc.dtype)
+    variables = described((score, error), _DISCRIMINATION, NO_UNIT)
+    variables["discrimination"].attrs["estimator"] = f"odds of members, pair by pair{note}"
+    counts = counted(influence.notnull(), dims)
+    return as_dataset(evidence, where_enough(variables, counts), "generalised discrimination")
+
+
+class _Pairs:
+    """Observations (..., *cases), members (..., *cases, m) and perhaps weights to scores."""
+
+    def __init__(self, n_axes: int) -> None:
+        self.n_axes = n_axes
+
+    def __call__(
+        self, observations: np.ndarray, members: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores (...) and influences (..., *cases)."""
+        from xrecal.arrays import generalised_discrimination as of_pairs
+
+        given = members if weights is None else np.broadcast_arrays(members, weights)[0]
+        lead = np.broadcast_shapes(observations.shape, given.shape[:-1])
+        y = np.broadcast_to(observations, lead)
+        shape, cases = lead[: -self.n_axes], lead[-self.n_axes :]
+        rows = y.reshape(*shape, -1)
+
+        def as_rows(part: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(part, (*lead, part.shape[-1])).reshape(*rows.shape, -1)
+
+        found = of_pairs(rows, as_rows(members), None if weights is None else as_rows(weights))
+        return found.score.astype(members.dtype), found.influence.reshape(*shape, *cases)
+
+
+def _checked(values: Any, name: str, *, ends: bool) -> np.ndarray:
+    """Probabilities as an array of one axis; ValueError unless they are such."""
+    given = np.atleast_1d(np.asarray(values))
+    numbers = given.dtype.kind in "iuf" and given.ndim == 1 and given.size > 0
+    inside = numbers and ((given >= 0) & (given <= 1)).all()
+    if inside and not ends:
+        inside = ((given > 0) & (given < 1)).all()
+    if not inside:
+        where = "in [0, 1]" if ends else "between 0 and 1"
+        raise ValueError(f"{name} must hold numbers {where}, got {values!r:.60}")
+    return given.astype(np.float64)
+
+
+def _curve(
+    probability: np.ndarray, happened: np.ndarray, levels: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import roc_curve
+
+    return tuple(roc_curve(probability, happened, levels))
+
+
+def _area(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import roc_area
+
+    return tuple(roc_area(probability, happened))
+
+
+def _values(
+    probability: np.ndarray, happened: np.ndarray, ratios: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    from xrecal.arrays import economic_value as value_of
+    from xrecal.arrays.scores.significance import mean_of_cases
+
+    known = np.where(np.isnan(probability), np.nan, happened)
+    return (*value_of(probability, happened, ratios), mean_of_cases(known))

@@ -1,0 +1,139 @@
+"""Error-spread score of issued and of recalibrated forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.metadata import shown_units
+from xrecal.inputs.pairing import Observations
+from xrecal.methods.call_errors import explained
+from xrecal.products.recalibrated import Recalibrated, recalibrated
+from xrecal.products.scores import (
+    AS_ISSUED,
+    ScoreName,
+    against,
+    score_recalibrated,
+    score_variables,
+)
+from xrecal.products.source import reduce
+from xrecal.typing import FloatArray
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.fit.fitted import Fitted
+
+
+def error_spread_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
+    """Error-spread scores (L, T)."""
+    from xrecal.arrays import error_spread as of_moments
+
+    moments = distribution.mean(), distribution.std(), distribution.skewness()
+    return (of_moments(observations, *moments),)
+
+
+@explained("xrecal.diagnostics.error_spread")
+def error_spread(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    member_dim: Hashable | None = None,
+) -> Labelled:
+    """Error-spread score: whether mean, spread and skewness of forecasts tell their errors.
+
+    Parameters
+    ----------
+    forecast, observations, dim, member_dim
+        As for :func:`xrecal.diagnostics.crps`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        Score >= 0 of each case in the fourth power of the unit of the variable, as from ``crps``;
+        smaller is better.
+
+    Raises
+    ------
+    ValueError
+        As for ``crps``, or for variables on a circle.
+
+    Notes
+    -----
+    :func:`xrecal.arrays.error_spread` has the formula [1]_, of the moments of the distribution that
+    is issued, those of ensembles with the number of members as denominator: a score of few members
+    is too high.
+
+    References
+    ----------
+    .. [1] Christensen, Moroz & Palmer (2015), Evaluation of ensemble forecast uncertainty using a
+       new proper score. https://doi.org/10.1002/qj.2375
+
+    Examples
+    --------
+    >>> forecast.recal.error_spread(observations, ["init", "location"]).round(2).item()
+    1.41
+    """
+
+    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+        return against(form, observed, error_spread_of)
+
+    return _in_its_unit(score_variables(forecast, observations, one, dim, member_dim, _NAME))
+
+
+def model_error_spread(
+    model: Fitted,
+    forecast: Labelled,
+    observations: Observations,
+    dim: Hashable | list[Hashable] | None = None,
+    *,
+    covariates: Given = None,
+) -> Labelled:
+    """Error-spread score of the recalibrated forecasts, computed chunk by chunk.
+
+    Parameters
+    ----------
+    forecast, observations, dim, covariates
+        As for :meth:`crps`.
+
+    Returns
+    -------
+    DataArray or Dataset
+        As the forecast, in the fourth power of the unit of the variable; see
+        :func:`xrecal.diagnostics.error_spread`.
+
+    Raises
+    ------
+    ValueError
+        As for :meth:`apply`, if observations do not pair, or for variables on a circle.
+
+    Examples
+    --------
+    >>> model.error_spread(forecast, observations, dim=["init", "location"]).round(2).item()
+    1.4
+    """
+
+    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
+        return reduce(source, error_spread_of, extras=[observed])
+
+    sources = recalibrated(model, forecast, covariates)
+    member_dim = explicit_member_dim(model, forecast)
+    scores = score_recalibrated(sources, observations, score, dim, member_dim, _NAME)
+    return _in_its_unit(scores)
+
+
+_NAME = ScoreName("error_spread", "error-spread score", AS_ISSUED)
+
+
+def _in_its_unit(scores: Labelled) -> Labelled:
+    """Scores with the fourth power of the unit of the variable."""
+    if isinstance(scores, xr.Dataset):
+        return scores.map(_in_its_unit, keep_attrs=True)
+    units = shown_units(scores.attrs)
+    return scores.assign_attrs(units=f"({units})4") if units else scores

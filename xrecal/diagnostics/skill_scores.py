@@ -1,0 +1,213 @@
+"""Skill of probabilities: Brier and ranked probability skill scores."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.rows import check_probability
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
+from xrecal.inputs.thresholds import Edges, Threshold, Thresholds, check_edges, read_edges
+from xrecal.methods.call_errors import explained
+
+from .evidence import Evidence, read_evidence
+from .probability_scores import RANKED, brier_score, brier_scores, ranked_probability_score
+from .reliability import Events, events_at, read_events
+from .skill import skill
+
+Reference: TypeAlias = Labelled | float | Sequence[float] | np.ndarray | None
+"""A forecast, probabilities, or None for the frequency in the cases themselves."""
+
+
+@explained("xrecal.diagnostics.brier_skill_score")
+def brier_skill_score(
+    forecast: Labelled,
+    observations: Observations,
+    threshold: Threshold,
+    dim: Dims = None,
+    *,
+    reference: Labelled | float | None = None,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    r"""Skill of the probability of exceeding a threshold, by the Brier score.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    threshold : float, sequence of float or DataArray
+        As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    reference : DataArray, Dataset or float, optional
+        What the forecast is compared with: another forecast of the same cases in any form, such as
+        the raw one or the climatology, or a probability. If not given the share of these cases in
+        which the event happened, at each location.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        As from :func:`xrecal.skill`: over locations and ``threshold`` (for several) ``skill``, 1
+        minus the Brier score over that of the reference, its standard error ``skill_error``,
+        ``p_value`` of equal scores, ``n_cases`` and ``status``. Lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, the reference is no probability, or dimensions, labels
+        or units do not fit.
+
+    Notes
+    -----
+    The share of these cases knows what happened: a forecast has to be better than a climatology
+    that no forecaster had, by about 1/n [1]_. Cases of many places together are each compared with
+    the share at their place, so that a forecast has no skill by knowing the climate. With few
+    members the score is too high; ``xrecal.skill(forecast.recal.brier_score(observations,
+    threshold, fair=True), ...)`` is that of infinitely many.
+
+    References
+    ----------
+    .. [1] Wilks (2019), Statistical methods in the atmospheric sciences, section 9.4.
+       https://doi.org/10.1016/C2017-0-03921-6
+
+    Examples
+    --------
+    >>> found = hindcast.recal.brier_skill_score(observations, 5.0, ["init", "location"])
+    >>> found["skill"].round(2).item()
+    0.97
+    """
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    events = read_events(evidence, threshold)
+    scores = brier_scores(evidence, events.thresholds)
+    if isinstance(reference, (xr.DataArray, xr.Dataset)):
+        others = brier_score(reference, observations, threshold, member_dim=None)
+    else:
+        others = _brier_of_probability(events, reference, evidence)
+    return _skill(scores, others, evidence, "Brier score")
+
+
+@explained("xrecal.diagnostics.rpss")
+def rpss(
+    forecast: Labelled,
+    observations: Observations,
+    edges: Edges,
+    dim: Dims = None,
+    *,
+    reference: Labelled | Sequence[float] | np.ndarray | None = None,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    """Ranked probability skill score of the categories between thresholds.
+
+    Parameters
+    ----------
+    forecast, observations, dim, member_dim
+        As for :func:`brier_skill_score`.
+    edges : sequence of float or DataArray
+        As for :func:`ranked_probability_score`: thresholds between the categories, increasing.
+    reference : DataArray, Dataset or sequence of float, optional
+        Another forecast of the same cases in any form, or a probability of each category, such as
+        ``[1/3, 1/3, 1/3]``. If not given the shares of these cases, at each location.
+
+    Returns
+    -------
+    Dataset
+        As from :func:`xrecal.skill`, over locations.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`brier_skill_score`, or if edges do not increase, or probabilities are not one
+        for each category with the sum 1.
+
+    Notes
+    -----
+    As for :func:`brier_skill_score`. Of m members against a climatology the score is negative even
+    where the forecast knows the climate and no more [1]_; ``fair=True`` in
+    :func:`ranked_probability_score` and :func:`tercile_summary` takes that off.
+
+    References
+    ----------
+    .. [1] Weigel, Liniger & Appenzeller (2007), The discrete Brier and ranked probability skill
+       scores. https://doi.org/10.1175/MWR3280.1
+
+    Examples
+    --------
+    >>> found = hindcast.recal.rpss(observations, [0.0, 5.0], ["init", "location"])
+    >>> found["skill"].round(2).item()
+    0.96
+    """
+    check_edges(edges)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    wanted = read_edges(edges, evidence.form, evidence.form.loc.dtype)
+    events = events_at(evidence, wanted)
+    scores = ranked(brier_scores(evidence, wanted), wanted)
+    if isinstance(reference, (xr.DataArray, xr.Dataset)):
+        others = ranked_probability_score(reference, observations, edges)
+    else:
+        others = ranked_reference(events, reference, evidence)
+    return _skill(scores, others, evidence, RANKED.long_name)
+
+
+def ranked(scores: xr.DataArray, edges: Thresholds) -> xr.DataArray:
+    """Sum over edges of Brier scores, missing where one is."""
+    return scores.sum([edges.dim], skipna=False)
+
+
+def ranked_reference(
+    events: Events, probabilities: Sequence[float] | np.ndarray | None, evidence: Evidence
+) -> xr.DataArray:
+    """Ranked probability scores of probabilities of the categories, or of their shares."""
+    dim = events.thresholds.dim
+    above = None
+    if probabilities is not None:
+        given, n = np.asarray(probabilities), events.happened.sizes[dim] + 1
+        if given.dtype.kind not in "iuf" or given.shape != (n,) or abs(given.sum() - 1) > 1e-6:
+            raise ValueError(
+                f"reference must hold a probability of each of {n} categories, with the sum 1, or "
+                f"be a forecast, got {probabilities!r:.60}"
+            )
+        check_probability("reference", given)
+        above = xr.DataArray(1.0 - np.cumsum(given)[:-1], dims=[dim])
+    return ranked(_squared(events, above, evidence), events.thresholds)
+
+
+def _brier_of_probability(
+    events: Events, probability: float | None, evidence: Evidence
+) -> xr.DataArray:
+    """Brier scores of one probability, or of the share of the cases."""
+    above = None
+    if probability is not None:
+        if np.ndim(probability) or np.asarray(probability).dtype.kind not in "iuf":
+            raise ValueError(
+                f"reference must be a probability or a forecast, got {probability!r:.60}"
+            )
+        check_probability("reference", np.atleast_1d(probability))
+        above = xr.DataArray(float(probability))
+    return events.label(_squared(events, above, evidence))
+
+
+def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> xr.DataArray:
+    """Squares of what happened minus a probability, the share of these cases if not given."""
+    known = events.happened.where(events.probability.notnull())
+    if above is None:
+        above = known.astype(np.float64).mean(list(evidence.dims))
+    return ((known - above) ** 2).astype(events.probability.dtype)
+
+
+def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
+    """Skill of scores against others, which a reference of one variable may have in a Dataset."""
+    if isinstance(others, xr.Dataset):
+        (others,) = others.values()
+    history = {k: v for k, v in evidence.attrs.items() if k == "history"}
+    dims = [d for d in evidence.form.dims if d in scores.dims]
+    scores = scores.transpose(*dims, ...).assign_attrs(long_name=name, units="1", **history)
+    return skill(scores, others.assign_attrs(units="1"), evidence.dims)

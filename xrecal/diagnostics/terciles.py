@@ -1,0 +1,187 @@
+"""Terciles: probabilities of three categories, and what seasonal forecasts are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from xrecal.chunks.blockwise import require_free
+from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.dims import Dims
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
+from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
+from xrecal.methods.call_errors import explained
+from xrecal.products.categories import CATEGORY, EDGE, TERCILES, between
+from xrecal.products.source import Issued
+
+from .discrimination import area_parts
+from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence, task_name
+from .probability_scores import RANKED, brier_scores
+from .reliability import Events, events_at, reliability_parts
+from .skill import skill
+from .skill_scores import ranked, ranked_reference
+
+LEVELS = (1 / 3, 2 / 3)
+ODDS = (1 / 3, 1 / 3, 1 / 3)
+"""Probabilities of the climatology that skill is against."""
+
+_AREA = {
+    "roc_area": "area under the ROC curve of the category",
+    "roc_area_error": "standard error of the ROC area, with autocorrelation",
+    "n_events": "number of cases in the category",
+}
+_SKILL = {
+    "rpss": "skill: 1 - ranked probability score / that of equal odds",
+    "rpss_error": "standard error of the skill, with autocorrelation",
+    "p_value": "two-sided p-value of equal scores, Diebold-Mariano with autocorrelation",
+}
+
+
+@explained("xrecal.diagnostics.tercile_summary")
+def tercile_summary(
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims = None,
+    *,
+    edges: Edges | None = None,
+    fair: bool = False,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    """Probabilities of terciles, their skill, discrimination and reliability.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable; recalibrated ones too.
+    observations : DataArray, Dataset or dict
+        What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    edges : sequence of float or DataArray, optional
+        The lower and the upper tercile, in the unit of the variable; a DataArray along a dimension
+        of two that the forecast lacks, by location, date or part of the year, such as
+        ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given those of these
+        observations, at each location over all cases: right for one season a year.
+    fair : bool
+        Scores of an infinite ensemble from exchangeable members. Only for plain ensembles.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
+
+    Returns
+    -------
+    Dataset
+        Over ``category``, that is below_normal, near_normal and above_normal, whose coordinates
+        ``lower_edge`` and ``upper_edge`` are: ``probability`` of each case as issued, and
+        ``conditional_probability`` of the category given it, by isotonic regression; over
+        locations ``mean_probability`` and the share of cases ``frequency``; ``roc_area`` with its
+        standard error ``roc_area_error`` and ``n_events``; ``brier_score``, which is
+        ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
+        ranked probability score; ``rpss``, its skill against odds of a third each, with
+        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``. Lazy if an input is.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one variable, edges are not two that increase, ``fair`` is asked of
+        other forms than plain ensembles, or dimensions, labels or units do not fit.
+
+    Notes
+    -----
+    Each part is that of its own function: :func:`xrecal.products.categories.categories`,
+    :func:`rpss`, :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` draws ``rpss`` of
+    a grid, :func:`xrecal.plot.tercile_map` the probabilities of one date. Terciles of these
+    observations know what happened; forecasts whose terciles are those of their own hindcast, free
+    of bias, come from ``hindcast.recal.cross_validate(observations, output="categories")``.
+
+    References
+    ----------
+    .. [1] Weigel, Liniger & Appenzeller (2007), The discrete Brier and ranked probability skill
+       scores. https://doi.org/10.1175/MWR3280.1
+
+    Examples
+    --------
+    >>> found = hindcast.recal.tercile_summary(observations, ["init", "location"])
+    >>> found["rpss"].round(2).item(), found["roc_area"].round(2).values
+    (0.9, array([0.97, 0.95, 0.98]))
+    """
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    require_free(evidence.form.dims, [CATEGORY])
+    events = events_at(evidence, _edges(edges, evidence))
+    happened = _in_category(events)
+    at = events.thresholds.values.rename({events.thresholds.dim: EDGE})
+    probability = between(Issued(evidence.form), at, TERCILES, named=False)
+    bare = probability.drop_vars(["lower_edge", "upper_edge"])
+    conditional, parts = reliability_parts(evidence, bare, happened)
+    known = bare.notnull() & happened.notnull()
+    variables = {
+        "probability": probability,
+        "conditional_probability": conditional,
+        "mean_probability": bare.where(known)
+        .mean(evidence.dims)
+        .assign_attrs(long_name="mean probability of the category", **NO_UNIT),
+        "frequency": happened.where(known)
+        .mean(evidence.dims)
+        .assign_attrs(long_name="share of cases in the category", **NO_UNIT),
+        **described(area_parts(evidence, bare, happened), _AREA, NO_UNIT),
+        **parts,
+        **_ranked(evidence, events, fair),
+        **counted(known.isel({CATEGORY: 0}, drop=True), evidence.dims),
+    }
+    result = as_dataset(evidence, variables, "terciles")
+    return result.transpose(..., CATEGORY)
+
+
+def _edges(edges: Edges | None, evidence: Evidence) -> Thresholds:
+    """Two terciles as thresholds; of the observations of each location if not given."""
+    form = evidence.form
+    if edges is None:
+        (found,) = over_cases(
+            _terciles,
+            evidence.observations,
+            dims=[evidence.time],
+            out=[(EDGE,)],
+            sizes={EDGE: len(LEVELS)},
+            what=task_name("the terciles", evidence),
+        )
+        edges = found.assign_attrs(evidence.units)
+    check_edges(edges)
+    wanted = read_edges(edges, form, form.loc.dtype)
+    n = wanted.values.sizes[wanted.dim]
+    if n != len(LEVELS):
+        raise ValueError(f"edges must be two, the lower and the upper tercile, got {n}")
+    return wanted
+
+
+def _terciles(observations: np.ndarray) -> np.ndarray:
+    from xrecal.arrays import climatology_quantiles
+
+    finite = np.where(np.isfinite(observations), observations, np.nan)
+    return np.asarray(climatology_quantiles(finite, np.array(LEVELS)))
+
+
+def _in_category(events: Events) -> xr.DataArray:
+    """1 where the observation is in a category, 0 where not, NaN where not known."""
+    dim = events.thresholds.dim
+    above = events.happened.rename({dim: CATEGORY}).drop_vars(CATEGORY, errors="ignore")
+    lower, upper = above.isel({CATEGORY: 0}), above.isel({CATEGORY: 1})
+    parts = [1.0 - lower, lower - upper, upper]
+    whole = xr.concat([part.astype(above.dtype) for part in parts], CATEGORY)
+    whole = whole if whole.chunks is None else whole.chunk({CATEGORY: -1})
+    return whole.assign_coords({CATEGORY: list(TERCILES)})
+
+
+def _ranked(evidence: Evidence, events: Events, fair: bool) -> dict[str, xr.DataArray]:
+    """Mean ranked probability score and its skill."""
+    scores = ranked(brier_scores(evidence, events.thresholds, fair), events.thresholds)
+    scores = scores.assign_attrs(units="1")
+    others = ranked_reference(events, ODDS, evidence).assign_attrs(units="1")
+    found = skill(scores, others, evidence.dims)
+    both = scores.where(scores.notnull() & others.notnull())
+    names: Sequence[str] = ("skill", "skill_error", "p_value")
+    return {
+        "rps": both.mean(evidence.dims).assign_attrs(long_name=RANKED.long_name, **NO_UNIT),
+        **described([found[name] for name in names], _SKILL, NO_UNIT),
+    }
