@@ -65,6 +65,7 @@ def call(*given, **named):
 
 CALLS = {
     "adjusted_p_values": [call(uniform(L, N))],
+    "anomaly_correlation": [call(y, normal(L, N)), call(y, normal(L, N), False)],
     "block_bootstrap_interval": [call(y, n_resamples=20)],
     "block_p_value": [call(y[0])],
     "brier_score": [call(y, chances, three), call(y, chances, ascending, np.full((L, N), 4.0))],
@@ -77,6 +78,7 @@ CALLS = {
     "censored_normal_log_score": [call(y, y + 1, scale[..., 0], y - 2, y + 2)],
     "censored_normal_mean_std": [call(y, scale[..., 0], y - 1, y + 1)],
     "censored_normal_quantile": [call(q, y, scale[..., 0], y - 1, y + 1)],
+    "censored_normal_skewness": [call(y, scale[..., 0], y - 1, y + 1)],
     "censored_threshold_crps": [call(y, y + 1, scale[..., 0], y - 1, y + 2, lower=y, upper=y + 1)],
     "circular_crps": [call(y, members, period=4.0), call(y, members[:, 0], weights, period=4.0)],
     "circular_mean": [call(members, weights, period=4.0), call(members[:, 0], weights, period=4.0)],
@@ -111,11 +113,13 @@ CALLS = {
     "decompose": [call(y + 9, y + 8, uniform(L, N))],
     "diebold_mariano": [call(y, 2)],
     "distance_correlation": [call(members, normal(L, N, D))],
+    "economic_value": [call(chances[..., 0], np.round(uniform(L, N)), uniform(4))],
     "energy_score": [
         call(observed, normal(L, N, D, M)),
         call(observed, normal(L, N, D, M), weights),
     ],
     "equal_members": [call(members, 4), call(members[:, 0], 4, weights)],
+    "error_spread": [call(y, y + 1, scale[..., 0], normal(L, N))],
     "fair_crps": [call(y, members)],
     "features": [call(several.values, periods)],
     "find_bounds": [call(np.maximum(y, 0))],
@@ -140,6 +144,7 @@ CALLS = {
         call(Vectors(vectors.members), observed, periods, low_rank._replace(loss="energy")),
     ],
     "flatness_test": [call(uniform(L, N))],
+    "generalised_discrimination": [call(y, members), call(y, members, weights)],
     "half_squared_distance": [
         call(q, Empirical(y, shares(L, N, N)))
         for q in (
@@ -168,6 +173,7 @@ CALLS = {
     ],
     "normal_mean_std": [call(members, scale, weights)],
     "normal_quantile": [call(q, members, scale, weights), call(q, y, scale[..., 0])],
+    "normal_skewness": [call(members, scale, weights), call(y, scale[..., 0])],
     "normal_squared_energy_distance": [
         call(members[0], scale[0], x_weights=weights[0]),
         call(members[0], scale[0], members[1], scale[1], y_weights=weights[1]),
@@ -196,6 +202,8 @@ CALLS = {
     "recalibrated_members": [call(one, uniform(L, 4)) for one in (weighted, mixture)],
     "reordered_members": [call(members, normal(L, N, M), 3, numbers)],
     "ridge_losses": [call(plain, y, exact._replace(ridge=None), **known)],
+    "roc_area": [call(uniform(L, N), np.round(uniform(L, N)))],
+    "roc_curve": [call(uniform(L, N), np.round(uniform(L, N)), uniform(4))],
     "score_e_values": [call(y / 9, np.abs(y), 2)],
     "shuffled_members": [call(members, 3, numbers, numbers)],
     "similarity": [call(distances[0], 0.5, "laplace")],
@@ -240,6 +248,7 @@ CALLS = {
     "weighted_interval_score": [call(y, ascending, np.array([0.25, 0.5, 0.75]))],
     "weighted_mean": [call(members, weights), call(members[:, 0], weights)],
     "weighted_quantile": [call(members, q), call(members[:, 0], q, weights)],
+    "weighted_skewness": [call(members, weights), call(members[:, 0], weights)],
     "weighted_std": [call(members, weights), call(members[:, 0], weights)],
     "whole_weights": [call(weights)],
 }  # fmt: skip

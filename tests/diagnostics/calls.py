@@ -46,6 +46,23 @@ EVIDENCE = {
         y, [0.35, 0.85], *dim, **options
     ),
     "coverage": lambda f, y, *dim, **options: f.recal.coverage(y, *dim, **options),
+    "roc": lambda f, y, *dim, **options: f.recal.roc(
+        y, THRESHOLDS, *dim, levels=[0.0, 0.35, 1.0], **options
+    ),
+    "economic_value": lambda f, y, *dim, **options: f.recal.economic_value(
+        y, THRESHOLDS, *dim, cost_loss=[0.3, 0.7], **options
+    ),
+    "brier_skill_score": lambda f, y, *dim, **options: f.recal.brier_skill_score(
+        y, THRESHOLDS, *dim, **options
+    ),
+    "rpss": lambda f, y, *dim, **options: f.recal.rpss(y, THRESHOLDS, *dim, **options),
+    "generalised_discrimination": lambda f, y, *dim, **options: f.recal.generalised_discrimination(
+        y, *dim, **options
+    ),
+    "anomaly_correlation": lambda f, y, *dim, **options: f.recal.anomaly_correlation(
+        y, None, *dim, **options
+    ),
+    "tercile_summary": lambda f, y, *dim, **options: f.recal.tercile_summary(y, *dim, **options),
     "spread_skill": lambda f, y, *dim, **options: f.recal.spread_skill(y, *dim, bins=3, **options),
 }
 """Datasets over locations of one variable; dimensions of cases may follow."""
@@ -63,6 +80,7 @@ SCORES = {
     ),
     "quantile_score": lambda f, y, *dim: f.recal.quantile_score(y, [0.35, 0.85], *dim),
     "wis": lambda f, y, *dim: f.recal.wis(y, *dim, levels=[0.3, 0.5, 0.7]),
+    "error_spread": lambda f, y, *dim: f.recal.error_spread(y, *dim),
 }
 """Scores of each case; dimensions to average over may follow."""
 

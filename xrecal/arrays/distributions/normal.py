@@ -287,7 +287,8 @@ def normal_skewness(
     mu, sigma, w = as_forecasts(loc, scale, weights, weights is not None)
     from_mean = mu - np.sum(w * mu, axis=-1, keepdims=True)
     size = np.maximum(np.abs(from_mean), sigma).max(axis=-1, keepdims=True, initial=0.0)
-    size = np.where(size > 0, size, 1.0)  # cubes may over- or underflow
+    rounding = 1e-14 * np.abs(mu).max(axis=-1, keepdims=True, initial=0.0)
+    size = np.where(size > rounding, size, np.inf)  # cubes may over- or underflow
     d, s = from_mean / size, sigma / size
     second = np.sum(w * (s**2 + d**2), axis=-1)
     third = np.sum(w * (d**3 + 3.0 * d * s**2), axis=-1)

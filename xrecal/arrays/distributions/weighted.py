@@ -21,6 +21,9 @@ from xrecal.typing import FloatArray
 # Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
 LEVEL_ROUNDING = 1e-12
 
+# Members that differ from their mean by this part of the largest one differ by rounding.
+SAME = 1e-14
+
 
 def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Mean of each forecast.
@@ -74,8 +77,10 @@ def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) ->
     """
     values, mass = _present(members, weights)
     deviation = values - (values * mass).sum(-1, keepdims=True)
+    largest = np.abs(values).max(-1, keepdims=True, initial=0.0)
     size = np.abs(np.where(mass > 0, deviation, 0.0)).max(-1, keepdims=True, initial=0.0)
-    x = deviation / np.where(size > 0, size, 1.0)  # cubes may over- or underflow
+    size = np.where(size > SAME * largest, size, np.inf)
+    x = deviation / size  # cubes may over- or underflow
     second, third = (mass * x**2).sum(-1), (mass * x**3).sum(-1)
     return np.asarray(third / np.where(second > 0, second, 1.0) ** 1.5)
 
