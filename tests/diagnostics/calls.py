@@ -56,13 +56,12 @@ EVIDENCE = {
         y, THRESHOLDS, *dim, **options
     ),
     "rpss": lambda f, y, *dim, **options: f.recal.rpss(y, THRESHOLDS, *dim, **options),
-    "generalised_discrimination": lambda f, y, *dim, **options: f.recal.generalised_discrimination(
-        y, *dim, **options
-    ),
     "anomaly_correlation": lambda f, y, *dim, **options: f.recal.anomaly_correlation(
         y, None, *dim, **options
     ),
-    "tercile_summary": lambda f, y, *dim, **options: f.recal.tercile_summary(y, *dim, **options),
+    "tercile_summary": lambda f, y, *dim, **options: f.recal.tercile_summary(
+        y, *dim, edges=THRESHOLDS, **options
+    ),
     "spread_skill": lambda f, y, *dim, **options: f.recal.spread_skill(y, *dim, bins=3, **options),
 }
 """Datasets over locations of one variable; dimensions of cases may follow."""

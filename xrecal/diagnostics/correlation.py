@@ -100,7 +100,7 @@ def anomaly_correlation(
             "centred=False needs a climatology, such as "
             'climatology=observations.groupby("time.month").mean()'
         )
-    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     mean, observed = evidence.reduce(mean_of), evidence.observations
     if climatology is not None:
         usual = _usual(climatology, evidence)

@@ -44,7 +44,7 @@ _CURVE = {
 _AREA = {
     "area": "area under the ROC curve",
     "area_error": "standard error of the area, with autocorrelation",
-    "n_events": "number of cases in which the event happened",
+    "base_rate": "share of cases in which the event happened",
 }
 _VALUES = {
     "value": "relative economic value of acting where the probability is at least cost over loss",
@@ -91,8 +91,9 @@ def roc(
         Over locations, ``threshold`` (for several) and ``probability_level``: ``hit_rate``, the
         share of events at which one acts, and ``false_alarm_rate``, that of cases without an event.
         Over locations and ``threshold``: ``area`` in [0, 1], 1 perfect, ½ no discrimination; its
-        standard error ``area_error``; ``n_events``; ``n_cases`` and ``status``. NaN without an
-        event or without a case in which it did not happen. Lazy if an input is.
+        standard error ``area_error``; ``base_rate``, the share of events; ``n_cases`` and
+        ``status``. NaN without an event or without a case in which it did not happen, or with fewer
+        than 2 cases. Lazy if an input is.
 
     Raises
     ------
@@ -118,11 +119,11 @@ def roc(
     Examples
     --------
     >>> found = hindcast.recal.roc(observations, 5.0, ["init", "location"])
-    >>> found["area"].round(3).item(), found["n_events"].item()
-    (0.996, 68)
+    >>> found["area"].round(3).item(), found["base_rate"].item()
+    (0.996, 0.34)
     """
     wanted = _checked(levels, "levels", ends=True)
-    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     require_free(evidence.form.dims, [LEVEL])
     events = read_events(evidence, threshold)
     given = events.probability, events.happened
@@ -137,7 +138,7 @@ def roc(
     variables = described(curve, _CURVE, NO_UNIT)
     variables |= described(area_parts(evidence, *given), _AREA, NO_UNIT)
     known = events.probability.notnull() & events.happened.notnull()
-    variables |= counted(known, evidence.dims)
+    variables = where_enough(variables, counted(known, evidence.dims))
     result = events.label(as_dataset(evidence, variables, "relative operating characteristics"))
     return result.assign_coords({LEVEL: (LEVEL, wanted, attrs)})
 
@@ -145,16 +146,17 @@ def roc(
 def area_parts(
     evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
 ) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Area under the ROC curve, its standard error and the number of events."""
-    area, influence, n_events = evidence.over_cases(
+    """Area under the ROC curve, its standard error and the share of events."""
+    dtype = probability.dtype
+    area, influence, base_rate = evidence.over_cases(
         _area,
         probability,
         happened,
         out=[(), evidence.dims, ()],
-        dtypes=[probability.dtype, np.float64, np.int64],
+        dtypes=[dtype, np.float64, dtype],
         what="the ROC area",
     )
-    return area, error_of_mean(evidence, influence).astype(probability.dtype), n_events
+    return area, error_of_mean(evidence, influence).astype(dtype), base_rate
 
 
 @explained("xrecal.diagnostics.economic_value")
@@ -225,7 +227,7 @@ def economic_value(
     )
     variables = described(results, _VALUES, NO_UNIT)
     known = events.probability.notnull() & events.happened.notnull()
-    variables |= counted(known, evidence.dims)
+    variables = where_enough(variables, counted(known, evidence.dims))
     result = events.label(as_dataset(evidence, variables, "relative economic value"))
     attrs = {"long_name": "cost of protection over the loss that it saves", **NO_UNIT}
     result = result.assign_coords({COST_LOSS: (COST_LOSS, ratios, attrs)})
@@ -281,7 +283,7 @@ def generalised_discrimination(
     >>> found["discrimination"].round(2).values
     array([0.97, 0.96, 0.96, 0.96])
     """
-    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     evidence, note = by_quantiles(evidence, ("normal", "censored"))
     form, dims = evidence.form, evidence.dims
     for part in form.parts.values():
@@ -361,14 +363,19 @@ def _curve(
 def _area(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, ...]:
     from xrecal.arrays import roc_area
 
-    return tuple(roc_area(probability, happened))
+    found = roc_area(probability, happened)
+    return found.area, found.influence, _base_rate(probability, happened)
 
 
 def _values(
     probability: np.ndarray, happened: np.ndarray, ratios: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     from xrecal.arrays import economic_value as value_of
+
+    return *value_of(probability, happened, ratios), _base_rate(probability, happened)
+
+
+def _base_rate(probability: np.ndarray, happened: np.ndarray) -> np.ndarray:
     from xrecal.arrays.scores.significance import mean_of_cases
 
-    known = np.where(np.isnan(probability), np.nan, happened)
-    return (*value_of(probability, happened, ratios), mean_of_cases(known))
+    return mean_of_cases(np.where(np.isnan(probability), np.nan, happened))

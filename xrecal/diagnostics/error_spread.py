@@ -136,4 +136,6 @@ def _in_its_unit(scores: Labelled) -> Labelled:
     if isinstance(scores, xr.Dataset):
         return scores.map(_in_its_unit, keep_attrs=True)
     units = shown_units(scores.attrs)
-    return scores.assign_attrs(units=f"({units})4") if units else scores
+    if not units:
+        return scores
+    return scores.assign_attrs(units=f"{units}4" if units.isalpha() else f"({units})^4")

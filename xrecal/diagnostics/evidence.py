@@ -200,11 +200,26 @@ def error_of_mean(evidence: Evidence, influence: xr.DataArray) -> xr.DataArray:
 
     Of several dimensions of cases that of the means over all but time; see :func:`by_time`.
     """
-    series = by_time(influence, evidence.dims, evidence.time)
+    time = evidence.time
+    series = by_time(influence, evidence.dims, time)
+    if time in series.indexes and not series.indexes[time].is_monotonic_increasing:
+        series = series.isel({time: series.indexes[time].argsort()})
     (error,) = over_cases(
         _standard_error, series, dims=[evidence.time], what=task_name("the error", evidence)
     )
     return error
+
+
+def mean_of_known(evidence: Evidence, values: xr.DataArray) -> xr.DataArray:
+    """Mean over the cases of values that are not missing, in one order whatever the chunks."""
+    (mean,) = evidence.over_cases(_mean, values, out=[()], what="the mean")
+    return mean
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    from xrecal.arrays.scores.significance import mean_of_cases
+
+    return mean_of_cases(values)
 
 
 def _standard_error(series: np.ndarray) -> np.ndarray:

@@ -18,20 +18,32 @@ from xrecal.products.categories import CATEGORY, EDGE, TERCILES, between
 from xrecal.products.source import Issued
 
 from .discrimination import area_parts
-from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence, task_name
+from .evidence import (
+    NO_UNIT,
+    Evidence,
+    as_dataset,
+    counted,
+    described,
+    mean_of_known,
+    read_evidence,
+    task_name,
+    where_enough,
+)
 from .probability_scores import RANKED, brier_scores
 from .reliability import Events, events_at, reliability_parts
 from .skill import skill
 from .skill_scores import ranked, ranked_reference
 
 LEVELS = (1 / 3, 2 / 3)
+DIGITS = 5
+"""Decimals of probabilities that count, in single precision."""
 ODDS = (1 / 3, 1 / 3, 1 / 3)
 """Probabilities of the climatology that skill is against."""
 
 _AREA = {
     "roc_area": "area under the ROC curve of the category",
     "roc_area_error": "standard error of the ROC area, with autocorrelation",
-    "n_events": "number of cases in the category",
+    "frequency": "share of cases in the category",
 }
 _SKILL = {
     "rpss": "skill: 1 - ranked probability score / that of equal odds",
@@ -77,7 +89,7 @@ def tercile_summary(
         ``lower_edge`` and ``upper_edge`` are: ``probability`` of each case as issued, and
         ``conditional_probability`` of the category given it, by isotonic regression; over
         locations ``mean_probability`` and the share of cases ``frequency``; ``roc_area`` with its
-        standard error ``roc_area_error`` and ``n_events``; ``brier_score``, which is
+        standard error ``roc_area_error``; ``brier_score``, which is
         ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
         ranked probability score; ``rpss``, its skill against odds of a third each, with
         ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``. Lazy if an input is.
@@ -107,29 +119,29 @@ def tercile_summary(
     >>> found["rpss"].round(2).item(), found["roc_area"].round(2).values
     (0.9, array([0.97, 0.95, 0.98]))
     """
-    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     require_free(evidence.form.dims, [CATEGORY])
     events = events_at(evidence, _edges(edges, evidence))
     happened = _in_category(events)
     at = events.thresholds.values.rename({events.thresholds.dim: EDGE})
     probability = between(Issued(evidence.form), at, TERCILES, named=False)
-    bare = probability.drop_vars(["lower_edge", "upper_edge"])
+    # Differences of shares of members are equal but for rounding, which must not rank them.
+    digits = DIGITS * np.finfo(probability.dtype).precision // 6
+    bare = probability.drop_vars(["lower_edge", "upper_edge"]).round(digits)
     conditional, parts = reliability_parts(evidence, bare, happened)
     known = bare.notnull() & happened.notnull()
+    usual = mean_of_known(evidence, bare.where(known))
     variables = {
-        "probability": probability,
         "conditional_probability": conditional,
-        "mean_probability": bare.where(known)
-        .mean(evidence.dims)
-        .assign_attrs(long_name="mean probability of the category", **NO_UNIT),
-        "frequency": happened.where(known)
-        .mean(evidence.dims)
-        .assign_attrs(long_name="share of cases in the category", **NO_UNIT),
+        "mean_probability": usual.assign_attrs(
+            long_name="mean probability of the category", **NO_UNIT
+        ),
         **described(area_parts(evidence, bare, happened), _AREA, NO_UNIT),
         **parts,
         **_ranked(evidence, events, fair),
-        **counted(known.isel({CATEGORY: 0}, drop=True), evidence.dims),
     }
+    counts = counted(known.isel({CATEGORY: 0}, drop=True), evidence.dims)
+    variables = {"probability": probability, **where_enough(variables, counts)}
     result = as_dataset(evidence, variables, "terciles")
     return result.transpose(..., CATEGORY)
 
@@ -180,8 +192,9 @@ def _ranked(evidence: Evidence, events: Events, fair: bool) -> dict[str, xr.Data
     others = ranked_reference(events, ODDS, evidence).assign_attrs(units="1")
     found = skill(scores, others, evidence.dims)
     both = scores.where(scores.notnull() & others.notnull())
+    mean = mean_of_known(evidence, both)
     names: Sequence[str] = ("skill", "skill_error", "p_value")
     return {
-        "rps": both.mean(evidence.dims).assign_attrs(long_name=RANKED.long_name, **NO_UNIT),
+        "rps": mean.assign_attrs(long_name=RANKED.long_name, **NO_UNIT),
         **described([found[name] for name in names], _SKILL, NO_UNIT),
     }
