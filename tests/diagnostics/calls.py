@@ -47,7 +47,7 @@ EVIDENCE = {
     ),
     "coverage": lambda f, y, *dim, **options: f.recal.coverage(y, *dim, **options),
     "roc": lambda f, y, *dim, **options: f.recal.roc(
-        y, THRESHOLDS, *dim, levels=[0.0, 0.35, 1.0], **options
+        y, THRESHOLDS, *dim, levels=[0.0, 0.35, 0.95], **options
     ),
     "economic_value": lambda f, y, *dim, **options: f.recal.economic_value(
         y, THRESHOLDS, *dim, cost_loss=[0.3, 0.7], **options

@@ -109,6 +109,11 @@ def skill_of(forecast, truth):
     return xrecal.skill(better.recal.crps(truth), forecast.recal.crps(truth))
 
 
+def terciles_of(forecast, truth):
+    """Probabilities of terciles of the first date."""
+    return forecast.recal.tercile_summary(truth)["probability"].isel(time=0)
+
+
 @cache
 def curve(places="one"):
     forecast, truth = {"one": one, "many": many, "gaps": gaps}[places]()
@@ -161,6 +166,7 @@ DATA = {
     ("skill_by_lead", "many"): lambda: lead_skill(6),
     ("skill_by_lead", "gaps"): lambda: lead_skill().where(lead_skill().lead != 3),
     ("skill_map", "many"): lambda: skill_of(*many()),
+    ("tercile_map", "many"): lambda: terciles_of(*many()),
     ("p_value_map", "many"): lambda: many()[0][:30].recal.pit_test(many()[1], augmented=True),
     **{("monitor", place): (lambda place=place: watched(place)) for place in PLACES},
     ("ridge_curve", "one"): curve,

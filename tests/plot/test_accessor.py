@@ -80,6 +80,10 @@ DOORS = {
         lambda: better(GRID, GRID_TRUTH).recal.plot.skill_map(GRID_TRUTH, GRID),
         lambda: plot.skill_map(data_of("skill_map", "many")),
     ),
+    "tercile_map": (
+        lambda: GRID[0].recal.plot.tercile_map([280.0, 282.0]),
+        lambda: plot.tercile_map(GRID[0].recal.categories([280.0, 282.0])),
+    ),
     "p_value_map": (
         lambda: GRID[:30].recal.plot.p_value_map(GRID_TRUTH, n_resamples=200, seed=2),
         lambda: plot.p_value_map(GRID[:30].recal.skce_test(GRID_TRUTH, n_resamples=200, seed=2)),

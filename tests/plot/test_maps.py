@@ -8,7 +8,7 @@ from matplotlib.collections import PathCollection, QuadMesh
 
 from xrecal import diagnostics, plot
 
-from .evidence import LATITUDES, LONGITUDES, data_of, lead_skill
+from .evidence import LATITUDES, LONGITUDES, data_of, lead_skill, many
 
 SKILL, TESTED = data_of("skill_map", "many"), data_of("p_value_map", "many")
 
@@ -163,3 +163,61 @@ def test_what_is_no_map():
 def test_missing_places_are_grey():
     ax = plot.skill_map(xr.where(SKILL.lat < 42, SKILL.skill, np.nan).transpose("lat", "lon"))
     assert mpl.colors.to_rgb(ax.patch.get_facecolor()[:3]) != (1, 1, 1)
+
+
+# terciles -----------------------------------------------------------------------------------------
+
+
+def terciles(*cells):
+    """Probabilities of terciles of some places in each of two rows, and one without."""
+    values = np.array(2 * [[*cells, (np.nan,) * 3]])
+    coords = {"lat": [50.0, 60.0], "lon": 10.0 * np.arange(values.shape[1])}
+    coords["category"] = ["below_normal", "near_normal", "above_normal"]
+    return xr.DataArray(values, coords, ["lat", "lon", "category"])
+
+
+def colours(ax):
+    return [mesh(ax).to_rgba(c)[:3] for c in np.ma.getdata(mesh(ax).get_array())[0, :-1]]
+
+
+def test_colours_of_terciles():
+    given = terciles((0.72, 0.2, 0.08), (0.42, 0.3, 0.28), (0.35, 0.35, 0.3), (0.2, 0.65, 0.15))
+    ax = plot.tercile_map(given)
+    sure, faint, none, near = colours(ax)
+    assert sure[2] > sure[0]
+    assert sum(sure) < sum(faint) < 3
+    assert none == (1, 1, 1)
+    assert near[1] > max(near[0], near[2])
+    (above,) = colours(plot.tercile_map(terciles((0.1, 0.3, 0.6))))
+    assert above[0] > above[1] > above[2]
+    assert np.ma.is_masked(mesh(ax).get_array()[0, -1])
+    assert ax.get_xlabel() == "lon"
+    turned = plot.tercile_map(given.transpose("category", "lon", "lat"))
+    assert colours(turned) == colours(ax)
+
+
+def test_the_bar_tells_the_terciles():
+    ax = plot.tercile_map(data_of("tercile_map", "many"))
+    bar = mesh(ax).colorbar.ax
+    assert {t.get_text() for t in bar.texts} >= {"below normal", "near normal", "above normal"}
+    ticks = " ".join(t.get_text() for t in bar.get_xticklabels())
+    assert ticks == "70 60 50 40 40 50 60 70 40 50 60 70"
+
+
+def test_a_summary_of_terciles_has_a_map_of_its_skill():
+    forecast, truth = many()
+    summary = forecast.recal.tercile_summary(truth)
+    ax = plot.skill_map(summary)
+    np.testing.assert_array_equal(mesh(ax).get_array(), summary.rpss)
+    assert mesh(ax).colorbar.ax.get_ylabel() == "RPSS"
+    assert "locations significant" in ax.get_title(loc="right")
+    one = plot.tercile_map(summary.isel(time=0))
+    expected = plot.tercile_map(summary["probability"].isel(time=0))
+    np.testing.assert_array_equal(mesh(one).get_array(), mesh(expected).get_array())
+
+
+def test_what_has_no_map_of_terciles():
+    with pytest.raises(ValueError, match="three categories along 'category', found"):
+        plot.tercile_map(terciles((0.4, 0.3, 0.3)).isel(category=[0, 1]))
+    with pytest.raises(ValueError, match="tercile_map needs values over two dimensions"):
+        plot.tercile_map(terciles((0.4, 0.3, 0.3)).expand_dims(time=2))

@@ -35,5 +35,6 @@ class Plots(Accessor):
     monitor = door(forecasts.monitor)
     skill_by_lead = door(forecasts.skill_by_lead)
     skill_map = door(forecasts.skill_map)
+    tercile_map = door(forecasts.tercile_map)
     p_value_map = door(forecasts.p_value_map)
     ridge_curve = door(forecasts.ridge_curve)

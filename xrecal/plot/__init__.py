@@ -10,6 +10,7 @@ spread_skill                       error by spread
 monitor                            evidence against calibration over time
 skill_by_lead                      skill over lead times
 skill_map, p_value_map             maps of skill, and of tests, with control of false discoveries
+tercile_map                        map of the likeliest tercile of one forecast
 ridge_curve                        held-out loss of a CKME with each ridge
 report                             one page of the most telling of these
 =================================  =================================================================
@@ -29,7 +30,7 @@ from .coverage import coverage
 from .fan import fan
 from .histograms import pit, rank_histogram
 from .leads import skill_by_lead
-from .maps import p_value_map, skill_map
+from .maps import p_value_map, skill_map, tercile_map
 from .monitor import monitor
 from .page import report
 from .reliability import quantile_reliability, reliability
@@ -52,4 +53,5 @@ __all__ = [
     "skill_by_lead",
     "skill_map",
     "spread_skill",
+    "tercile_map",
 ]

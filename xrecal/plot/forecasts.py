@@ -15,8 +15,9 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
-from xrecal.inputs.thresholds import Threshold
+from xrecal.inputs.thresholds import Edges, Threshold
 from xrecal.methods import Method
+from xrecal.products.categories import categories
 from xrecal.products.statistics import quantile
 
 from .fan import LEVELS
@@ -217,6 +218,21 @@ def skill_map(
 ) -> Axes:
     """Map of the CRPS skill over a reference forecast; see :func:`xrecal.plot.skill_map`."""
     return plot.skill_map(_crps_skill(forecast, observations, reference, dim, member_dim), ax=ax)
+
+
+def tercile_map(
+    forecast: Labelled,
+    edges: Edges,
+    *,
+    ax: Axes | None = None,
+    member_dim: Hashable | None = None,
+) -> Axes:
+    """Map of the likeliest tercile of one forecast; see :func:`xrecal.plot.tercile_map`.
+
+    ``edges`` are the lower and the upper tercile.
+    """
+    probabilities = categories(forecast, edges, member_dim=member_dim)
+    return plot.tercile_map(only_variable(probabilities, name="forecast"), ax=ax)
 
 
 def p_value_map(

@@ -1,4 +1,4 @@
-"""Maps of skill, and of tests of calibration."""
+"""Maps of skill, of tests of calibration, and of probabilities of terciles."""
 
 from __future__ import annotations
 
@@ -7,20 +7,30 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, Normalize
+from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
 
 from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.dims import LEAD
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import standard_name_of
+from xrecal.products.categories import CATEGORY, TERCILES
 
 from .labels import label_of
 from .reading import drop_single, first_along
-from .style import GREY, SMALL, Style, aside, dress, open_axes, veil
+from .style import GREY, SMALL, Style, aside, dress, ink, open_axes, veil
 
 SKILL_COLOURS = "RdBu"
 """Red is worse than the reference, blue is better: told apart by colour-blind readers."""
+
+TERCILE_COLOURS = (
+    ("#0B3C6F", "#2C73B0", "#74A9D6", "#BCD7EE"),
+    ("#D9EFD2", "#A3D398", "#55A868", "#22703A"),
+    ("#FBD3A8", "#F0A057", "#D2691E", "#8C3B06"),
+)
+"""Of below, near and above normal; each in the order in which they stand on the bar."""
+TERCILE_EDGES = (0.4, 0.5, 0.6, 0.7)
+"""Probabilities between shades; below the first no category stands out."""
 
 P_COLOURS = "YlOrBr_r"
 P_EDGES = (0, 0.001, 0.01, 0.05, 0.1, 0.5, 1)
@@ -38,7 +48,8 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     skill : Dataset or DataArray
-        From :func:`xrecal.skill`, or its variable ``skill``, over two dimensions.
+        From :func:`xrecal.skill`, or its variable ``skill``, over two dimensions; or from
+        :func:`xrecal.diagnostics.tercile_summary`, which has ``rpss``.
     ax : Axes, optional
         Drawn on and returned; a new figure if not given. Axes of cartopy, made with
         ``projection=...``, are drawn on in their projection.
@@ -74,14 +85,17 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('lon', 'lat')
     """
-    values = _variable(skill, "skill", "skill_map", "xrecal.skill")
+    name = "rpss" if isinstance(skill, xr.Dataset) and "rpss" in skill else "skill"
+    values = _variable(skill, name, "skill_map", "xrecal.skill")
     p_values = skill["p_value"] if isinstance(skill, xr.Dataset) and "p_value" in skill else None
     field = _field(values, "skill_map")
     most = min(1.0, float(np.nanmax(np.abs(field)))) or 1.0
     below = float(field.min()) < -most
     options: dict[str, Any] = {"cmap": SKILL_COLOURS, "norm": Normalize(-most, most)}
     ax, mesh, at = _draw(ax, field, options)
-    _bar(ax, mesh, "skill", extend="min" if below else "neither")
+    _bar(
+        ax, mesh, "RPSS" if values.name == "rpss" else "skill", extend="min" if below else "neither"
+    )
     if p_values is not None:
         _stipple(ax, at, p_values, field, "significant")
     return ax
@@ -128,6 +142,84 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     _bar(ax, mesh, "p-value", ticks=P_EDGES, format="%g")
     _stipple(ax, at, values, field, "rejected")
     return ax
+
+
+def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
+    """Map of the likeliest tercile: blue below normal, green near normal, orange above normal.
+
+    Parameters
+    ----------
+    probabilities : DataArray or Dataset
+        Probabilities of three categories of one date, over ``category`` and two other dimensions:
+        from ``model.categories(forecast)``, ``forecast.recal.categories(edges)``, or the variable
+        ``probability`` of :func:`xrecal.diagnostics.tercile_summary`.
+    ax : Axes, optional
+        As for :func:`skill_map`.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ValueError
+        If there are not three categories, or they are not over two dimensions besides, or there is
+        no value.
+
+    Notes
+    -----
+    Darker is likelier: from 40 %, 50 %, 60 % and 70 % on. Where no category reaches 40 % the map is
+    white: the forecast says no more than the climatology. Locations without a value are as in
+    :func:`skill_map`.
+
+    Examples
+    --------
+    >>> cells = {"lat": [40.0, 50.0], "lon": [0.0, 10.0, 20.0]}
+    >>> share = xr.DataArray([[0.1, 0.3, 0.5], [0.2, 0.7, 0.3]], cells, ("lat", "lon"))
+    >>> parts = [share, (1 - share) / 2, (1 - share) / 2]
+    >>> ax = xrecal.plot.tercile_map(xr.concat(parts, "category"))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('lon', 'lat')
+    """
+    values = _variable(probabilities, "probability", "tercile_map", "diagnostics.tercile_summary")
+    if values.sizes.get(CATEGORY) != len(TERCILES):
+        raise ValueError(
+            f"tercile_map draws the probabilities of three categories along {CATEGORY!r}, found "
+            f"{dict(values.sizes)}"
+        )
+    place = values.drop_vars(CATEGORY, errors="ignore")
+    likeliest = _field(place.max(CATEGORY, skipna=False), "tercile_map")
+    which = drop_single(place.fillna(-1.0).argmax(CATEGORY)).compute()
+    below, near, above = TERCILE_COLOURS
+    shades = np.digitize(likeliest, TERCILE_EDGES)  # 0 where none stands out
+    columns = np.choose(which.transpose(*likeliest.dims), [4 - shades, 4 + shades, 8 + shades])
+    columns = np.where(shades == 0, 4, columns)
+    field = likeliest.copy(data=np.where(likeliest.isnull(), np.nan, columns))
+    colours = ListedColormap([*below, "white", *near, *above])
+    edges = np.arange(len(colours.colors) + 1) - 0.5
+    norm = BoundaryNorm(edges, colours.N)
+    ax, mesh, _ = _draw(ax, field, {"cmap": colours, "norm": norm})
+    _bar_of_terciles(ax, mesh)
+    return ax
+
+
+def _bar_of_terciles(ax: Axes, mesh: Any) -> None:
+    """Colour bar below a map, of three categories."""
+    percent = [f"{edge:.0%}".rstrip("%") for edge in TERCILE_EDGES]
+    at = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5]
+    labels = [*percent[:0:-1], *percent[:1], *percent, *percent]
+    bar = ax.figure.colorbar(
+        mesh, ax=ax, location="bottom", ticks=at, shrink=0.95, pad=0.04, aspect=36
+    )
+    bar.set_ticklabels(labels)
+    bar.ax.tick_params(labelsize="x-small", length=2)
+    bar.outline.set_visible(False)
+    bar.ax.set_xlabel("probability of the likeliest tercile (%)", fontsize=SMALL)
+    for place, name in zip((1.5, 6.5, 10.5), TERCILES, strict=True):
+        bar.ax.text(
+            place, 1.15, name.replace("_", " "), ha="center", va="bottom", fontsize="x-small",
+            transform=bar.ax.get_xaxis_transform(), color=ink(ax),
+        )  # fmt: skip
 
 
 def _variable(data: Labelled, name: str, figure: str, maker: str) -> xr.DataArray:
