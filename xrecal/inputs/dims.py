@@ -57,6 +57,9 @@ CALIBRATION = Role(
     ("time", "forecast_reference_time"),
 )
 
+OF_CASES = "calibration_dim"
+"""Attribute of issued forecasts that names the dimension of their cases, where no rule does."""
+
 LEAD = Role(
     "lead",
     "dim",
@@ -133,7 +136,13 @@ def find_dim(
 
 
 def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
-    """Dimensions of ``obj`` that could have a role: by standard name, else by name."""
+    """Dimensions of ``obj`` that could have a role: by standard name, else by name.
+
+    Of issued forecasts the dimension of the cases that they name themselves.
+    """
+    issued = obj.attrs.get(OF_CASES)
+    if role is CALIBRATION and issued in obj.dims:
+        return [issued]
     by_standard_name = [
         d
         for d in obj.dims

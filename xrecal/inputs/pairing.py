@@ -35,6 +35,7 @@ from .valid_time import (
     lead_to_look_up,
     matched_leads,
     may_be_either,
+    single_lead,
     single_start,
     time_dim,
 )
@@ -238,6 +239,11 @@ def _at_cases(
             if dim is not None and may_be_either(forecasts, dim, lead):
                 told = f"valid time = {dim} + {lead}"
             return observed, max(leads.n_matched), leads, told
+    if lead is None:
+        found = _at_single_lead(forecasts, observations, dim, name=name)
+        if found is not None:
+            _check_dims(form, found[0], dim, name=name)
+            return found
     observations = at_scalars(observations, forecasts, names=names)
     time = None
     if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
@@ -257,6 +263,28 @@ def _at_cases(
     each = np.full(forecasts.sizes[lead], matched)
     dated = known_valid_times(forecasts, dim) is not None
     return observations, matched, matched_leads(forecasts, lead, each, dated=dated), None
+
+
+def _at_single_lead(
+    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None, *, name: str
+) -> tuple[xr.DataArray, int, None, str] | None:
+    """As :func:`_at_cases` for forecasts whose lead is a scalar coordinate, as along that lead.
+
+    None where observations are of that lead themselves, or it says nothing of valid times.
+    """
+    lead = single_lead(forecasts, dim)
+    if lead is None or lead in observations.coords:
+        return None
+    along = along_lead(forecasts, dim, lead)
+    start = single_start(forecasts) if dim is None else dim
+    time = time_dim(observations, along, start)
+    if time is None:
+        return None
+    others = [d for d in observations.dims if d != time]
+    there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
+    observed, leads = look_up(along, there, start, lead, time, name=name)
+    told = f"valid time = {start} + {lead}"
+    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told
 
 
 def _check_dims(

@@ -174,6 +174,30 @@ def single_start(obj: xr.DataArray) -> Hashable | None:
     return starts[0] if len(starts) == 1 else None
 
 
+def single_lead(obj: xr.DataArray, dim: Hashable | None) -> Hashable | None:
+    """The scalar coordinate that is the lead of all forecasts, and so tells their valid times.
+
+    None where there is none, a coordinate or the labels are valid times themselves, or the lead or
+    the starts cannot be added.
+    """
+    named = [n for n, c in obj.coords.items() if c.ndim == 0 and _is_lead(str(n), c)]
+    start = single_start(obj) if dim is None else dim
+    if len(named) != 1 or VALID_TIME in obj.coords or start is None:
+        return None
+    along = along_lead(obj, dim, named[0])
+    try:
+        if lead_to_look_up(along, start, name="forecast") is None:
+            return None
+        valid_times(along, start, named[0], name="forecast")
+    except ValueError:
+        return None
+    return named[0]
+
+
+def _is_lead(name: str, coordinate: xr.DataArray) -> bool:
+    return name in LEAD.names or standard_name_of(coordinate) in LEAD.standard_names
+
+
 def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
     """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
 

@@ -23,6 +23,7 @@ from xrecal.fit.state import (
     forecasts_of,
 )
 from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import CALIBRATION, OF_CASES, candidates
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pool import HINDCAST_LABELS
@@ -60,7 +61,14 @@ class Recalibrated:
         """Attributes of the forecast, with the units of the observations that were learned from."""
         learned = {k: v for k, v in self.fitted.attrs.items() if k != "history"}
         units = {k: v for k, v in learned.items() if k == "units"}
-        return describing({**learned, **self.form.loc.attrs, **units})
+        return describing({**learned, **self.form.loc.attrs, **units, **self._of_cases()})
+
+    def _of_cases(self) -> dict[str, Any]:
+        """Attribute that names the dimension of the cases, where no rule recognises it."""
+        dim, loc = self.dim, self.form.broadcast().loc
+        if dim not in loc.dims or candidates(loc, CALIBRATION) == [dim]:
+            return {}
+        return {OF_CASES: str(dim)}
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
