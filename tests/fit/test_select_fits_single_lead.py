@@ -84,14 +84,77 @@ def test_error_where_no_valid_time_is_observed():
 
 
 def test_a_single_step_without_valid_time_is_told_what_to_do():
-    bare = HINDCAST.drop_vars("valid_time").rename(time="init")
+    bare = HINDCAST.drop_vars("valid_time").rename(time="init").assign_coords(step=30)
     with pytest.raises(ValueError, match=r"of a single step: forecast.expand_dims\('step'\) is"):
         bare.recal.crps(OBSERVED)
-    found = bare.expand_dims("step").recal.crps(OBSERVED)
+
+
+def test_a_single_step_after_starts_needs_no_valid_time():
+    bare = HINDCAST.drop_vars("valid_time").rename(time="init")
+    wanted = HINDCAST.recal.crps(OBSERVED).rename(time="init").drop_vars("valid_time")
+    xr.testing.assert_allclose(bare.recal.crps(OBSERVED), wanted)
+    whole = bare.expand_dims("step").recal.crps(OBSERVED)
+    xr.testing.assert_allclose(whole.isel(step=0), wanted)
+    xr.testing.assert_allclose(bare[4].recal.crps(OBSERVED), wanted[4])
+    model = bare.recal.fit(OBSERVED, EMOS)
+    assert "valid time = init + step" in str(model)
+    by_valid_time = HINDCAST.recal.fit(OBSERVED, EMOS)
+    for name in ("intercept", "slope"):
+        np.testing.assert_array_equal(model.state[name], by_valid_time.state[name])
+    starts = HINDCAST.time.drop_vars(["valid_time", "step"])
+    starts = starts.assign_attrs(standard_name="forecast_reference_time")
+    told = HINDCAST.drop_vars("valid_time").assign_coords(time=starts)
+    np.testing.assert_allclose(told.recal.crps(OBSERVED), wanted)
+
+
+@pytest.mark.parametrize("at", [1, -1])
+def test_scores_of_one_lead_pair_as_those_of_a_model(at):
+    leads = xr.DataArray([6, 30], dims="lead", attrs={"units": "hours"})
+    many = random("init", "lead", "number", "lat", init=STARTS, sizes={"lead": 2, "lat": 3})
+    many = many.assign_coords(lead=leads)
+    model = many.recal.fit(OBSERVED, EMOS)
+    one = many.isel(lead=at)
+    expected = many.recal.crps(OBSERVED).isel(lead=at)
+    xr.testing.assert_allclose(one.recal.crps(OBSERVED), expected.transpose("init", "lat"))
     xr.testing.assert_allclose(
-        found.isel(step=0).drop_vars("step"),
-        HINDCAST.recal.crps(OBSERVED).rename(time="init").drop_vars(["step", "valid_time"]),
+        model.apply(one).recal.crps(OBSERVED),
+        model.crps(one, OBSERVED).transpose("init", "lat"),
+        rtol=1e-10,
     )
+    same = many.recal.spread_skill(OBSERVED).isel(lead=at)
+    xr.testing.assert_allclose(one.recal.spread_skill(OBSERVED).rmse, same.rmse)
+
+
+def test_labels_of_time_beside_a_lead_stay_what_they_are():
+    """They may be valid times by now, and nothing tells that they are starts."""
+    observed = expected(HINDCAST).assign_coords(time=STARTS)
+    one = HINDCAST.drop_vars("valid_time")
+    xr.testing.assert_allclose(
+        one.recal.crps(observed),
+        one.drop_vars("step").recal.crps(observed).assign_coords(step=one.step),
+    )
+
+
+# the dimension of the cases -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [EMOS, xrecal.CKME(support="observations", ridge=0.1)], ids=repr)
+def test_issued_forecasts_name_the_dimension_of_their_cases(method):
+    hindcast = random("case", "number", "lat", sizes={"case": 30})
+    hindcast = hindcast.assign_coords(case=np.arange(30.0))
+    observed = random("case", "lat", seed=2, sizes={"case": 30}).assign_coords(case=np.arange(30.0))
+    model = hindcast.recal.fit(observed, method, dim="case")
+    issued = model.apply(hindcast), model.quantile(hindcast, [0.1, 0.5, 0.9])
+    for forecast in (*issued, model.members(hindcast, 5)):
+        found = forecast.recal.pit_histogram(observed, bins=4)
+        expected = forecast.recal.pit_histogram(observed, "case", bins=4)
+        xr.testing.assert_identical(found, expected)
+        renamed = forecast.rename(case="time").assign_coords(time=STARTS)
+        renamed.recal.pit_histogram(observed.rename(case="time").assign_coords(time=STARTS), bins=4)
+    with pytest.raises(ValueError, match="none of the known calibration dimensions"):
+        hindcast.recal.pit_histogram(observed, bins=4)
+    usual = HINDCAST.recal.fit(OBSERVED, EMOS).apply(HINDCAST)
+    assert all("calibration_dim" not in v.attrs for v in usual.data_vars.values())
 
 
 @pytest.mark.parametrize("name", ["forecastMonth", "leadtime_month"])

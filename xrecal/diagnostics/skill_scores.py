@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import xarray as xr
 
 from xrecal.arrays.rows import check_probability
+from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -20,8 +20,8 @@ from .probability_scores import RANKED, brier_score, brier_scores, ranked_probab
 from .reliability import Events, events_at, read_events
 from .skill import skill
 
-Reference: TypeAlias = Labelled | float | Sequence[float] | np.ndarray | None
-"""A forecast, probabilities, or None for the frequency in the cases themselves."""
+RESULTS = ("skill", "skill_error", "p_value", "n_cases", "status")
+"""Names of the results of a skill."""
 
 
 @explained("xrecal.diagnostics.brier_skill_score")
@@ -205,9 +205,16 @@ def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
     """Skill of scores against others, which a reference of one variable may have in a Dataset."""
+    require_free(evidence.form.dims, RESULTS)
     if isinstance(others, xr.Dataset):
         (others,) = others.values()
     history = {k: v for k, v in evidence.attrs.items() if k == "history"}
     dims = [d for d in evidence.form.dims if d in scores.dims]
     scores = scores.transpose(*dims, ...).assign_attrs(long_name=name, units="1", **history)
-    return skill(scores, others.assign_attrs(units="1"), evidence.dims)
+    return skill_of(scores, others, evidence)
+
+
+def skill_of(scores: xr.DataArray, others: xr.DataArray, evidence: Evidence) -> xr.Dataset:
+    """Skill of scores without a unit; coordinates named as results give way to these."""
+    bare = (a.drop_vars(RESULTS, errors="ignore") for a in (scores, others))
+    return skill(*(a.assign_attrs(units="1") for a in bare), evidence.dims)

@@ -31,8 +31,7 @@ from .evidence import (
 )
 from .probability_scores import RANKED, brier_scores
 from .reliability import Events, events_at, reliability_parts
-from .skill import skill
-from .skill_scores import ranked, ranked_reference
+from .skill_scores import ranked, ranked_reference, skill_of
 
 LEVELS = (1 / 3, 2 / 3)
 DIGITS = 5
@@ -188,9 +187,8 @@ def _in_category(events: Events) -> xr.DataArray:
 def _ranked(evidence: Evidence, events: Events, fair: bool) -> dict[str, xr.DataArray]:
     """Mean ranked probability score and its skill."""
     scores = ranked(brier_scores(evidence, events.thresholds, fair), events.thresholds)
-    scores = scores.assign_attrs(units="1")
-    others = ranked_reference(events, ODDS, evidence).assign_attrs(units="1")
-    found = skill(scores, others, evidence.dims)
+    others = ranked_reference(events, ODDS, evidence)
+    found = skill_of(scores, others, evidence)
     both = scores.where(scores.notnull() & others.notnull())
     mean = mean_of_known(evidence, both)
     names: Sequence[str] = ("skill", "skill_error", "p_value")

@@ -1,0 +1,224 @@
+import numpy as np
+import pytest
+import xarray as xr
+import xskillscore
+
+import xrecal
+from tests.strategies import points
+from xrecal import arrays
+
+from .calls import FORMS, THRESHOLDS, hindcast
+
+ENSEMBLE, TRUTH = hindcast(n=24)
+HALF = hindcast(n=24, step=0.5)
+CLIMATE = TRUTH.rename(time="member").drop_vars("member").expand_dims(time=TRUTH.time)
+KNOWN = ("skill", "skill_error", "p_value")
+
+
+def by_skill(scores, reference, dim="time"):
+    found = xrecal.skill(scores, reference, dim)
+    return [found[name] for name in KNOWN]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_brier_skill_against_each_reference(form):
+    forecast = FORMS[form](ENSEMBLE)
+    scores = forecast.recal.brier_score(TRUTH, THRESHOLDS)
+    found = forecast.recal.brier_skill_score(TRUTH, THRESHOLDS, reference=CLIMATE)
+    expected = by_skill(scores, CLIMATE.recal.brier_score(TRUTH, THRESHOLDS))
+    for name, value in zip(KNOWN, expected, strict=True):
+        np.testing.assert_allclose(found[name], value.transpose(*found[name].dims), rtol=1e-10)
+    assert list(found.threshold) == THRESHOLDS
+    # The climatology of these cases is the share of events in them.
+    sample = forecast.recal.brier_skill_score(TRUTH, THRESHOLDS)
+    xr.testing.assert_allclose(sample.skill, found.skill, rtol=1e-10)
+    events = (TRUTH - xr.DataArray(THRESHOLDS, dims="threshold")) > 0
+    fixed = forecast.recal.brier_skill_score(TRUTH, THRESHOLDS, reference=0.3)
+    wanted = 1 - scores.mean("time") / ((events - 0.3) ** 2).mean("time")
+    np.testing.assert_allclose(fixed.skill, wanted.transpose(*fixed.skill.dims), rtol=1e-10)
+
+
+def test_ranked_skill_equals_xskillscore():
+    edges = np.array(THRESHOLDS)
+    found = ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS)
+    given = {"category_edges": edges, "member_dim": "member", "dim": "time"}
+    theirs = xskillscore.rps(TRUTH, ENSEMBLE, **given)
+    reference = xskillscore.rps(TRUTH, CLIMATE, **given)
+    np.testing.assert_allclose(found.skill, 1 - theirs / reference, atol=1e-12)
+    np.testing.assert_allclose(ENSEMBLE.recal.rps(TRUTH, THRESHOLDS, "time"), theirs, atol=1e-12)
+    other = ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS, reference=CLIMATE)
+    xr.testing.assert_allclose(other.skill, found.skill)
+
+
+def test_ranked_skill_against_odds():
+    found = ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS, reference=[0.2, 0.5, 0.3])
+    cumulated = ((t - TRUTH >= 0) - p for t, p in zip(THRESHOLDS, (0.2, 0.7), strict=True))
+    odds = sum((c**2).mean("time") for c in cumulated)
+    expected = 1 - ENSEMBLE.recal.rps(TRUTH, THRESHOLDS, "time") / odds
+    np.testing.assert_allclose(found.skill, expected, rtol=1e-10)
+
+
+def test_places_are_compared_with_their_own_climate():
+    """Two climates far apart: knowing them is no skill."""
+    shift = xr.DataArray([0.0, 30.0], dims="lat")
+    climate = CLIMATE.isel(member=slice(None, None, 2)) + shift
+    truth = (TRUTH + shift).assign_attrs(TRUTH.attrs)
+    found = (
+        climate.assign_attrs(TRUTH.attrs)
+        .rename("t2m")
+        .recal.brier_skill_score(
+            truth, xr.DataArray([280.0, 310.0], {"lat": TRUTH.lat}), ["time", "lat"]
+        )
+    )
+    assert (found.skill < 0.05).all()
+
+
+def test_a_reference_in_another_order_and_a_dataset():
+    expected = ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS, reference=CLIMATE)
+    turned = ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS, reference=CLIMATE[::-1].sortby("time"))
+    xr.testing.assert_identical(turned, expected)
+    named = ENSEMBLE.to_dataset().recal.rpss(
+        {"t2m": TRUTH}, THRESHOLDS, reference=CLIMATE.to_dataset(name="t2m")
+    )
+    np.testing.assert_allclose(named.skill, expected.skill)
+    other = CLIMATE.chunk(lat=1)
+    lazy = ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS, reference=other)
+    assert lazy.chunks
+    xr.testing.assert_allclose(lazy.compute(), expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: ENSEMBLE.recal.brier_skill_score(TRUTH, 280.0, reference=30.0),
+            "reference must lie between 0 and 1, found 30",
+        ),
+        (
+            lambda: ENSEMBLE.recal.brier_skill_score(TRUTH, 280.0, reference="climatology"),
+            "reference must be a probability or a forecast, got 'climatology'",
+        ),
+        (
+            lambda: ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS, reference=[0.5, 0.5]),
+            "a probability of each of 3 categories, with the sum 1",
+        ),
+        (lambda: ENSEMBLE.recal.rpss(TRUTH, [2.0, 1.0]), "edges must be increasing numbers"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# terciles -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_terciles_are_made_of_their_parts(form):
+    forecast = FORMS[form](ENSEMBLE)
+    found = forecast.recal.tercile_summary(TRUTH)
+    edges = found.upper_edge.isel(category=[0, 1]).drop_vars(["category", "upper_edge"])
+    edges = edges.drop_vars("lower_edge", errors="ignore").rename(category="edge")
+    for point in points(TRUTH):
+        expected = arrays.climatology_quantiles(TRUTH.isel(point).to_numpy(), [1 / 3, 2 / 3])
+        np.testing.assert_array_equal(edges.isel(point), expected)
+    probability = forecast.recal.categories(edges)
+    if isinstance(probability, xr.Dataset):
+        (probability,) = probability.values()
+    np.testing.assert_allclose(found.probability, probability.transpose(*found.probability.dims))
+    np.testing.assert_allclose(found.probability.sum("category"), 1)
+    np.testing.assert_allclose(found.frequency, 1 / 3, atol=1e-12)
+    odds = forecast.recal.rpss(TRUTH, edges, reference=[1 / 3] * 3)
+    for name, own in zip(("rpss", "rpss_error", "p_value"), KNOWN, strict=True):
+        np.testing.assert_allclose(found[name], odds[own], rtol=1e-8, atol=1e-12)
+    upper = edges.isel(edge=1)
+    above = found.sel(category="above_normal")
+    roc = forecast.recal.roc(TRUTH, upper)
+    np.testing.assert_allclose(above.roc_area, roc.area, atol=1e-9)
+    np.testing.assert_allclose(above.roc_area_error, roc.area_error, atol=1e-9)
+    reliability = forecast.recal.reliability(TRUTH, upper)
+    for name in ("brier_score", "miscalibration", "discrimination", "uncertainty"):
+        np.testing.assert_allclose(above[name], reliability[name], atol=1e-9)
+    total = found.miscalibration - found.discrimination + found.uncertainty
+    np.testing.assert_allclose(found.brier_score, total, atol=1e-9)
+
+
+def test_fair_terciles_and_terciles_of_a_season():
+    fair = ENSEMBLE.recal.tercile_summary(TRUTH, edges=THRESHOLDS, fair=True)
+    expected = ENSEMBLE.recal.rps(TRUTH, THRESHOLDS, "time", fair=True)
+    np.testing.assert_allclose(fair.rps, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="fair=True"):
+        FORMS["normal"](ENSEMBLE).recal.tercile_summary(TRUTH, fair=True)
+    season = TRUTH.groupby("time.season").quantile([1 / 3, 2 / 3], "time")
+    found = ENSEMBLE.recal.tercile_summary(TRUTH, edges=season)
+    at = season.sel(season=TRUTH.time.dt.season.values[5]).drop_vars("season")
+    wanted = ENSEMBLE.isel(time=[5]).recal.categories(at)
+    one = found.probability.isel(time=[5])
+    np.testing.assert_allclose(one, wanted.transpose(*one.dims), atol=1e-12)
+    with pytest.raises(ValueError, match=r"edges must be two, .* got 3"):
+        ENSEMBLE.recal.tercile_summary(TRUTH, edges=[1.0, 2.0, 3.0])
+
+
+def test_terciles_lazy_and_pooled():
+    expected = HALF[0].recal.tercile_summary(HALF[1])
+    lazy = HALF[0].chunk(time=5, lat=1).recal.tercile_summary(HALF[1].chunk(lon=1))
+    assert all(v.chunks for v in lazy.data_vars.values())
+    xr.testing.assert_allclose(lazy.compute(), expected)
+    alike = HALF[1].isel(lat=0, drop=True)
+    assert HALF[0].recal.tercile_summary(alike).upper_edge.dims == ("lon", "category")
+    pooled = HALF[0].recal.tercile_summary(HALF[1], ["time", "lat", "lon"])
+    assert pooled.upper_edge.dims == ("lat", "lon", "category")  # each place has its own
+    scores = HALF[0].recal.rps(HALF[1], pooled.upper_edge.isel(category=[0, 1]).drop_vars(
+        ["category", "lower_edge", "upper_edge"]).rename(category="edge"), ...)  # fmt: skip
+    np.testing.assert_allclose(pooled.rps, scores, rtol=1e-12)
+
+
+# models -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method", [xrecal.EMOS(), xrecal.CKME(ridge=0.1, support="observations")], ids=repr
+)
+def test_scores_of_models_are_those_of_what_they_issue(method):
+    model = ENSEMBLE.recal.fit(TRUTH, method)
+    issued = model.apply(ENSEMBLE)
+    for call in (
+        lambda x, *forecast: x.rps(*forecast, TRUTH, THRESHOLDS),
+        lambda x, *forecast: x.ranked_probability_score(*forecast, TRUTH, THRESHOLDS, ["time"]),
+        lambda x, *forecast: x.quantile_score(*forecast, TRUTH, [0.9, 0.2]),
+        lambda x, *forecast: x.quantile_score(*forecast, TRUTH, 0.5, "time"),
+        lambda x, *forecast: x.wis(*forecast, TRUTH),
+        lambda x, *forecast: x.wis(*forecast, TRUTH, levels=[0.25, 0.5, 0.75]),
+        lambda x, *forecast: x.error_spread(*forecast, TRUTH, "time"),
+    ):
+        found, expected = call(model, ENSEMBLE), call(issued.recal)
+        np.testing.assert_allclose(found, expected.transpose(*found.dims), rtol=1e-8, atol=1e-12)
+        assert found.attrs["long_name"] == expected.attrs["long_name"]
+        assert found.attrs["units"] == expected.attrs["units"]
+        lazy = call(model, ENSEMBLE.chunk(time=6))
+        assert lazy.chunks
+        np.testing.assert_allclose(lazy, found, rtol=1e-8, atol=1e-12)
+    with pytest.raises(ValueError, match="must hold the median"):
+        model.wis(ENSEMBLE, TRUTH, levels=[0.1, 0.9])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_error_spread_at_each_point(form):
+    forecast = FORMS[form](ENSEMBLE)
+    found = forecast.recal.error_spread(TRUTH)
+    moments = [getattr(forecast.recal, name)() for name in ("mean", "std")]
+    mean, std = (m if isinstance(m, xr.DataArray) else m["t2m"] for m in moments)
+    if form in ("ensemble", "percentile"):
+        members = ENSEMBLE.transpose("time", "lat", "lon", "member")
+        skewness = arrays.weighted_skewness(
+            members.to_numpy(),
+            None if form == "ensemble" else np.array([0.175, 0.225, 0.2, 0.2, 0.2]),
+        )
+    elif form == "normal":
+        skewness = 0.0
+    else:
+        return
+    expected = arrays.error_spread(
+        TRUTH, mean.transpose(*TRUTH.dims), std.transpose(*TRUTH.dims), skewness
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
