@@ -216,5 +216,7 @@ def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str
 
 def skill_of(scores: xr.DataArray, others: xr.DataArray, evidence: Evidence) -> xr.Dataset:
     """Skill of scores without a unit; coordinates named as results give way to these."""
-    bare = (a.drop_vars(RESULTS, errors="ignore") for a in (scores, others))
-    return skill(*(a.assign_attrs(units="1") for a in bare), evidence.dims)
+    own, other = (
+        a.drop_vars(RESULTS, errors="ignore").assign_attrs(units="1") for a in (scores, others)
+    )
+    return skill(own, other, evidence.dims)

@@ -20,7 +20,7 @@ import xarray as xr
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray
 
-from .metadata import standard_name_of
+from .metadata import OF_CASES, standard_name_of
 
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
@@ -56,9 +56,6 @@ CALIBRATION = Role(
     ("time", "init", "init_time", "forecast_reference_time"),
     ("time", "forecast_reference_time"),
 )
-
-OF_CASES = "calibration_dim"
-"""Attribute of issued forecasts that names the dimension of their cases, where no rule does."""
 
 LEAD = Role(
     "lead",
@@ -140,14 +137,10 @@ def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
 
     Of issued forecasts the dimension of the cases that they name themselves.
     """
-    issued = obj.attrs.get(OF_CASES)
-    if role is CALIBRATION and issued in obj.dims:
-        return [issued]
-    by_standard_name = [
-        d
-        for d in obj.dims
-        if d in obj.xindexes and standard_name_of(obj.coords[d]) in role.standard_names
-    ]
+    if role is CALIBRATION and obj.attrs.get(OF_CASES) in obj.dims:
+        return [obj.attrs[OF_CASES]]
+    named = {d: standard_name_of(obj.coords[d]) for d in obj.dims if d in obj.xindexes}
+    by_standard_name = [d for d, name in named.items() if name in role.standard_names]
     return by_standard_name or [d for d in obj.dims if d in role.names]
 
 

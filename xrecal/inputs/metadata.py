@@ -74,6 +74,9 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 _POWER = re.compile(r"(?P<name>[A-Za-z_%°℃℉]+)(?P<exponent>[+-]?\d+)?")
 
+OF_CASES = "calibration_dim"
+"""Attribute of issued forecasts that names the dimension of their cases, where no rule does."""
+
 
 def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | None:
     """Compare the units of two inputs; the first input's unit is the one to keep.

@@ -35,11 +35,10 @@ from .valid_time import (
     lead_to_look_up,
     matched_leads,
     may_be_either,
-    single_lead,
     single_start,
     time_dim,
 )
-from .valid_time_lookup import look_up
+from .valid_time_lookup import look_up, tells_valid_times
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -239,8 +238,9 @@ def _at_cases(
             if dim is not None and may_be_either(forecasts, dim, lead):
                 told = f"valid time = {dim} + {lead}"
             return observed, max(leads.n_matched), leads, told
-    if lead is None:
-        found = _at_single_lead(forecasts, observations, dim, name=name)
+    beside = [c for c in LEAD.names if c in forecasts.coords and not forecasts[c].ndim]
+    if lead is None and len(beside) == 1 and beside[0] not in observations.coords:
+        found = _at_single_lead(forecasts, observations, dim, beside[0], name=name)
         if found is not None:
             _check_dims(form, found[0], dim, name=name)
             return found
@@ -266,14 +266,18 @@ def _at_cases(
 
 
 def _at_single_lead(
-    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None, *, name: str
+    forecasts: xr.DataArray,
+    observations: xr.DataArray,
+    dim: Hashable | None,
+    lead: Hashable,
+    *,
+    name: str,
 ) -> tuple[xr.DataArray, int, None, str] | None:
     """As :func:`_at_cases` for forecasts whose lead is a scalar coordinate, as along that lead.
 
-    None where observations are of that lead themselves, or it says nothing of valid times.
+    None where it says nothing of valid times.
     """
-    lead = single_lead(forecasts, dim)
-    if lead is None or lead in observations.coords:
+    if not tells_valid_times(forecasts, dim, lead):
         return None
     along = along_lead(forecasts, dim, lead)
     start = single_start(forecasts) if dim is None else dim

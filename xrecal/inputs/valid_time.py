@@ -174,29 +174,6 @@ def single_start(obj: xr.DataArray) -> Hashable | None:
     return starts[0] if len(starts) == 1 else None
 
 
-def single_lead(obj: xr.DataArray, dim: Hashable | None) -> Hashable | None:
-    """The scalar coordinate that is the lead of all forecasts, and so tells their valid times.
-
-    None where there is none, a coordinate has the valid times, labels are not told to be starts by
-    their name or CF standard name, or the lead cannot be added to them.
-    """
-    named = [n for n, c in obj.coords.items() if c.ndim == 0 and _is_lead(str(n), c)]
-    start = single_start(obj) if dim is None else dim
-    if len(named) != 1 or VALID_TIME in obj.coords or start not in obj.coords:
-        return None
-    if start not in NAMES_OF_STARTS and standard_name_of(obj[start]) != START:
-        return None  # labels of one lead may have become its valid times
-    try:
-        valid_times(along_lead(obj, dim, named[0]), start, named[0], name="forecast")
-    except ValueError:
-        return None
-    return named[0]
-
-
-def _is_lead(name: str, coordinate: xr.DataArray) -> bool:
-    return name in LEAD.names or standard_name_of(coordinate) in LEAD.standard_names
-
-
 def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
     """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
 

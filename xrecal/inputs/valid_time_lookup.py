@@ -16,10 +16,39 @@ from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray, IntArray
 
 from .dims import if_days_agree, require_unique
-from .valid_time import MatchedLeads, calendar_of, matched_leads, valid_times
+from .metadata import standard_name_of
+from .valid_time import (
+    NAMES_OF_STARTS,
+    START,
+    VALID_TIME,
+    MatchedLeads,
+    along_lead,
+    calendar_of,
+    matched_leads,
+    single_start,
+    valid_times,
+)
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
+
+
+def tells_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> bool:
+    """Whether a scalar coordinate is the lead of all forecasts, and so tells their valid times.
+
+    Not where a coordinate has the valid times, labels are not told to be starts by their name or
+    CF standard name, or the lead cannot be added to them.
+    """
+    start = single_start(obj) if dim is None else dim
+    if VALID_TIME in obj.coords or start not in obj.coords:
+        return False
+    if start not in NAMES_OF_STARTS and standard_name_of(obj[start]) != START:
+        return False  # labels of one lead may have become its valid times
+    try:
+        valid_times(along_lead(obj, dim, lead), start, lead, name="forecast")
+    except ValueError:
+        return False
+    return True
 
 
 def look_up(

@@ -196,8 +196,7 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     columns = np.where(shades == 0, 4, columns)
     field = likeliest.copy(data=np.where(likeliest.isnull(), np.nan, columns))
     colours = ListedColormap([*below, "white", *near, *above])
-    edges = np.arange(len(colours.colors) + 1) - 0.5
-    norm = BoundaryNorm(edges, colours.N)
+    norm = BoundaryNorm(np.arange(colours.N + 1) - 0.5, colours.N)
     ax, mesh, _ = _draw(ax, field, {"cmap": colours, "norm": norm})
     _bar_of_terciles(ax, mesh)
     return ax

@@ -23,9 +23,9 @@ from xrecal.fit.state import (
     forecasts_of,
 )
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import CALIBRATION, OF_CASES, candidates
+from xrecal.inputs.dims import CALIBRATION, candidates
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
-from xrecal.inputs.metadata import describing
+from xrecal.inputs.metadata import OF_CASES, describing
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import Method, VectorCKME
 from xrecal.methods.base import Cases, NewCases, method_on_device

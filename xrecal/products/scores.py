@@ -201,8 +201,9 @@ def crps(
     Notes
     -----
     :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_ of the distribution
-    that is issued; members and quantiles count as they stand. ``lower`` and ``upper`` bound the
-    integral. Normal distributions have a closed form.
+    that is issued; members count as they stand, and quantiles with the mass between the midpoints
+    to their neighbours: another number than :func:`xrecal.diagnostics.wis`, in which all quantiles
+    count alike. ``lower`` and ``upper`` bound the integral. Normal distributions have closed forms.
 
     References
     ----------

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions.forms import Forecasts, unsound
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
 from .laplace_kernel import (
@@ -19,6 +19,9 @@ from .laplace_kernel import (
     fill_within_points,
     median_positive_gap,
 )
+
+# How far a sum of weights may be from one: float32 weights and printed ones pass.
+SUM_TOLERANCE = 1e-3
 
 
 class Points(NamedTuple):
@@ -221,6 +224,29 @@ def _compact(loc: FloatArray, scale: FloatArray | None, mass: FloatArray) -> For
     return Forecasts(
         *(None if a is None else np.take_along_axis(a, first, -1) for a in (loc, scale, mass))  # type: ignore[arg-type]
     )
+
+
+def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
+    """Whether each forecast (L, n) has weights or scales that no distribution has.
+
+    That is a negative or infinite one in a member that is there, or weights whose sum, those of
+    missing members included, is not one. Forecasts without members are not judged.
+    """
+    loc, scale, weights = forecasts
+    there, bad = ~np.isnan(loc), np.zeros(loc.shape, dtype=bool)
+    if weights is not None:
+        there = there & ~np.isnan(weights)
+        bad |= (weights < 0) | np.isinf(weights)
+        there = there & (weights != 0)
+    if scale is not None:
+        there = there & ~np.isnan(scale)
+        bad |= np.isinf(scale) | (scale < 0)
+    refused = np.asarray((there & bad).any(axis=-1))
+    if weights is not None:
+        with np.errstate(invalid="ignore"):  # infinite weights of both signs
+            total = np.nansum(weights, axis=-1, dtype=np.float64)
+            refused |= there.any(axis=-1) & ~(np.abs(total - 1.0) <= SUM_TOLERANCE)
+    return refused
 
 
 def _check_sound(forecasts: Forecasts) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, unsound, verdicts
+from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, verdicts
 from xrecal.arrays.rows import whole_number
 from xrecal.arrays.status import (
     ENOUGH,
@@ -21,7 +21,7 @@ from xrecal.arrays.status import (
 )
 from xrecal.typing import FloatArray, IntArray
 
-from .expectations import target_bandwidth
+from .expectations import target_bandwidth, unsound
 from .montecarlo import montecarlo_p_value
 from .skce import (
     block_estimates,

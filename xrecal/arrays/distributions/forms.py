@@ -22,10 +22,6 @@ from xrecal.typing import FloatArray, IntArray
 VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 is one without members
 
 
-# How far a sum of weights may be from one: float32 weights and printed ones pass.
-SUM_TOLERANCE = 1e-3
-
-
 SHARE_AT_BOUND = 0.05
 """Share of the observations that equal an end of their range exactly if it is a bound."""
 
@@ -99,29 +95,6 @@ def verdicts(forecasts: Forecasts) -> IntArray:
         bad = bad | (weights < 0) | ~np.isfinite(total)
     invalid = (counts & bad).any(axis=-1)
     return np.where(invalid, INVALID_FORECAST, np.where(counts.any(axis=-1), VALID, 0))
-
-
-def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Whether each forecast (L, n) has weights or scales that no distribution has.
-
-    That is a negative or infinite one in a member that is there, or weights whose sum, those of
-    missing members included, is not one. Forecasts without members are not judged.
-    """
-    loc, scale, weights = forecasts
-    there, bad = ~np.isnan(loc), np.zeros(loc.shape, dtype=bool)
-    if weights is not None:
-        there = there & ~np.isnan(weights)
-        bad |= (weights < 0) | np.isinf(weights)
-        there = there & (weights != 0)
-    if scale is not None:
-        there = there & ~np.isnan(scale)
-        bad |= np.isinf(scale) | (scale < 0)
-    refused = np.asarray((there & bad).any(axis=-1))
-    if weights is not None:
-        with np.errstate(invalid="ignore"):  # infinite weights of both signs
-            total = np.nansum(weights, axis=-1, dtype=np.float64)
-            refused |= there.any(axis=-1) & ~(np.abs(total - 1.0) <= SUM_TOLERANCE)
-    return refused
 
 
 def without_invalid(forecasts: Forecasts) -> Forecasts:
