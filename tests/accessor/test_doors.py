@@ -50,7 +50,8 @@ def test_every_door_names_what_is_behind_it(name):
     (link,) = re.findall(
         r"; see :(?:func|meth):`([\w.]+)`", inspect.getdoc(getattr(DataArrayRecal, name))
     )
-    assert pydoc.locate(link).__name__ == name
+    whole = {"rps": "ranked_probability_score"}  # a name that is short for another
+    assert pydoc.locate(link).__name__ == whole.get(name, name)
 
 
 def test_help_on_fit_tells_how_to_see_its_progress():

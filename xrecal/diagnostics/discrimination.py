@@ -64,7 +64,7 @@ def roc(
     threshold: Threshold,
     dim: Dims = None,
     *,
-    levels: Sequence[float] | np.ndarray = PERCENT,
+    levels: Sequence[float] | np.ndarray | None = None,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
     r"""Relative operating characteristics (ROC) of the probability of exceeding a threshold.
@@ -122,7 +122,7 @@ def roc(
     >>> found["area"].round(3).item(), found["base_rate"].item()
     (0.996, 0.34)
     """
-    wanted = _checked(levels, "levels", ends=True)
+    wanted = _checked(PERCENT if levels is None else levels, "levels", ends=True)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     require_free(evidence.form.dims, [LEVEL])
     events = read_events(evidence, threshold)
@@ -166,7 +166,7 @@ def economic_value(
     threshold: Threshold,
     dim: Dims = None,
     *,
-    cost_loss: float | Sequence[float] | np.ndarray = RATIOS,
+    cost_loss: float | Sequence[float] | np.ndarray | None = None,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
     r"""Relative economic value of the probability of exceeding a threshold.
@@ -213,6 +213,7 @@ def economic_value(
     >>> found["value"].round(2).values, found["base_rate"].item()
     (array([0.98, 0.97]), 0.34)
     """
+    cost_loss = RATIOS if cost_loss is None else cost_loss
     ratios = _checked(cost_loss, "cost_loss", ends=False)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     require_free(evidence.form.dims, [COST_LOSS])
