@@ -95,9 +95,14 @@ def accepts(name, form):
     return name != "quantile_weighted_crps" or form in MEMBERS
 
 
+FEW_FORMS = ("roc", "economic_value", "brier_skill_score", "rpss", "anomaly_correlation")
+"""Diagnostics of probabilities or means, which are the same whatever the form."""
+
+
 def pairs_of(calls):
-    """Diagnostics with each form that they are defined for."""
-    return [(name, form) for name in calls for form in FORMS if accepts(name, form)]
+    """Diagnostics with each form that they are defined for, or some of them."""
+    some = dict.fromkeys((*FEW_FORMS, "tercile_summary"), ("weighted", "normal"))
+    return [(name, form) for name in calls for form in some.get(name, FORMS) if accepts(name, form)]
 
 
 def variables(result):

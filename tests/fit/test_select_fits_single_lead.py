@@ -145,7 +145,10 @@ def test_issued_forecasts_name_the_dimension_of_their_cases(method):
     observed = random("case", "lat", seed=2, sizes={"case": 30}).assign_coords(case=np.arange(30.0))
     model = hindcast.recal.fit(observed, method, dim="case")
     issued = model.apply(hindcast), model.quantile(hindcast, [0.1, 0.5, 0.9])
-    for forecast in (*issued, model.members(hindcast, 5)):
+    unseen = hindcast.recal.cross_validate(
+        observed, method, dim="case", by="block", q=[0.2, 0.5, 0.8]
+    )
+    for forecast in (*issued, unseen, model.members(hindcast, 5)):
         found = forecast.recal.pit_histogram(observed, bins=4)
         expected = forecast.recal.pit_histogram(observed, "case", bins=4)
         xr.testing.assert_identical(found, expected)

@@ -13,8 +13,8 @@ from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
-from .dims import LEVEL, MEMBER, candidates, find_dim, require_readable
-from .metadata import check_units
+from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim, require_readable
+from .metadata import OF_CASES, check_units
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
@@ -384,3 +384,11 @@ def levels_of(form: Form) -> FloatArray:
     """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
     top = 100.0 if form.member_dim == "percentile" else 1.0
     return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
+
+
+def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
+    """Attribute that names the dimension of the cases, where no rule recognises it."""
+    loc = form.broadcast().loc
+    if dim not in loc.dims or candidates(loc, CALIBRATION) == [dim]:
+        return {}
+    return {OF_CASES: str(dim)}

@@ -15,7 +15,7 @@ from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels, read_levels
-from xrecal.inputs.forms import Labelled
+from xrecal.inputs.forms import Labelled, of_cases
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.metadata import history_line, with_conventions
 from xrecal.inputs.pairing import Observations, pair_variables
@@ -159,8 +159,9 @@ def cross_validate(
     for name, (form, observed) in pair_variables(
         hindcast, observations, member_dim, name="hindcast"
     ).items():
-        result = product(hold_out(form, observed, method, splits, dim, covariates))
-        results[name] = result.assign_attrs(cross_validation=str(splits))
+        source = hold_out(form, observed, method, splits, dim, covariates)
+        issued = of_cases(form, source.dim) if output in ("quantile", "members") else {}
+        results[name] = product(source).assign_attrs(cross_validation=str(splits), **issued)
     what = f"{output} of each case predicted by {method} fitted without it, {splits}"
     if isinstance(hindcast, xr.DataArray):
         (result,) = results.values()

@@ -23,9 +23,8 @@ from xrecal.fit.state import (
     forecasts_of,
 )
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import CALIBRATION, candidates
-from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
-from xrecal.inputs.metadata import OF_CASES, describing
+from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
+from xrecal.inputs.metadata import describing
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import Method, VectorCKME
 from xrecal.methods.base import Cases, NewCases, method_on_device
@@ -61,14 +60,8 @@ class Recalibrated:
         """Attributes of the forecast, with the units of the observations that were learned from."""
         learned = {k: v for k, v in self.fitted.attrs.items() if k != "history"}
         units = {k: v for k, v in learned.items() if k == "units"}
-        return describing({**learned, **self.form.loc.attrs, **units, **self._of_cases()})
-
-    def _of_cases(self) -> dict[str, Any]:
-        """Attribute that names the dimension of the cases, where no rule recognises it."""
-        dim, loc = self.dim, self.form.broadcast().loc
-        if dim not in loc.dims or candidates(loc, CALIBRATION) == [dim]:
-            return {}
-        return {OF_CASES: str(dim)}
+        own = of_cases(self.form, self.dim)
+        return describing({**learned, **self.form.loc.attrs, **units, **own})
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
