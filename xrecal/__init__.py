@@ -49,6 +49,7 @@ from .methods import (
     Climatology,
     ConformalPrediction,
     LinearPool,
+    OnlinePool,
     PITRecalibration,
     Raw,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "ConformalPrediction",
     "LinearPool",
     "MemoryPlanError",
+    "OnlinePool",
     "PITRecalibration",
     "Plan",
     "Raw",

@@ -8,7 +8,6 @@ import numpy as np
 import xrecal
 from xrecal.arrays.distributions.forms import distribution_of, find_bounds, moments
 from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
-from xrecal.fit.folds import select_cases
 from xrecal.methods.mixing import mixture_of
 
 from .streams import Stream
@@ -80,7 +79,7 @@ def refitted(stream: Stream):
     for which in blocks(np.floor(elapsed / REFIT.get(stream.source, 90)), stream.warm_up):
         train = np.arange(stream.known[which[0]])
         if train.size >= FEWEST:
-            for label, quantiles in fitted_once(select_cases(stream.cases, train), stream, which):
+            for label, quantiles in fitted_once(stream.cases.select(train), stream, which):
                 keep(label, which, quantiles)
     for which in blocks(np.arange(stream.days.size) // REWEIGHED, stream.warm_up):
         train = np.arange(stream.known[which[0]])[-MEMORY:]
@@ -97,7 +96,7 @@ def blocks(number, first):
 
 def recent(stream, train, which):
     """Errors of the last cases, which count half after so many more."""
-    cases = select_cases(stream.cases, train)
+    cases = stream.cases.select(train)
     spacing = float(np.median(np.diff(stream.days)))
     method = xrecal.CKME(support="regression", half_life=HALF * spacing, tails=None)
     return quantiles_of(method, cases, stream.cases.as_new(which))

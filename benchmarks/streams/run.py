@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from xrecal.fit.folds import select_cases
-
 from . import table
 from .experts import said
 from .scoring import aggregated, comparison, judged, row_of
@@ -39,7 +37,7 @@ def main(quick=False, keep=None):
 def thinned(stream: Stream) -> Stream:
     """Some of the cases of a stream."""
     which = np.arange(0, stream.days.size, QUICK)
-    return stream._replace(cases=select_cases(stream.cases, which))
+    return stream._replace(cases=stream.cases.select(which))
 
 
 def kept(stream: Stream, folder):

@@ -19,6 +19,7 @@ from xrecal.methods import (
     ConformalPrediction,
     LinearPool,
     Method,
+    OnlinePool,
     PITRecalibration,
     Raw,
 )
@@ -29,6 +30,7 @@ from .session import Result, Session, run
 METHODS: dict[str, type] = {
     "ckme": CKME,
     "linear-pool": LinearPool,
+    "online-pool": OnlinePool,
     "emos": EMOS,
     "idr": IDR,
     "pit": PITRecalibration,

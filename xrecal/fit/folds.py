@@ -149,7 +149,7 @@ class CrossValidationTask(SplitTask):
         self, cases: Cases, fold: Fold, arrays: Sequence[npt.NDArray[Any]]
     ) -> tuple[FloatArray, ...]:
         """Results (L, T, ...) for the cases that a split tests."""
-        train, new = select_cases(cases, fold.train), as_new(cases, fold)
+        train, new = cases.select(fold.train), as_new(cases, fold)
         fitted = fold.method.fit_locations(train, self.min_samples)
         distribution = fold.method.predict_locations(new, train, fitted)
         observed = cases.observations[:, fold.test]
@@ -178,21 +178,6 @@ def as_arrays(results: Iterable[FloatArray]) -> Arrays:
     """Results of a task: one array, or several."""
     arrays = tuple(results)
     return arrays if len(arrays) > 1 else arrays[0]
-
-
-def select_cases(cases: Cases, which: IntArray) -> Cases:
-    """Some of the cases, as if there were no others."""
-    from xrecal.arrays.distributions.forms import Forecasts
-
-    assert cases.forecasts is not None
-    parts = (None if part is None else part[:, which] for part in cases.forecasts)
-    return Cases(
-        Forecasts(*parts),  # type: ignore[arg-type]
-        cases.observations[:, which],
-        cases.covariates.take((slice(None), which)),
-        cases.axis.take(which),
-        _distances(cases, which, which),
-    )
 
 
 def as_new(cases: Cases, fold: Fold) -> NewCases:

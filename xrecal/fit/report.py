@@ -102,7 +102,7 @@ def _chosen(fitted: FittedVariable) -> list[Fact]:
     of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
     facts: list[Fact] = []
     for name, parameter in parameters.items():
-        if name.startswith(of_components):
+        if name.startswith(of_components) or parameter.for_updates:
             continue  # a page of them; their shares say what counts
         if parameter.labels:
             facts.append((name, _shares(state[name], parameter.labels)))

@@ -20,7 +20,7 @@ from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
-from xrecal.methods import LinearPool, Method, VectorCKME
+from xrecal.methods import LinearPool, Method, OnlinePool, VectorCKME
 from xrecal.methods.base import Cases, Covariates, Parameter, method_on_device
 from xrecal.typing import FloatArray, IntArray
 
@@ -374,8 +374,9 @@ def describe_state(
                 "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
                 "flag_meanings": " ".join(parameter.flags),
             }
-    if isinstance(method, LinearPool):
-        meanings = (f"{component.label}: {component.meaning}" for component in method.components)
+    pool = method.pool if isinstance(method, OnlinePool) else method
+    if isinstance(pool, LinearPool):
+        meanings = (f"{component.label}: {component.meaning}" for component in pool.components)
         described["pool_weight"]["description"] = "; ".join(meanings)
     for variable in state.data_vars:
         if str(variable) in described:

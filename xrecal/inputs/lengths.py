@@ -37,15 +37,21 @@ def _is_fixed(length: np.timedelta64) -> bool:
 
 def read_gap(gap: Any, owner: str) -> int | str:
     """A gap as settings keep it: a number of cases, or text such as "5D" for a length of time."""
-    if is_whole(gap) and gap >= 0:
-        return int(gap)
-    length = length_of(gap) if isinstance(gap, str) else gap
+    return read_length(gap, owner, "gap")
+
+
+def read_length(given: Any, owner: str, name: str, *, least: int = 0) -> int | str:
+    """A length as settings keep it: at least so many cases, or text such as "5D"."""
+    if is_whole(given) and given >= least:
+        return int(given)
+    length = length_of(given) if isinstance(given, str) else given
     if isinstance(length, np.timedelta64) and _is_fixed(length):
         length = datetime.timedelta(seconds=float(length / np.timedelta64(1, "s")))
-    if not isinstance(length, datetime.timedelta) or length < datetime.timedelta():
+    zero = datetime.timedelta()
+    if not isinstance(length, datetime.timedelta) or length < zero or (least and not length):
         raise ValueError(
-            f"{owner}: gap must be a number of cases, 0 or more, or a length of time such as '5D', "
-            f"got {gap!r}"
+            f"{owner}: {name} must be a number of cases, {least} or more, or a length of time such "
+            f"as '5D', got {given!r}"
         )
     return f"{length / datetime.timedelta(days=1):.12g}D" if length else 0
 

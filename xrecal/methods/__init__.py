@@ -6,6 +6,7 @@ from .climatology import Climatology
 from .conformal import ConformalPrediction
 from .emos import EMOS
 from .idr import IDR
+from .online_pool import OnlinePool
 from .pit import PITRecalibration
 from .pool import LinearPool
 from .raw import Raw
@@ -20,10 +21,13 @@ __all__ = [
     "ConformalPrediction",
     "LinearPool",
     "Method",
+    "OnlinePool",
     "PITRecalibration",
     "Raw",
     "VectorCKME",
 ]
 
-METHODS = (CKME, EMOS, LinearPool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw)
+METHODS = (
+    CKME, EMOS, LinearPool, OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw,
+)  # fmt: skip
 """Those that users choose from; a CKME of vectors is made where variables are fitted jointly."""

@@ -132,6 +132,23 @@ class Cases:
         """Cases in the same slots, of which only some (L, n) are to be learned from."""
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
+    def select(self, which: IntArray) -> Cases:
+        """Some of the cases (positions among the n), as if there were no others."""
+        from xrecal.arrays.distributions.forms import Forecasts
+
+        assert self.forecasts is not None
+        parts = (None if part is None else part[:, which] for part in self.forecasts)
+        squared = self.squared
+        if squared is not None:
+            squared = np.ascontiguousarray(squared[:, which[:, np.newaxis], which])
+        return Cases(
+            Forecasts(*parts),  # type: ignore[arg-type]
+            self.observations[:, which],
+            self.covariates.take((slice(None), which)),
+            self.axis.take(which),
+            squared,
+        )
+
     def as_new(self, which: IntArray) -> NewCases:
         """Some of the cases (positions among the n) as forecasts to recalibrate."""
         from xrecal.arrays.distributions.forms import Forecasts

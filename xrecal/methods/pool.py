@@ -152,7 +152,7 @@ class LinearPool(Shown):
         wrong = [m for m in self.methods if not hasattr(m, "fit_locations")]
         if classes:
             raise ValueError(f"LinearPool: write {classes[0].__name__}() for {classes[0].__name__}")
-        if not self.methods or wrong or any(isinstance(m, LinearPool) for m in self.methods):
+        if not self.methods or wrong or any(hasattr(m, "mixed") for m in self.methods):
             raise ValueError(
                 "LinearPool: methods must be one or more settings such as (xrecal.CKME(), "
                 f"xrecal.EMOS()), none of them a pool, got {self.methods!r:.200}"
@@ -253,10 +253,10 @@ class LinearPool(Shown):
         near = None
         if not self.gap:
             near = near_other_folds("auto", axis, self.year_start)
-        method, notes = self._with_covariates(axis, n_cases)
+        method, notes = self.with_covariates(axis, n_cases)
         return method, "; ".join(dict.fromkeys(n for n in (*notes, near) if n)) or None
 
-    def _with_covariates(
+    def with_covariates(
         self, axis: CaseAxis, n_cases: int
     ) -> tuple[LinearPool, Sequence[str | None]]:
         """The pool with its covariates settled, and remarks."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import Floats4, Indices, Matrix, OutCube, inner, kernel
+from xrecal.arrays.compiled import Floats4, Indices, Matrix, OutCube, OutMatrix, inner, kernel
 from xrecal.typing import FloatArray
 
 from .averages import average_by_level, present_experts, quantile_crps
@@ -73,6 +73,14 @@ def issue(state: State, settings: Settings, quantiles: npt.ArrayLike) -> FloatAr
     issued = np.empty((*said.shape[:2], said.shape[3]))
     _issue_cases(said, _own(settings), _own(state), issued)
     return issued
+
+
+def mean_weights(state: State, settings: Settings) -> FloatArray:
+    """Weights (L, K) of the experts, all of them present, on average over the levels."""
+    shape = settings.bounds.shape[0], settings.prior.size
+    weights = np.empty(shape)
+    _fill_mean_weights(_own(settings), _own(state), weights)
+    return weights
 
 
 def replay(
@@ -229,33 +237,52 @@ def _learn_case(quantiles: Any, observations: Any, settings: Any, state: Any) ->
     share_regrets(state.regret, settings.sharing)
 
 
+@kernel
+def _fill_mean_weights(settings: Settings, state: State, out: OutMatrix) -> None:
+    n_experts, n_levels = settings.prior.size, settings.cosines.shape[1]
+    total = np.empty((n_experts, n_levels))
+    for cell in range(out.shape[0]):
+        _total_weights(cell, np.ones(n_experts, np.bool_), settings, state, total)
+        for k in range(n_experts):
+            out[cell, k] = 0.0
+            for j in range(n_levels):
+                out[cell, k] += total[k, j] / n_levels
+
+
 @inner
 def _issue_case(quantiles: Any, settings: Any, state: Any, out: Any) -> None:
     """Quantiles (L, J) of the aggregate from those of the experts (L, K, J)."""
     n_cells, n_experts, n_levels = quantiles.shape
-    n_strategies, alone = settings.forgetting.size, settings.alone
-    shares, weights = np.empty(n_strategies + 1), np.empty((n_experts, n_levels))
+    total = np.empty((n_experts, n_levels))
     for cell in range(n_cells):
         out[cell].fill(np.nan)
         present, n_present = present_experts(quantiles[cell])
-        if n_present == 0:
-            continue
-        with_alone = alone >= 0 and present[alone]
-        _strategy_weights(
-            state.score[cell], state.cases[cell], settings.contrast, with_alone, shares
-        )
-        total = np.zeros((n_experts, n_levels))
-        for s in range(n_strategies):
-            regrets = Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
-            expert_weights(regrets, settings.prior, present, weights)
-            for k in range(n_experts):
-                for j in range(n_levels):
-                    total[k, j] += shares[s] * weights[k, j]
-        if with_alone:
+        if n_present > 0:
+            _total_weights(cell, present, settings, state, total)
+            low, high = settings.bounds[cell]
+            average_by_level(quantiles[cell], total, low, high, out[cell])
+
+
+@inner
+def _total_weights(cell: int, present: Any, settings: Any, state: Any, out: Any) -> None:
+    """Weights (K, J) at a location of the experts that are present (K,), by all strategies."""
+    n_experts, n_levels = out.shape
+    n_strategies, alone = settings.forgetting.size, settings.alone
+    shares, weights = np.empty(n_strategies + 1), np.empty((n_experts, n_levels))
+    with_alone = alone >= 0 and present[alone]
+    _strategy_weights(
+        state.score[cell], state.cases[cell], settings.contrast, with_alone, shares
+    )
+    out.fill(0.0)
+    for s in range(n_strategies):
+        regrets = Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
+        expert_weights(regrets, settings.prior, present, weights)
+        for k in range(n_experts):
             for j in range(n_levels):
-                total[alone, j] += shares[n_strategies]
-        low, high = settings.bounds[cell]
-        average_by_level(quantiles[cell], total, low, high, out[cell])
+                out[k, j] += shares[s] * weights[k, j]
+    if with_alone:
+        for j in range(n_levels):
+            out[alone, j] += shares[n_strategies]
 
 
 @inner

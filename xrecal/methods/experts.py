@@ -1,0 +1,214 @@
+"""What the experts of an online pool say of a forecast: quantiles, from what had verified by then.
+
+Slow experts are fitted now and then, and are the same for all forecasts until they are fitted
+again. Fast ones look at the last verified cases each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.inputs.dates import CaseAxis
+from xrecal.typing import FloatArray
+
+from .base import Bounds, Cases, FitArrays, NewCases, Parameter, equal_mass_levels
+from .ckme import CKME
+from .components import CASES, Component, predict_component, state_of
+from .emos import EMOS
+from .raw import Raw
+
+if TYPE_CHECKING:
+    from .pool import LinearPool
+
+N_LEVELS = 100
+"""Quantiles that an expert says."""
+
+WINDOWS = (30, 60, 120)
+"""Verified cases from which EMOS is fitted each time."""
+
+N_ERRORS = 91
+"""Verified errors around the ensemble mean: a quarter of daily ones."""
+
+MEMORY, HALF_LIFE = 250, 60.0
+"""Verified cases whose errors the recent CKME has, and after how many of them one counts half."""
+
+EMOS_LABEL, RECENT, POOL, RAW, ERRORS = "slow_emos", "recent_ckme", "pool", "raw", "errors"
+
+MANY = 10**9
+"""A number of cases beyond all sizes that depend on it."""
+
+LEVELS = equal_mass_levels(N_LEVELS)
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Experts around a pool, at one location."""
+
+    pool: LinearPool
+    """With its covariates settled."""
+    bounds: Bounds = "auto"
+
+    @property
+    def emos(self) -> Component:
+        """EMOS on all cases, with the covariates of the pool."""
+        method = EMOS(bounds=self.bounds, condition_on=self.pool.covariates or None)
+        return Component(EMOS_LABEL, method)
+
+    @property
+    def recent(self) -> Component:
+        """Errors around a regression on the mean of the last cases, the newest of which count most.
+
+        Its choices are made where slow experts are fitted, its cases are those of each time.
+        """
+        method = CKME(
+            support="regression",
+            half_life=HALF_LIFE,
+            tails=None,
+            solver="exact",
+            bounds=self.bounds,
+        )
+        return Component(RECENT, method, "regression")
+
+    @property
+    def mixed(self) -> tuple[Component, ...]:
+        """Components of the pool that are experts by themselves; the raw forecast is one anyway."""
+        return tuple(c for c in self.pool.components if not isinstance(c.method, Raw))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the experts, that of the pool last."""
+        windows = (f"emos_{w}" for w in WINDOWS)
+        mixed = (c.label for c in self.mixed)
+        return (RAW, EMOS_LABEL, *windows, f"{ERRORS}_{N_ERRORS}", RECENT, *mixed, POOL)
+
+    def parameters(self, n_features: int) -> dict[str, Parameter]:
+        """Parameters of the slow experts; what each case has is made from it when it is needed."""
+        parameters = dict(self.pool.parameters(n_features))
+        for component in (self.emos, self.recent):
+            parameters |= {
+                f"{component.label}_{name}": component.own(parameter)
+                for name, parameter in component.parameters(n_features).items()
+            }
+        return {
+            name: replace(parameter, dims=parameter.sizes(MANY))
+            for name, parameter in parameters.items()
+            if CASES not in parameter.dims
+        }
+
+    def fit(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
+        """Slow experts (1, ...) from all the cases; the recent CKME from the last of them."""
+        learned = dict(self.pool.fit_locations(cases, min_samples))
+        for component, own in ((self.emos, cases), (self.recent, last_cases(cases))):
+            learned |= component.labelled(component.method.fit_locations(own, min_samples))
+        return learned
+
+    def slow_said(
+        self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
+    ) -> dict[str, FloatArray]:
+        """Quantiles (T, J) of forecasts (1, T) by slow experts, fitted to the first cases."""
+        learned = cases.select(np.arange(n_slow))
+        whole = self._with_cases(learned, slow)
+        found = {POOL: _quantiles(self.pool.predict_locations(new, learned, whole))}
+        for component in (self.emos, *self.mixed):
+            forecast = predict_component(component, new, learned, whole, np.ones(1))
+            found[component.label] = _quantiles(forecast)
+        return found
+
+    def fast_said(
+        self, new: NewCases, cases: Cases, slow: FitArrays, known: int
+    ) -> dict[str, FloatArray]:
+        """Quantiles (T, J) of forecasts (1, T) by the others, from the first ``known`` cases."""
+        fitted = {**slow, "status": np.zeros(1, np.int64)}
+        verified = last_cases(cases, known)
+        recent = predict_component(self.recent, new, verified, fitted, np.ones(1))
+        return {
+            RAW: _quantiles(Raw().predict_locations(new, cases, fitted)),
+            RECENT: _quantiles(recent),
+            **rolling(new, verified, self._limits(slow)),
+        }
+
+    def stacked(self, *said: Mapping[str, FloatArray]) -> FloatArray:
+        """Quantiles (T, K, J) of all experts."""
+        found = {label: quantiles for part in said for label, quantiles in part.items()}
+        return np.stack([found[label] for label in self.labels], axis=1)
+
+    def novelty(
+        self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
+    ) -> FloatArray:
+        """Novelty (1, T) of forecasts to the cases that the pool has learned from."""
+        learned = cases.select(np.arange(n_slow))
+        return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
+
+    def _limits(self, slow: FitArrays) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bound (1,), infinite without."""
+        none = (np.array([-np.inf]), np.array([np.inf]))
+        if self.bounds is None:
+            return none
+        found = (slow[f"{EMOS_LABEL}_{end}"] for end in ("lower", "upper"))
+        lower, upper = (
+            np.where(np.isnan(a), b, a).astype(np.float64) for a, b in zip(found, none, strict=True)
+        )
+        return lower, upper
+
+    def _with_cases(self, learned: Cases, slow: FitArrays) -> dict[str, npt.NDArray[Any]]:
+        """Slow experts with what each case has of its own."""
+        whole = dict(slow) | {"status": np.zeros(1, np.int64)}
+        slots = np.arange(learned.observations.shape[1])
+        for component in self.pool.components:
+            method = component.method
+            if any(CASES in p.dims for p in component.parameters(1).values()):
+                own = method.update_locations(learned, state_of(component, whole), slots)  # type: ignore[attr-defined]
+                whole |= component.labelled(own)
+        return whole
+
+
+def last_cases(cases: Cases, known: int | None = None) -> Cases:
+    """The last verified of the first ``known`` cases at a location; all cases if not given.
+
+    What counts is their number, not the time between them.
+    """
+    which = np.flatnonzero(np.isfinite(cases.observations[0, :known]))[-MEMORY:]
+    return replace(cases.select(which), axis=CaseAxis(days=np.arange(which.size, dtype=np.float64)))
+
+
+def rolling(
+    new: NewCases, verified: Cases, limits: tuple[FloatArray, FloatArray]
+) -> dict[str, FloatArray]:
+    """Quantiles (T, J) of experts that are fitted to the last verified cases (1, n)."""
+    from xrecal.arrays.distributions.forms import moments
+    from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
+
+    n, n_new = verified.observations.shape[1], new.forecasts.loc.shape[1]
+    start = max(n - max(*WINDOWS, N_ERRORS), 0)
+    last = verified.select(np.arange(start, n))
+    assert last.forecasts is not None
+    both = zip(moments(last.forecasts), moments(new.forecasts), strict=True)
+    means, variances = (np.concatenate(pair, axis=1) for pair in both)
+    none = np.full((1, n_new), np.nan)
+    observed = np.concatenate([last.observations, none], axis=1)
+    known = np.repeat([0, n - start], [n - start, n_new])  # what is past forecasts nothing
+    found = {
+        f"emos_{window}": rolling_emos(
+            (means, variances), observed, known, window, LEVELS, limits
+        )
+        for window in WINDOWS
+    }
+    errors = rolling_errors(means, observed, known, N_ERRORS, LEVELS, limits)
+    found[f"{ERRORS}_{N_ERRORS}"] = errors
+    return {label: quantiles[0, n - start :] for label, quantiles in found.items()}
+
+
+def _quantiles(distribution: Any) -> FloatArray:
+    """Quantiles (T, J) at the levels of the experts."""
+    quantiles: FloatArray = distribution.quantile(LEVELS)[0]
+    return quantiles.astype(np.float64)
+
+
+def prefixed(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays, or parameters, under names that begin with a prefix."""
+    return {prefix + name: value for name, value in arrays.items()}

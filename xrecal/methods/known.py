@@ -1,0 +1,58 @@
+"""Which cases had verified when a forecast was issued: none that was yet to come is learned from."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+
+from xrecal.arrays.splitting import measure
+from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.lengths import as_span
+from xrecal.typing import FloatArray, IntArray
+
+ROUNDING = 1e-6
+"""Days; dates as numbers differ from what they stand for by less."""
+
+
+def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
+    """How many cases, from the first on, had verified when each was issued.
+
+    Parameters
+    ----------
+    axis : CaseAxis
+        Dates of n cases in order, those on which they were issued or for which they are valid.
+    ahead : array of float, shape (n,)
+        Days from the one to the other.
+    delay : int or str
+        How much later than the valid time an observation is known: a number of steps in time, or a
+        length of time such as "2D".
+
+    Returns
+    -------
+    array of int, shape (n,)
+        At most the number of those before it; never one of the same date.
+    """
+    n = ahead.size
+    steps = axis.steps(n)
+    span = as_span(delay, "delay")
+    dates = steps.astype(np.float64) if axis.days is None else axis.days
+    before = np.searchsorted(dates, dates, side="left")
+    late = span / datetime.timedelta(days=1) if isinstance(span, datetime.timedelta) else 0.0
+    if axis.days is not None:
+        # Whichever of the two dates the cases are labelled by.
+        verified = np.maximum.accumulate(dates + ahead + late) if n else dates
+        by_issue = np.searchsorted(verified, dates + ROUNDING, side="right")
+        by_valid = np.searchsorted(dates + late, dates - ahead + ROUNDING, side="right")
+        before = np.minimum(before, np.minimum(by_issue, by_valid))
+    if isinstance(span, int) and span > 0:
+        newest = np.where(before > 0, steps[np.maximum(before - 1, 0)] - span, -1)
+        before = np.searchsorted(steps, newest, side="right")
+    return before.astype(np.int64)
+
+
+def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int) -> bool:
+    """Whether a length, in steps or of time, lies between two of n cases."""
+    along = measure("refit", as_span(length, "refit"), n, axis.days)  # type: ignore[arg-type]
+    position = axis.steps(n) if isinstance(length, int) else along.position
+    return bool(position[last] - position[first] >= along.length - ROUNDING)

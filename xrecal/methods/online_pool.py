@@ -1,0 +1,418 @@
+"""A pool that goes on learning: experts, and weights that every verified case changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal import arrays
+from xrecal.inputs.covariates import AHEAD
+from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.lengths import read_length
+from xrecal.typing import FloatArray, IntArray
+
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Output, Parameter, Shown, count_cases
+from .experts import N_LEVELS, Experts, prefixed
+from .known import has_passed, known_cases
+from .pool import LinearPool
+from .ranges import ANY, NOT_NEGATIVE
+from .setting_checks import check_bounds, check_names
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution
+    from xrecal.arrays.online.state import Settings, State
+
+WARM_UP = 180
+"""Verified cases at the end of the hindcast that weights are learned from, or half of all."""
+
+FORMER = "former_"
+"""Prefix of the slow experts of before the last fit."""
+
+STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
+"""Dimensions of what weights are made from."""
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, repr=False)
+class OnlinePool(Shown):
+    """Experts with weights that every verified case changes: for what is issued day after day.
+
+    A :class:`LinearPool` is right as long as the forecast system stays as it was. Here it is one of
+    several experts: its components, the raw forecast, EMOS on all cases and on the last 30, 60 and
+    120 verified ones, past errors of the last 91 around the ensemble mean, and a CKME of the errors
+    of the last 250, which count half after 60 cases. Each says 100 quantiles. What is issued is
+    their average level by level, with weights for each level by Bernstein online aggregation [1]_,
+    smoothed over levels [2]_, for three rates of forgetting at once; the pool by itself is a fourth
+    strategy, and strategies are weighed by their CRPS. At a bound its probability is mixed.
+
+    ``fit`` fits the experts without the end of the hindcast and learns weights from how they
+    forecast that; then it fits them to all. ``model.update`` learns from each case, in order: what
+    every expert had said when the forecast was issued, from what had verified by then, changes the
+    weights, and the case joins those that experts learn from. Experts that are not fitted every
+    time, the pool and EMOS on all cases, are fitted again as often as ``refit`` says, then. Thirty
+    days in one update make the same model as thirty updates.
+
+    Parameters
+    ----------
+    methods : tuple of Method, optional
+        Of the pool; as in :class:`LinearPool`.
+    delay : int, str or timedelta
+        How much later than its valid time an observation is there: a number of cases, or a length
+        of time such as "2D". Valid times follow from labels: start plus lead, or a coordinate
+        ``valid_time``; without either each case verifies before the next one is issued.
+    refit : int, str or timedelta
+        Between two fits of the slow experts: a number of cases, or a length of time such as "90D".
+        Longer if forecasts take longer to verify.
+    bounds : "auto", (lower, upper) or None
+        As in :class:`CKME`; found again where the slow experts are fitted.
+    condition_on : str or tuple of str, optional
+        Covariates of the pool and of EMOS on all cases; by default as in :class:`LinearPool`.
+
+    References
+    ----------
+    .. [1] Wintenberger (2017), Optimal learning with Bernstein online aggregation.
+       https://doi.org/10.1007/s10994-016-5592-6
+    .. [2] Berrisch & Ziel (2023), CRPS learning. https://doi.org/10.1016/j.jeconom.2021.11.008
+
+    Examples
+    --------
+    >>> model = hindcast[:40].recal.fit(observations, xrecal.OnlinePool())
+    >>> model = model.update(hindcast[40:], observations)
+    >>> model.crps(forecast, observations).mean().round(2).item()
+    0.33
+    """
+
+    methods: tuple[Method, ...] | None = None
+    delay: int | str = 0
+    refit: int | str = 90
+    bounds: Bounds = "auto"
+    condition_on: str | tuple[str, ...] | None = None
+
+    keeps_cases: ClassVar[bool] = True
+    output: ClassVar[Output] = "weighted"
+    shares_members: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
+        object.__setattr__(self, "refit", read_length(self.refit, "OnlinePool", "refit", least=1))
+        check_bounds("OnlinePool", self.bounds)
+        if self.condition_on != ():
+            check_names("OnlinePool", self.condition_on)
+        try:
+            methods = self.pool.methods
+        except (TypeError, ValueError) as error:
+            raise type(error)(str(error).replace("LinearPool", "OnlinePool")) from None
+        object.__setattr__(self, "methods", methods)
+
+    @property
+    def pool(self) -> LinearPool:
+        """The pool that is fitted now and then."""
+        bounds = self.bounds if self.methods is None else "auto"
+        return LinearPool(self.methods, bounds=bounds, condition_on=self.condition_on)
+
+    @property
+    def experts(self) -> Experts:
+        """Those that are weighed."""
+        return Experts(self.pool, self.bounds)
+
+    @property
+    def mixed(self) -> tuple[Method, ...]:
+        """The methods of the pool, and the others that are fitted as rarely."""
+        experts = self.experts
+        return (*self.pool.mixed, experts.emos.method, experts.recent.method)
+
+    @property
+    def compares(self) -> bool:
+        """Whether a method of the pool compares forecasts with past ones."""
+        return self.pool.compares
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Names of the covariates of the pool, and when forecasts verify."""
+        return (*self.pool.covariates, AHEAD)
+
+    def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
+        """Quantiles that come from no past case."""
+        return np.full(N_LEVELS, -1), None
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """What weights are made from, and the slow experts, those of before their last fit too."""
+        from xrecal.arrays.online.state import FORGETTING
+
+        labels = self.experts.labels
+        n_strategies = len(FORGETTING)
+        by_level = {STRATEGY: n_strategies, EXPERT: len(labels), LEVEL: N_LEVELS}
+        by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
+        last = {"dtype": np.int32, "of_slots": True}
+        slow = self.experts.parameters(max(n_features - 1, 0))  # when it verifies is no feature
+        former = {n: replace(p, labels=(), for_updates=True) for n, p in slow.items()}
+        named = {"dims": {EXPERT: len(labels)}, "labels": labels, "within": NOT_NEGATIVE}
+        return {
+            "expert_weight": Parameter("weight of each expert, mean over the levels", **named),
+            "regret": Parameter("regret of each expert", True, dims=by_level),
+            "square": Parameter("sum of squared steps", dims=by_level, within=NOT_NEGATIVE),
+            "largest": Parameter("largest step", True, dims=by_expert, within=NOT_NEGATIVE),
+            "score": Parameter(
+                "discounted CRPS of each strategy", True, dims={SCORED: n_strategies + 1}
+            ),
+            "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
+            "lower": Parameter("lower bound", True, within=ANY),
+            "upper": Parameter("upper bound", True, within=ANY),
+            "last_learned": Parameter("last case that weights were learned from", **last),
+            "last_fitted": Parameter("last case that slow experts were fitted to", **last),
+            FORMER + "last_fitted": Parameter(
+                "last case that slow experts were fitted to before", for_updates=True, **last
+            ),
+            **slow,
+            **prefixed(FORMER, former),
+        }
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """Settle on the covariates; ValueError if lengths of time are asked for without dates."""
+        for name in ("delay", "refit"):
+            if isinstance(getattr(self, name), str) and axis.days is None:
+                raise ValueError(
+                    f"OnlinePool: {name}={getattr(self, name)!r} needs dates (datetime64 or "
+                    "cftime) along the calibration dimension; add a coordinate, or give a number "
+                    "of cases"
+                )
+        try:
+            pool, notes = self.pool.with_covariates(axis, n_cases)
+        except ValueError as error:
+            raise ValueError(str(error).replace("LinearPool", "OnlinePool")) from None
+        settled = replace(self, methods=pool.methods, condition_on=pool.condition_on)
+        return settled, "; ".join(dict.fromkeys(note for note in notes if note)) or None
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """Experts, and weights learned from the end of the cases."""
+        blank = self._blank(cases)
+        parts = [
+            self._begun(one, part, min_samples, together=True) for one, part in _each(cases, blank)
+        ]
+        return self._whole(parts, blank) | count_cases(cases, min_samples)
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """No parameters: a case is its forecast and observation, from which others are learned."""
+        return {}
+
+    def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
+        """Weights that have learned from the new cases, one by one, and experts fitted when due."""
+        own = {name: fitted[name] for name in self.parameters(_features_of(cases))}
+        parts = []
+        for one, part in _each(cases, own):
+            if part["last_fitted"][0] < 0:
+                parts.append(self._begun(one, part, min_samples))
+            else:
+                parts.append(self._advanced(one, part, min_samples))
+        return self._whole(parts, own) | count_cases(cases, min_samples)
+
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
+        """Averages of what the experts say, as equally likely members."""
+        from xrecal.arrays.distributions.forms import Empirical
+        from xrecal.arrays.online.aggregation import issue
+
+        n = cases.observations.shape[1]
+        members = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
+        for i, (one, part) in enumerate(_each(cases, dict(fitted))):
+            fits = int(part["last_fitted"][0]) + 1
+            if fits > 0 and members.shape[1]:
+                own = _taken(new, slice(i, i + 1))
+                said = self.experts.stacked(
+                    self.experts.slow_said(own, one, part, fits),
+                    self.experts.fast_said(own, one, part, n),
+                )
+                members[i] = issue(_state(part), self._settings(part), said[np.newaxis])[0]
+        dtype = new.forecasts.loc.dtype
+        weights = np.where(np.isnan(members), np.nan, 1 / N_LEVELS)
+        return Empirical(members.astype(dtype), weights.astype(dtype))
+
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Averages, and the novelty (L, T) of the forecasts."""
+        issued = self.predict_locations(new, cases, fitted)
+        return issued, self.novelty_locations(new, cases, fitted)
+
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
+        """Novelty (L, T) of forecasts to those that the pool was fitted to."""
+        novelty = np.full(new.forecasts.loc.shape[:2], np.nan)
+        for i, (one, part) in enumerate(_each(cases, dict(fitted))):
+            fits = int(part["last_fitted"][0]) + 1
+            if fits > 0:
+                own = _taken(new, slice(i, i + 1))
+                novelty[i] = self.experts.novelty(own, one, part, fits)[0]
+        return novelty
+
+    def _begun(
+        self, cases: Cases, blank: Arrays, min_samples: int, *, together: bool = False
+    ) -> Arrays:
+        """A location's first fit, of as many cases as it takes; with what follows learned.
+
+        ``together``: from all cases at once, of which the last ones teach the weights.
+        """
+        verified = np.flatnonzero(np.isfinite(cases.observations[0]))
+        if verified.size < min_samples:
+            return blank
+        known = self._known(cases)
+        warm_up = verified[verified.size - min(WARM_UP, verified.size // 2) :]
+        counts = np.searchsorted(verified, known[warm_up])
+        enough = warm_up[counts >= min_samples] if together else warm_up[:0]
+        if enough.size == 0:  # weights will be learned from what is yet to come
+            n_first = verified[-1] if together else verified[min_samples - 1]
+            part = self._fitted_again(cases, blank, int(n_first), min_samples)
+            part["last_learned"] = part["last_fitted"]
+            return part if together else self._advanced(cases, part, min_samples)
+        part = self._fitted_again(cases, blank, int(known[enough[0]]) - 1, min_samples)
+        part["last_learned"] = np.array([enough[0] - 1])
+        part = self._advanced(cases, part, min_samples, together=True)
+        last = int(verified[-1])
+        if int(part["last_fitted"][0]) < min(last, int(known[last])):
+            part = self._fitted_again(cases, part, last, min_samples)
+        return part
+
+    def _advanced(
+        self, cases: Cases, part: Arrays, min_samples: int, *, together: bool = False
+    ) -> Arrays:
+        """A location after all cases that have verified since the last one that was learned.
+
+        Each is forecast by itself, so that it makes no difference how many come at once; or all
+        between two fits ``together``, which is faster and the same but for rounding.
+        """
+        from xrecal.arrays.online.aggregation import learn, mean_weights
+
+        known = self._known(cases)
+        verified = np.flatnonzero(np.isfinite(cases.observations[0]))
+        verified = verified[verified > int(part["last_learned"][0])]
+        while verified.size:
+            due = self._due(cases, verified, known, int(part["last_fitted"][0]))
+            now, verified = verified[: due + 1], verified[due + 1 :]
+            said = self._said(cases, now, known, part, together=together)
+            settings, observed = self._settings(part), cases.observations[:, now]
+            learned = learn(_state(part), settings, said[np.newaxis], observed)
+            part = part | _named(learned)
+            part["expert_weight"] = mean_weights(learned, settings)
+            part["last_learned"] = now[-1:]
+            if due < now.size:
+                part = self._fitted_again(cases, part, int(now[-1]), min_samples)
+        return part
+
+    def _due(self, cases: Cases, verified: IntArray, known: IntArray, fitted: int) -> int:
+        """Place of the first verified case with which experts are to be fitted again.
+
+        One that was issued by those of the last fit: then no case waits that was issued by the
+        ones before. Beyond the last place if there is none.
+        """
+        n = cases.observations.shape[1]
+        for place, case in enumerate(verified):
+            passed = has_passed(cases.axis, fitted, int(case), self.refit, n)
+            if passed and known[case] > fitted:
+                return place
+        return verified.size
+
+    def _said(
+        self, cases: Cases, which: IntArray, known: IntArray, part: Arrays, *, together: bool
+    ) -> FloatArray:
+        """Quantiles (T, K, J) that experts said of some cases when these were issued."""
+        experts, said = self.experts, []
+        slow = part, int(part["last_fitted"][0]) + 1
+        former = (
+            {n.removeprefix(FORMER): a for n, a in part.items() if n.startswith(FORMER)},
+            int(part[FORMER + "last_fitted"][0]) + 1,
+        )
+        by_slow = known[which] >= slow[1]
+        if together and by_slow.all():
+            all_slow = experts.slow_said(cases.as_new(which), cases, *slow)
+        for t, case in enumerate(which):
+            of, fits = slow if by_slow[t] or former[1] == 0 else former
+            new = cases.as_new(which[t : t + 1])
+            if together and by_slow.all():
+                from_slow = {label: q[t : t + 1] for label, q in all_slow.items()}
+            else:
+                from_slow = experts.slow_said(new, cases, of, fits)
+            fast = experts.fast_said(new, cases, of, int(known[case]))
+            said.append(experts.stacked(from_slow, fast))
+        return np.concatenate(said)
+
+    def _fitted_again(self, cases: Cases, part: Arrays, last: int, min_samples: int) -> Arrays:
+        """A location whose slow experts are fitted to the cases up to the ``last``."""
+        learned = cases.select(np.arange(last + 1))
+        names = [n.removeprefix(FORMER) for n in part if n.startswith(FORMER)]
+        former = {FORMER + name: part[name] for name in names}
+        fitted = self.experts.fit(learned, min_samples)
+        lower, upper, _ = arrays.find_bounds(learned.observations, self.bounds)
+        new = {name: _as(fitted[name], part[name]) for name in names if name in fitted}
+        return {
+            **part, **former, **new, "lower": lower, "upper": upper,
+            "last_fitted": np.array([last]),
+        }  # fmt: skip
+
+    def _known(self, cases: Cases) -> IntArray:
+        """How many cases (n,) had verified when each was issued."""
+        ahead = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
+        return known_cases(cases.axis, ahead, self.delay)
+
+    def _settings(self, part: FitArrays) -> Settings:
+        """How weights are learned at a location; the pool, named last, is a strategy by itself."""
+        from xrecal.arrays.online.state import settings_of
+
+        n = len(self.experts.labels)
+        bounds = np.stack([part["lower"], part["upper"]], axis=-1)
+        return settings_of(bounds, n, N_LEVELS, alone=n - 1)
+
+    def _blank(self, cases: Cases) -> Arrays:
+        """Parameters (L, ...) of locations without a fit."""
+        n_locations, n = cases.observations.shape
+        blank = {}
+        for name, parameter in self.parameters(_features_of(cases)).items():
+            shape = n_locations, *parameter.sizes(n).values()
+            fill = -1 if parameter.of_slots else np.nan if parameter.dtype is np.float64 else 0
+            blank[name] = np.full(shape, fill, parameter.dtype)
+        of_weights = ("regret", "square", "largest", "score", "n_scored")
+        return blank | {name: np.zeros_like(blank[name]) for name in of_weights}
+
+    def _whole(self, parts: Sequence[Arrays], names: Mapping[str, Any]) -> Arrays:
+        """Parameters (L, ...) of all locations."""
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def _each(cases: Cases, arrays: Arrays) -> list[tuple[Cases, Arrays]]:
+    """Cases and arrays of one location at a time."""
+    places = [slice(i, i + 1) for i in range(cases.observations.shape[0])]
+    return [(cases.take(at), {name: a[at] for name, a in arrays.items()}) for at in places]
+
+
+def _taken(new: NewCases, block: slice) -> NewCases:
+    """Forecasts of some locations."""
+    return NewCases(new.forecasts.take(block), new.covariates.take((block,)))
+
+
+def _features_of(cases: Cases) -> int:
+    """Number of features of all covariates."""
+    return sum(1 if period is None else 2 for period in cases.covariates.periods)
+
+
+def _as(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values in the shape of others: of landmarks there may be fewer."""
+    room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
+    return np.pad(values, room, constant_values=-1).astype(like.dtype)
+
+
+def _state(part: FitArrays) -> State:
+    """What weights have learned."""
+    from xrecal.arrays.online.state import State
+
+    names = ("regret", "square", "largest", "score", "n_scored")
+    return State(*(np.ascontiguousarray(part[name], np.float64) for name in names))
+
+
+def _named(state: State) -> Arrays:
+    """What weights have learned, by the names of the parameters."""
+    return {
+        "regret": state.regret, "square": state.square, "largest": state.largest,
+        "score": state.score, "n_scored": state.cases,
+    }  # fmt: skip
