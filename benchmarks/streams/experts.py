@@ -8,6 +8,7 @@ import numpy as np
 import xrecal
 from xrecal.arrays.distributions.forms import distribution_of, find_bounds, moments
 from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
+from xrecal.methods.components import Forecasting
 from xrecal.methods.mixing import mixture_of
 
 from .streams import Stream
@@ -121,7 +122,9 @@ def fitted_once(cases, stream, which):
     mixed = replace(method, tails=None)
     every = np.ones_like(fitted["pool_weight"])
     alone = mixture_of(
-        mixed.components, new, cases, fitted, every, mixed.blocks(cases.axis.days.size)
+        Forecasting(mixed.components, new, cases, fitted),
+        every,
+        mixed.blocks(cases.axis.days.size),
     )
     for c, quantiles in alone.quantiles.items():
         label = mixed.components[c].label

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS, TOO_FEW
+from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods.settings_html import folded, framed, settings_table, table
 
@@ -73,8 +74,8 @@ def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
         facts.append(("updated", f"{fitted.n_added} cases added, with the choices of the fit"))
     if fitted.pool is not None:
         facts.append(("pool", str(fitted.pool)))
-    if fitted.periods:
-        facts.append(("condition_on", _covariates(fitted)))
+    if covariates := _covariates(fitted):
+        facts.append(("condition_on", covariates))
     if fitted.note:
         facts.append(("note", fitted.note))
     if state["status"].chunks is not None:
@@ -119,6 +120,7 @@ def _covariates(fitted: FittedVariable) -> str:
     return ", ".join(
         name if period is None else f"{name} (period {period:g})"
         for name, period in fitted.periods.items()
+        if name != AHEAD
     )
 
 

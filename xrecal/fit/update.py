@@ -34,6 +34,7 @@ from .fit_hindcast import axis_of, require_whole_cases
 from .fitted import CASE, Fitted, FittedVariable
 from .joining import ADDED, ADDED_MEMBER, ENTERS, join_states
 from .jointly import Paired, as_one, common_cases
+from .learning_order import warn_of_order
 from .mismatch_warnings import warn_of_other_place
 from .pooling import across, pooled_cases, pooled_covariate
 from .relearning import learned_again, relearn
@@ -103,6 +104,7 @@ def _update_variable(
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
     of_dates, labels = order_by_labels(pairs, fitted)
     dates, order = axis_of(pairs), of_dates.at_positions(n_positions(fitted))
+    warn_of_order(pairs, fitted, of_dates, dates)
     axis = join_axes(fitted, dates, of_dates)
     added_axis = dates if fitted.pool is None else fitted.pool.axis(dates, of_dates.known.size)
     n = of_dates.order.size

@@ -13,7 +13,16 @@ from xrecal import arrays
 from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray, IntArray
 
-from .base import N_QUANTILES, Cases, Method, NewCases, Parameter, equal_mass_levels, fold_groups
+from .base import (
+    N_QUANTILES,
+    Cases,
+    FitArrays,
+    Method,
+    NewCases,
+    Parameter,
+    equal_mass_levels,
+    fold_groups,
+)
 from .ckme import CKME
 from .raw import Raw
 
@@ -239,22 +248,33 @@ def state_of(
     return own | {"status": fitted["status"]}
 
 
-def members_of(
-    component: Component,
-    new: NewCases,
-    cases: Cases,
-    fitted: Mapping[str, npt.NDArray[Any]],
-    share: FloatArray,
-) -> Empirical:
-    """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
-    from xrecal.arrays.distributions.forms import Empirical
+class Forecasting:
+    """Components of a pool as they forecast new cases; each is asked once."""
 
-    forecast = predict_component(component, new, cases, fitted, share)
-    if component.on_cases:
-        assert isinstance(forecast, Empirical)
-        return forecast
-    members = forecast.quantile(equal_mass_levels(N_QUANTILES))
-    return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
+    def __init__(
+        self, components: Sequence[Component], new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> None:
+        self.components, self.new, self.cases, self.fitted = components, new, cases, fitted
+        self._known: dict[int, Distribution] = {}
+
+    def of(self, place: int, share: FloatArray) -> Distribution:
+        """Forecasts of one component; see :func:`predict_component`."""
+        if place not in self._known:
+            self._known[place] = predict_component(
+                self.components[place], self.new, self.cases, self.fitted, share
+            )
+        return self._known[place]
+
+    def members(self, place: int, share: FloatArray) -> Empirical:
+        """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        forecast = self.of(place, share)
+        if self.components[place].on_cases:
+            assert isinstance(forecast, Empirical)
+            return forecast
+        members = forecast.quantile(equal_mass_levels(N_QUANTILES))
+        return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
 
 
 class GivingWay(NamedTuple):

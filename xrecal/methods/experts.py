@@ -18,7 +18,7 @@ from xrecal.typing import FloatArray
 
 from .base import Bounds, Cases, FitArrays, NewCases, Parameter, equal_mass_levels
 from .ckme import CKME
-from .components import CASES, Component, predict_component, state_of
+from .components import CASES, Component, Forecasting, predict_component, state_of
 from .emos import EMOS
 from .raw import Raw
 
@@ -112,12 +112,14 @@ class Experts:
     ) -> dict[str, FloatArray]:
         """Quantiles (T, J) of forecasts (1, T) by slow experts, fitted to the first cases."""
         learned = cases.select(np.arange(n_slow))
-        whole = self._with_cases(learned, slow)
-        found = {POOL: _quantiles(self.pool.predict_locations(new, learned, whole))}
-        for component in (self.emos, *self.mixed):
-            forecast = predict_component(component, new, learned, whole, np.ones(1))
-            found[component.label] = _quantiles(forecast)
-        return found
+        whole, every = self._with_cases(learned, slow), np.ones(1)
+        pooled = Forecasting(self.pool.components, new, learned, whole)
+        found = {
+            component.label: _quantiles(pooled.of(place, every))
+            for place, component in enumerate(pooled.components)
+        }
+        found[EMOS_LABEL] = _quantiles(predict_component(self.emos, new, learned, whole, every))
+        return found | {POOL: _quantiles(self.pool.mix(pooled))}
 
     def fast_said(
         self, new: NewCases, cases: Cases, slow: FitArrays, known: int

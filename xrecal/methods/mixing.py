@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray
 
-from .base import N_QUANTILES, Cases, FitArrays, NewCases, equal_mass_levels, missing_forecasts
-from .components import OBSERVATIONS, Component, members_of
+from .base import N_QUANTILES, equal_mass_levels, missing_forecasts
+from .components import OBSERVATIONS, Forecasting
 
 AVERAGE = "average"
 """Name of the block of members that are averages of quantiles."""
@@ -54,25 +54,23 @@ class Mixture(NamedTuple):
 
 
 def mixture_of(
-    components: Sequence[Component],
-    new: NewCases,
-    cases: Cases,
-    fitted: FitArrays,
-    weight: FloatArray,
-    blocks: Mapping[str, int],
+    forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str, int]
 ) -> Mixture:
     """Mixture of the components that have weight (L, C), in blocks of so many members."""
+    components, new = forecasting.components, forecasting.new
     shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
     at, start = {}, 0
     for block, size in blocks.items():
         at[block], start = slice(start, start + size), start + size
     members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
-    missing = missing_forecasts(new.forecasts) | np.isnan(fitted["pool_weight"][:, :1])
+    missing = missing_forecasts(new.forecasts) | np.isnan(
+        forecasting.fitted["pool_weight"][:, :1]
+    )
     quantiles = {}
     for c, (component, share) in enumerate(zip(components, weight.T, strict=True)):
         if not (share > 0).any():
             continue
-        own = members_of(component, new, cases, fitted, share)
+        own = forecasting.members(c, share)
         mass = own.weights
         assert mass is not None
         counts = (share > 0)[:, np.newaxis]
@@ -84,5 +82,5 @@ def mixture_of(
         if AVERAGE in blocks:
             quantiles[c] = own.quantile(equal_mass_levels(N_QUANTILES))
     if OBSERVATIONS in at:
-        members[..., at[OBSERVATIONS]] = cases.observations[:, np.newaxis]
+        members[..., at[OBSERVATIONS]] = forecasting.cases.observations[:, np.newaxis]
     return Mixture(members, weights, quantiles, missing)

@@ -39,6 +39,7 @@ from .components import (
     N_HELD_OUT,
     OBSERVATIONS,
     Component,
+    Forecasting,
     HeldOutInTime,
     components_of,
     fit_method,
@@ -367,15 +368,20 @@ class LinearPool(Shown):
         self, new: NewCases, cases: Cases, fitted: FitArrays, novelty: FloatArray | None = None
     ) -> Distribution:
         """Mixture of the components that have weight; ``novelty`` (L, T) where it is known."""
+        return self.mix(Forecasting(self.components, new, cases, fitted), novelty)
+
+    def mix(self, forecasting: Forecasting, novelty: FloatArray | None = None) -> Distribution:
+        """Mixture of the components that have weight, as they forecast."""
         from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
+        new, cases, fitted = forecasting.new, forecasting.cases, forecasting.fitted
         n = cases.observations.shape[1]
         shares: FloatArray = fitted["pool_weight"]
         way = giving_way(self.components, shares)
         shares = shares if self.novelty is None else way.mixed
         blocks = self.blocks(n)
-        mixture = mixture_of(self.components, new, cases, fitted, shares, blocks)
+        mixture = mixture_of(forecasting, shares, blocks)
         members, weights, _, missing = mixture
         shares = shares[:, np.newaxis]
         if self.novelty is not None and (way.of_observations > 0).any():

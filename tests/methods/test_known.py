@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xrecal.inputs.dates import CaseAxis
+from xrecal.methods.known import has_passed, known_cases
+
+
+def counted(days, ahead, delay):
+    """Cases from the first on whose valid time and delay are not after each start."""
+    found = []
+    for i in range(len(days)):
+        n = 0
+        # Labels are starts, or valid times: neither reading may know too much.
+        while n < i and days[n] < days[i] and all(
+            days[j] + ahead[j] + delay <= days[i] and days[j] + delay <= days[i] - ahead[i]
+            for j in range(n + 1)
+        ):
+            n += 1
+        found.append(n)
+    return found
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=25),
+    st.lists(st.integers(0, 6), min_size=25, max_size=25),
+    st.integers(0, 4),
+)
+def test_those_whose_valid_time_and_delay_are_not_after_the_start(days, ahead, delay):
+    days, ahead = np.sort(days).astype(float), np.array(ahead[: len(days)], float)
+    found = known_cases(CaseAxis(days=days), ahead, f"{delay}D" if delay else 0)
+    np.testing.assert_array_equal(found, counted(days, ahead, delay))
+
+
+def test_without_dates_each_case_verifies_before_the_next():
+    none = np.zeros(5)
+    np.testing.assert_array_equal(known_cases(CaseAxis(), none, 0), np.arange(5))
+    np.testing.assert_array_equal(known_cases(CaseAxis(), none, 2), [0, 0, 0, 1, 2])
+    steps = CaseAxis(step=np.array([0, 0, 1, 1, 2]))
+    np.testing.assert_array_equal(known_cases(steps, none, 0), [0, 0, 2, 2, 4])
+    np.testing.assert_array_equal(known_cases(steps, none, 1), [0, 0, 0, 0, 2])
+
+
+def test_a_delay_in_cases_comes_after_the_valid_time():
+    axis = CaseAxis(days=np.arange(8.0))
+    np.testing.assert_array_equal(known_cases(axis, np.full(8, 2.0), 1), [0, 0, 0, 1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize(("length", "passed"), [(3, False), (2, True), ("5D", True), ("9D", False)])
+def test_lengths_are_counted_in_cases_or_days(length, passed):
+    axis = CaseAxis(days=np.array([0.0, 1.0, 4.0, 6.0]))
+    assert has_passed(axis, 1, 3, length, 4) is passed

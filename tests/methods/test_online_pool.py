@@ -1,0 +1,360 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.labelled import random
+from tests.marks import forbid_compute
+from xrecal.arrays.distributions.forms import find_bounds
+from xrecal.arrays.online.aggregation import issue, learn, mean_weights
+from xrecal.arrays.online.state import empty_state, settings_of
+from xrecal.inputs.dates import CaseAxis
+from xrecal.methods.experts import HALF_LIFE, LEVELS, MEMORY
+from xrecal.methods.known import known_cases
+
+N = 70
+SMALL = (xrecal.Climatology(), xrecal.EMOS(bounds=None))
+METHOD = xrecal.OnlinePool(SMALL, refit=12, bounds=None)
+FIRST, LAST = slice(0, 50), slice(50, None)
+Q = [0.1, 0.5, 0.9]
+
+
+def stream(seed=0, n=N, n_places=2):
+    """Daily temperatures; the forecast system changes its bias after 45 days."""
+    rng = np.random.default_rng(seed)
+    dates = xr.date_range("2001-01-01", periods=n, freq="D", use_cftime=False)
+    signal = 3 * rng.normal(size=(n, n_places))
+    observed = signal + rng.normal(size=signal.shape)
+    members = signal[..., np.newaxis] + 0.7 * rng.normal(size=(n, n_places, 4)) + 1
+    members[45:] += 2
+    coords = {"time": dates, "place": ["a", "b", "c"][:n_places]}
+    forecasts = xr.DataArray(members, coords, ["time", "place", "member"], "t", {"units": "K"})
+    return forecasts, xr.DataArray(observed, coords, ["time", "place"], attrs={"units": "K"})
+
+
+FORECASTS, OBSERVED = stream()
+
+
+def fit(cases=FIRST, method=METHOD, forecasts=FORECASTS, observed=OBSERVED):
+    return forecasts.isel(time=cases).recal.fit(observed.isel(time=cases), method)
+
+
+def assert_same_state(a, b):
+    assert list(a.state.data_vars) == list(b.state.data_vars)
+    for name in a.state.variables:
+        np.testing.assert_array_equal(a.state[name], b.state[name], err_msg=str(name))
+        assert a.state[name].dtype == b.state[name].dtype
+
+
+class Reference:
+    """An online pool at one place, written down as its documentation says, one case at a time.
+
+    Slow experts are models of the package; the others are computed from arrays.
+    """
+
+    def __init__(self, forecasts, observed):
+        self.forecasts, self.observed, self.slow = forecasts, observed, {}
+        self.labels = METHOD.experts.labels
+
+    def fit_slow(self, n):
+        forecasts, observed = self.forecasts[:n], self.observed[:n]
+        methods = {
+            "pool": xrecal.LinearPool(SMALL, condition_on=()),
+            "slow_emos": xrecal.EMOS(bounds=None),
+            "climatology": SMALL[0],
+            "emos": SMALL[1],
+        }
+        fits = {k: forecasts.recal.fit(observed, m, min_samples=5) for k, m in methods.items()}
+        last = {"time": np.arange(n)[-MEMORY:]}
+        # As if all were a day apart.
+        steps = np.datetime64("2001-01-01", "ns") + np.arange(n) * np.timedelta64(1, "D")
+        ckme = xrecal.CKME(support="regression", half_life=HALF_LIFE, tails=None, bounds=None)
+        here = forecasts.assign_coords(time=steps).isel(last)
+        fits["ckme"] = here.recal.fit(observed.assign_coords(time=steps).isel(last), ckme)
+        self.slow[n] = fits
+
+    def said(self, case, n_slow, known):
+        new = self.forecasts[case : case + 1]
+        fits = self.slow[n_slow]
+        models = {label: fits[label] for label in ("pool", "slow_emos", "climatology", "emos")}
+        found = {label: m.quantile(new, LEVELS).values.ravel() for label, m in models.items()}
+        found["raw"] = new.recal.quantile(LEVELS).values.ravel()
+        for window in (30, 60, 120):
+            past = slice(max(known - window, 0), known)
+            emos = self.forecasts[past].recal.fit(self.observed[past], xrecal.EMOS(bounds=None))
+            found[f"emos_{window}"] = emos.quantile(new, LEVELS).values.ravel()
+        past = slice(max(known - 91, 0), known)
+        errors = (self.observed[past] - self.forecasts[past].mean("member")).values
+        mean = new.mean("member").values
+        found["errors_91"] = mean + np.quantile(errors, LEVELS, method="hazen")
+        recent = fits["ckme"]
+        if known > n_slow:
+            steps = np.datetime64("2001-01-01", "ns") + np.arange(known) * np.timedelta64(1, "D")
+            more = {"time": steps[n_slow:]}
+            recent = recent.update(
+                self.forecasts[n_slow:known].assign_coords(more),
+                self.observed[n_slow:known].assign_coords(more),
+            )
+        found["recent_ckme"] = recent.quantile(new, LEVELS).values.ravel()
+        return np.stack([found[label] for label in self.labels])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0, 3])
+def test_it_does_what_its_documentation_says(delay):
+    forecasts, observed = FORECASTS.isel(place=0), OBSERVED.isel(place=0)
+    method = xrecal.OnlinePool(SMALL, refit=12, bounds=None, delay=delay, condition_on=())
+    one = Reference(forecasts, observed)
+    known = known_cases(CaseAxis(days=np.arange(N)), np.zeros(N), delay)
+    start = 25
+    n_slow = former = known[start]
+    one.fit_slow(n_slow)
+    n = len(one.labels)
+    settings = settings_of([[-np.inf, np.inf]], n, LEVELS.size, alone=n - 1)
+    state, states = empty_state(settings), {}
+    for case in range(start, N):
+        said = one.said(case, n_slow if known[case] >= n_slow else former, known[case])
+        given = observed.values[np.newaxis, case : case + 1]
+        state = learn(state, settings, said[np.newaxis, np.newaxis], given)
+        if case == 49 or (case - (n_slow - 1) >= 12 and known[case] > n_slow - 1):
+            n_slow, former = case + 1, n_slow
+            one.fit_slow(n_slow)
+        states[case + 1] = state, n_slow
+    model = fit(FIRST, method, forecasts, observed)
+    for k in range(50, N):
+        state, n_slow = states[k]
+        new = min(k + delay, N - 1)
+        if known[new] != k:
+            continue
+        expected = issue(state, settings, one.said(new, n_slow, k)[np.newaxis, np.newaxis])
+        found = model.quantile(forecasts[new : new + 1], LEVELS).values.ravel()
+        np.testing.assert_allclose(found, expected[0, 0], rtol=1e-6)
+        np.testing.assert_allclose(
+            model.state["expert_weight"], mean_weights(state, settings)[0], rtol=1e-6
+        )
+        model = model.update(forecasts[k : k + 1], observed[k : k + 1])
+    assert one.slow.keys() == {known[start], *one.slow}
+    assert len(one.slow) == 4
+
+
+def test_thirty_days_at_once_are_thirty_updates():
+    whole = fit().update(FORECASTS[LAST], OBSERVED[LAST])
+    daily = fit()
+    for day in range(50, N):
+        daily = daily.update(FORECASTS[day : day + 1], OBSERVED)
+    assert_same_state(daily, whole)
+    assert (whole.state["last_fitted"] > 50).all()
+    assert (whole.state["last_learned"] == N - 1).all()
+
+
+def test_stored_and_opened_it_goes_on_as_if_it_never_was(tmp_path):
+    model = fit(slice(0, 45)).update(FORECASTS[45:55], OBSERVED)
+    model.save(tmp_path / "model.zarr")
+    opened = xrecal.open_recalibrator(tmp_path / "model.zarr")
+    assert opened.method == METHOD
+    assert_same_state(*(m.update(FORECASTS[55:], OBSERVED) for m in (opened, model)))
+    np.testing.assert_array_equal(
+        opened.quantile(FORECASTS[55:], Q), model.quantile(FORECASTS[55:], Q)
+    )
+
+
+def test_where_a_system_changes_weights_follow():
+    online = fit().update(FORECASTS[LAST][:10], OBSERVED)
+    pool = fit(slice(0, 60), xrecal.LinearPool(SMALL))
+    late = FORECASTS[60:]
+    crps = [m.crps(late, OBSERVED).mean().item() for m in (online, pool)]
+    assert crps[0] < 0.9 * crps[1]
+    weight = online.state["expert_weight"].mean("place")
+    assert weight.sum().item() == pytest.approx(1)
+    assert weight.sel(expert="emos_30") > weight.sel(expert="slow_emos")
+
+
+def test_nothing_that_verifies_later_is_known():
+    n = 60
+    leads = {"lead": ("lead", [1, 5], {"units": "days"})}
+    forecasts = FORECASTS.rename(time="init").isel(place=0).expand_dims(leads, 1)
+    observed = OBSERVED.isel(place=0)
+    model = forecasts[:n].recal.fit(observed[:n], METHOD)
+    # On the last day of the fit, the start of day n - 1 was forecast from less at the longer lead.
+    np.testing.assert_array_equal(model.state["last_learned"], [n - 2, n - 6])
+    later = observed.copy()
+    later[n:] += 100
+    both = [model.update(forecasts[:n], o).state for o in (observed[: n + 1], later[: n + 1])]
+    changed = [float(abs(a - b).max()) for a, b in zip(*(s["regret"] for s in both), strict=True)]
+    assert (np.array(changed) > 0).all()
+    np.testing.assert_array_equal(both[0]["last_learned"], [n - 1, n - 5])
+
+
+def test_each_lead_learns_when_it_verifies():
+    leads = {"lead": ("lead", [1, 4], {"units": "days"})}
+    forecasts = FORECASTS.rename(time="init").isel(place=0).expand_dims(leads, 1)
+    observed = OBSERVED.isel(place=0)
+    begun = forecasts[:50].recal.fit(observed[:50], METHOD)
+    whole = begun.update(forecasts[:60], observed[:60])
+    daily = begun
+    for day in range(50, 60):
+        daily = daily.update(forecasts[day - 6 : day + 1], observed[: day + 1])
+    assert_same_state(daily, whole)
+    assert np.isfinite(daily.quantile(forecasts[60:], 0.5)).all()
+
+
+def forms():
+    weights = xr.ones_like(FORECASTS) * xr.DataArray([1.0, 2.0, 3.0, 2.0], dims=["member"]) / 8
+    yield "weighted", xrecal.weighted(FORECASTS, weights), {"t": OBSERVED}
+    levels = FORECASTS.quantile([0.1, 0.3, 0.5, 0.7, 0.9], "member").transpose(..., "quantile")
+    yield "quantiles", levels.rename("t").assign_attrs(units="K"), OBSERVED
+    mean = FORECASTS.mean("member").rename("t_loc").assign_attrs(units="K")
+    yield "normal", xrecal.gaussian(mean, FORECASTS.std("member")), {"t": OBSERVED}
+    yield "single", FORECASTS.astype("float32"), OBSERVED.astype("float32")
+
+
+@pytest.mark.parametrize("form", list(forms()), ids=lambda form: form[0])
+def test_forms_of_a_forecast(form):
+    _, forecasts, observed = form
+    past = {k: v[:50] for k, v in observed.items()} if isinstance(observed, dict) else observed[:50]
+    model = forecasts.isel(time=FIRST).recal.fit(past, METHOD)
+    model = model.update(forecasts.isel(time=slice(50, 60)), observed)
+    found = model.quantile(forecasts.isel(time=slice(60, None)), Q)
+    found = found["t"] if isinstance(found, xr.Dataset) else found
+    assert np.isfinite(found).all()
+    crps = abs(found.sel(quantile=0.5) - OBSERVED[60:]).mean()
+    assert crps < 1.5
+
+
+def test_lazy_stays_lazy_and_chunks_make_no_difference():
+    forecasts, observed = FORECASTS.chunk(place=1), OBSERVED.chunk(place=1)
+    with forbid_compute():
+        lazy = fit(forecasts=forecasts, observed=observed).update(forecasts[LAST], observed[LAST])
+        issued = lazy.quantile(forecasts[:3], Q)
+    assert not lazy.is_computed
+    whole = fit().update(FORECASTS[LAST], OBSERVED[LAST])
+    assert_same_state(lazy.compute(), whole)
+    np.testing.assert_array_equal(issued, whole.quantile(FORECASTS[:3], Q))
+
+
+def test_a_bound_is_a_bound():
+    rain, observed = (a.clip(min=0).assign_attrs(units="mm") for a in (FORECASTS, OBSERVED))
+    method = xrecal.OnlinePool((xrecal.Climatology(), xrecal.EMOS()), refit=12)
+    model = fit(FIRST, method, rain, observed).update(rain[LAST], observed)
+    assert find_bounds(observed.values.T)[0].tolist() == [0, 0]
+    np.testing.assert_array_equal(model.state["lower"], 0)
+    issued = model.quantile(rain, [0.01, 0.2, 0.5])
+    assert (issued >= 0).all()
+    assert (issued == 0).any()
+
+
+def test_a_place_with_too_few_cases_begins_when_there_are_enough():
+    gone = OBSERVED.copy()
+    gone[5:60, 1] = np.nan
+    model = fit(observed=gone)
+    assert model.state["status"].values.tolist() == [0, 1]
+    assert np.isnan(model.quantile(FORECASTS, 0.5)[:, 1]).all()
+    whole = model.update(FORECASTS[50:], gone)
+    assert int(whole.state["status"][1]) == 1
+    more, seen = stream(n=90)
+    seen = seen.where(seen["time"] != seen["time"][2])
+    seen[:, 1] = np.r_[gone[:, 1], seen[N:, 1]]
+    whole = model.update(more[50:], seen)
+    daily = model
+    for day in range(50, 90):
+        daily = daily.update(more[day : day + 1], seen)
+    assert_same_state(daily, whole)
+    assert int(whole.state["status"][1]) == 0
+    assert np.isfinite(whole.quantile(more, 0.5)).all()
+
+
+def test_few_cases_leave_nothing_to_warm_up_with():
+    model = fit(slice(0, 22))
+    np.testing.assert_array_equal(model.state["regret"], 0)
+    np.testing.assert_array_equal(model.state["last_fitted"], 21)
+    np.testing.assert_allclose(model.state["expert_weight"].sum("expert"), 1)
+
+
+def test_missing_forecasts_and_members():
+    holes = FORECASTS.copy()
+    holes[52, 0] = np.nan
+    holes[53, 0, :2] = np.nan
+    model = fit().update(holes[LAST], OBSERVED)
+    assert int(model.state["n_cases"][0]) == N - 1
+    assert np.isnan(model.quantile(holes[50:53], 0.5)[2, 0])
+    assert np.isfinite(model.quantile(holes[53:], 0.5)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"delay": -1}, "OnlinePool: delay must be a number of cases, 0 or more"),
+        ({"refit": 0}, "OnlinePool: refit must be a number of cases, 1 or more"),
+        ({"refit": "soon"}, "length of time such as '5D', got 'soon'"),
+        ({"bounds": (1, 0)}, "OnlinePool: bounds must be"),
+        ({"methods": xrecal.EMOS()}, r"OnlinePool: methods must be several"),
+        ({"methods": (METHOD,)}, "none of them a pool"),
+        ({"condition_on": 3}, "OnlinePool: condition_on must be"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        xrecal.OnlinePool(**settings)
+
+
+def test_lengths_of_time_need_dates():
+    bare = [a.drop_vars("time") for a in (FORECASTS, OBSERVED)]
+    with pytest.raises(ValueError, match="OnlinePool: delay='2D' needs dates"):
+        bare[0].recal.fit(bare[1], xrecal.OnlinePool(SMALL, delay="2D"))
+    model = bare[0][FIRST].recal.fit(bare[1][FIRST], METHOD)
+    dated = fit(slice(0, 50))
+    for name in ("regret", "score"):
+        np.testing.assert_array_equal(model.state[name], dated.state[name])
+
+
+def test_lengths_are_kept_as_text():
+    method = xrecal.OnlinePool(delay=np.timedelta64(36, "h"), refit="2 weeks")
+    assert (method.delay, method.refit) == ("1.5D", "14D")
+    assert repr(xrecal.OnlinePool(refit=30)) == "OnlinePool(refit=30)"
+
+
+def test_its_text_and_state_say_what_it_is():
+    model = fit()
+    text = repr(model)
+    assert "expert_weight" in text
+    assert "former" not in text
+    assert "days_ahead" not in text
+    assert model.state["expert_weight"].long_name == "weight of each expert, mean over the levels"
+    assert model.state["regret"].units == "K"
+    issued = FORECASTS[60:].recal.apply(model)
+    assert issued["t"].sizes["member"] == LEVELS.size
+
+
+@pytest.mark.parametrize("name", ["default", "season"])
+@pytest.mark.slow
+def test_the_pool_of_its_own_methods(name):
+    forecasts, observed = stream(n=300, n_places=1)
+    method = xrecal.OnlinePool(condition_on="season" if name == "season" else None)
+    model = forecasts[:280].recal.fit(observed[:280], method).update(forecasts[280:290], observed)
+    daily = forecasts[:280].recal.fit(observed[:280], method)
+    for day in range(280, 290):
+        daily = daily.update(forecasts[day : day + 1], observed)
+    assert_same_state(daily, model)
+    assert {"ckme_season", "idr_season", "climatology", "pool"} <= {*model.state["expert"].values}
+    late = forecasts[290:]
+    assert model.novelty(late).max() < 0.9
+    assert model.crps(late, observed).mean() < late.recal.crps(observed).mean()
+
+
+def test_a_pooled_fit_learns_too():
+    model = FORECASTS[FIRST].recal.fit(OBSERVED[FIRST], METHOD, pool="place")
+    whole = model.update(FORECASTS[LAST], OBSERVED)
+    daily = model
+    for day in range(50, N):
+        daily = daily.update(FORECASTS[day : day + 1], OBSERVED)
+    assert_same_state(daily, whole)
+    assert np.isfinite(whole.quantile(FORECASTS, 0.5)).all()
+
+
+def test_several_variables():
+    both = xr.Dataset({"a": FORECASTS, "b": random("time", "member", sizes={"time": N})
+                       .assign_coords(time=FORECASTS["time"])})  # fmt: skip
+    observed = xr.Dataset({"a": OBSERVED, "b": both["b"].mean("member")})
+    model = both.isel(time=FIRST).recal.fit(observed, METHOD)
+    model = model.update(both.isel(time=LAST), observed)
+    assert_same_state(model["a"], fit().update(FORECASTS[LAST], OBSERVED))
