@@ -30,16 +30,17 @@ def relearn(fitted: FittedVariable, before: xr.Dataset) -> xr.Dataset:
     if not isinstance(fitted.method, Relearning):
         return fitted.state
     state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
-    core = {n: tuple(d for d in v.dims if d not in fitted.locations) for n, v in state.items()}
+    locations = fitted.locations
+    core = {n: tuple(d for d in v.dims if d not in locations) for n, v in state.items()}
     names = [n for n in ("n_cases", "status", *fitted.parameters) if n in before]
     dtypes = {name: before[name].dtype for name in names}
     results = run_blockwise(
         _RelearnTask(fitted, {name: len(dims) for name, dims in core.items()}, dtypes),
         *state.values(),
         core=[*core.values()],
-        out=[tuple(d for d in before[n].dims if d not in fitted.locations) for n in names],
+        out=[tuple(d for d in before[n].dims if d not in locations) for n in names],
         dtypes=[*dtypes.values()],
-        sizes={d: n for d, n in fitted.state.sizes.items() if d not in fitted.locations},
+        sizes={d: n for d, n in fitted.state.sizes.items() if d not in locations},
         what="the update",
     )
     learned = {

@@ -178,9 +178,8 @@ def _added_state(
     """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
     parts, others = _arguments(pairs, covariates)
     chosen, own = _chosen_and_own(fitted.state)
-    core = {
-        name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in chosen.items()
-    }
+    locations = fitted.locations
+    core = {name: tuple(d for d in v.dims if d not in locations) for name, v in chosen.items()}
     compared = [fitted, *partners] if order.has_known else []
     seen = [_at_known(variable.state["observations"], order) for variable in compared]
     kept = tuple(parts) if fitted.method.keeps_cases else ()

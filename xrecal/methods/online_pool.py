@@ -340,16 +340,17 @@ class OnlinePool(Shown):
 
     def _fitted_again(self, cases: Cases, part: Arrays, last: int, min_samples: int) -> Arrays:
         """A location whose slow experts are fitted to the cases up to the ``last``."""
+        from xrecal.arrays.online.aggregation import mean_weights
+
         learned = cases.select(np.arange(last + 1))
         names = [n.removeprefix(FORMER) for n in part if n.startswith(FORMER)]
         former = {FORMER + name: part[name] for name in names}
         fitted = self.experts.fit(learned, min_samples)
         lower, upper, _ = arrays.find_bounds(learned.observations, self.bounds)
         new = {name: _as(fitted[name], part[name]) for name in names if name in fitted}
-        return {
-            **part, **former, **new, "lower": lower, "upper": upper,
-            "last_fitted": np.array([last]),
-        }  # fmt: skip
+        new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}
+        whole = {**part, **former, **new}
+        return whole | {"expert_weight": mean_weights(_state(whole), self._settings(whole))}
 
     def _known(self, cases: Cases) -> IntArray:
         """How many cases (n,) had verified when each was issued."""
@@ -375,9 +376,12 @@ class OnlinePool(Shown):
         of_weights = ("regret", "square", "largest", "score", "n_scored")
         return blank | {name: np.zeros_like(blank[name]) for name in of_weights}
 
-    def _whole(self, parts: Sequence[Arrays], names: Mapping[str, Any]) -> Arrays:
-        """Parameters (L, ...) of all locations."""
-        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+    def _whole(self, parts: Sequence[Arrays], names: Arrays) -> Arrays:
+        """Parameters (L, ...) of all locations, of the types of others."""
+        return {
+            name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
+            for name, like in names.items()
+        }
 
 
 def _each(cases: Cases, arrays: Arrays) -> list[tuple[Cases, Arrays]]:
