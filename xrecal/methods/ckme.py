@@ -303,14 +303,11 @@ class CKME(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Weighted ensembles, and the novelty (L, T) of the forecasts."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         if self.gives_way:
             return self._giving_way(new, cases, fitted)
-        how = {"projection": self.projection, "own_members": not self.shares_members}
-        compared = self._comparison(new, cases, fitted)
-        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
-        return self._with_tails(Empirical(*issued), cases, fitted), novelty
+        own = not self.shares_members
+        issued, novelty = self.ensembles_with_novelty(new, cases, fitted, own_members=own)
+        return self._with_tails(issued, cases, fitted), novelty
 
     def _giving_way(
         self, new: NewCases, cases: Cases, fitted: FitArrays
@@ -358,6 +355,17 @@ class CKME(Conditioned, MemberPerCase):
 
         how = {"projection": self.projection, "own_members": own_members}
         return Empirical(*arrays.ckme_weights(**self._comparison(new, cases, fitted), **how))
+
+    def ensembles_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays, *, own_members: bool
+    ) -> tuple[Empirical, FloatArray]:
+        """As :meth:`weighted_ensembles`, and the novelty (L, T) of the forecasts."""
+        from xrecal.arrays.distributions.forms import Empirical
+
+        how = {"projection": self.projection, "own_members": own_members}
+        compared = self._comparison(new, cases, fitted)
+        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
+        return Empirical(*issued), novelty
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""

@@ -265,6 +265,16 @@ class Forecasting:
             )
         return self._known[place]
 
+    def with_novelty(self, place: int) -> FloatArray:
+        """Novelty (L, T) of the forecasts to a CKME, which forecasts by the same comparison."""
+        component = self.components[place]
+        assert isinstance(component.method, CKME)
+        own = state_of(component, self.fitted)
+        self._known[place], novelty = component.method.ensembles_with_novelty(
+            self.new, self.cases, own, own_members=not component.on_observations
+        )
+        return novelty
+
     def members(self, place: int, share: FloatArray) -> Empirical:
         """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
         from xrecal.arrays.distributions.forms import Empirical

@@ -113,13 +113,15 @@ class Experts:
         """Quantiles (T, J) of forecasts (1, T) by slow experts, fitted to the first cases."""
         learned = cases.select(np.arange(n_slow))
         whole, every = self._with_cases(learned, slow), np.ones(1)
-        pooled = Forecasting(self.pool.components, new, learned, whole)
+        pooled, novelty = Forecasting(self.pool.components, new, learned, whole), None
+        if self.pool.judge is not None:
+            novelty = pooled.with_novelty(self.pool.judge)
         found = {
             component.label: _quantiles(pooled.of(place, every))
             for place, component in enumerate(pooled.components)
         }
         found[EMOS_LABEL] = _quantiles(predict_component(self.emos, new, learned, whole, every))
-        return found | {POOL: _quantiles(self.pool.mix(pooled))}
+        return found | {POOL: _quantiles(self.pool.mix(pooled, novelty))}
 
     def fast_said(
         self, new: NewCases, cases: Cases, slow: FitArrays, known: int

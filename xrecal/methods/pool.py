@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -202,7 +203,7 @@ class LinearPool(Shown):
     @property
     def components(self) -> tuple[Component, ...]:
         """Distributions that have a weight each."""
-        return components_of(self.mixed)
+        return _components(self)
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -407,9 +408,21 @@ class LinearPool(Shown):
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to its first CKME; none is known without one."""
-        compared = [c for c in self.components if isinstance(c.method, CKME)]
-        compared.sort(key=lambda c: c.method.shapes)  # type: ignore[attr-defined]
-        for component in compared[:1]:
-            assert isinstance(component.method, CKME)
-            return component.method.novelty_locations(new, cases, state_of(component, fitted))
-        return np.zeros(new.forecasts.loc.shape[:2])
+        if self.judge is None:
+            return np.zeros(new.forecasts.loc.shape[:2])
+        component = self.components[self.judge]
+        assert isinstance(component.method, CKME)
+        return component.method.novelty_locations(new, cases, state_of(component, fitted))
+
+    @property
+    def judge(self) -> int | None:
+        """Place of the component that knows the novelty of forecasts; None if none does."""
+        places = [i for i, c in enumerate(self.components) if isinstance(c.method, CKME)]
+        places.sort(key=lambda i: self.components[i].method.shapes)  # type: ignore[attr-defined]
+        return places[0] if places else None
+
+
+@lru_cache(maxsize=64)
+def _components(pool: LinearPool) -> tuple[Component, ...]:
+    """Components of a pool, which are asked for with every forecast."""
+    return components_of(pool.mixed)
