@@ -13,9 +13,13 @@ def counted(days, ahead, delay):
     for i in range(len(days)):
         n = 0
         # Labels are starts, or valid times: neither reading may know too much.
-        while n < i and days[n] < days[i] and all(
-            days[j] + ahead[j] + delay <= days[i] and days[j] + delay <= days[i] - ahead[i]
-            for j in range(n + 1)
+        while (
+            n < i
+            and days[n] < days[i]
+            and all(
+                days[j] + ahead[j] + delay <= days[i] and days[j] + delay <= days[i] - ahead[i]
+                for j in range(n + 1)
+            )
         ):
             n += 1
         found.append(n)

@@ -38,9 +38,7 @@ def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: Cas
         warn_once(f"update of {pairs.form.name!r}: {remark}")
 
 
-def _of_dates(
-    pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis
-) -> Iterator[str]:
+def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> Iterator[str]:
     """Remarks on cases of the future, and on gaps."""
     new = order.known < 0
     label = _labels(pairs)

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS, TOO_FEW
-from xrecal.inputs.covariates import AHEAD
+from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods.settings_html import folded, framed, settings_table, table
 

@@ -9,19 +9,14 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_one_chunk
 
+from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
-from .dims import LEAD, candidates, require_equal_labels
+from .dims import require_equal_labels
 from .forms import Form
-from .valid_time import VALID_TIME, days_of, known_valid_times, read_leads
+from .valid_time import days_of, known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
 """The covariate that is read from dates: the fraction of the year, with period 1."""
-
-AHEAD = "days_ahead"
-"""Days from the start of each forecast to its valid time, as labels tell them; 0 where they do not.
-
-No distribution depends on it: it says when a forecast verifies."""
-
 
 Given = Mapping[str, xr.DataArray] | None
 """Covariates passed to ``fit`` and ``apply``."""
@@ -118,48 +113,6 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
     if dim in of_cases[0].dims:
         return xr.DataArray(season, {dim: of_cases[0][dim]}, [dim], attrs=period)
     return xr.DataArray(season[0], attrs=period)
-
-
-def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
-    """Days from start to valid time of each forecast, over its cases and leads."""
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-    single = [n for n in LEAD.names if n in whole.coords and whole.coords[n].ndim == 0]
-    leads = [*candidates(whole, LEAD), *single]
-    ahead = None
-    if leads:
-        whole = whole.expand_dims(leads[0]) if leads[0] in single else whole
-        ahead = _by_lead(whole, dim, leads[0])
-        ahead = ahead.isel({leads[0]: 0}, drop=True) if leads[0] in single else ahead
-    elif VALID_TIME in whole.coords and whole.coords[VALID_TIME].dims == (dim,):
-        valid, start = (date_axis(whole[n].to_numpy()) for n in (VALID_TIME, dim))
-        if valid is not None and start is not None:
-            ahead = xr.DataArray(valid.days - start.days, {dim: whole[dim]}, [dim])
-    if ahead is None or not np.isfinite(ahead).all():
-        ahead = xr.zeros_like(whole.isel({d: 0 for d in whole.dims if d != dim}, drop=True))
-        ahead = xr.DataArray(np.zeros(ahead.shape), {d: whole[d] for d in ahead.indexes}, ahead.dims)
-    if dim in whole.dims and dim not in ahead.dims:
-        labels = whole[dim].variable if dim in whole.indexes else whole.sizes[dim]
-        ahead = ahead.expand_dims({dim: labels})
-    return ahead
-
-
-def _by_lead(whole: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray | None:
-    """Days over starts and leads, or leads alone; None where nothing tells them."""
-    valid = known_valid_times(whole, dim)
-    dates = None if valid is None else date_axis(valid.to_numpy().ravel())
-    starts = None if dim not in whole.coords else date_axis(np.ravel(whole[dim].to_numpy()))
-    if valid is not None and dates is not None and starts is not None:
-        days = valid.copy(data=np.reshape(dates.days, valid.shape))
-        return days - xr.DataArray(starts.days, dims=[dim]) if dim in days.dims else days - starts.days[0]
-    if lead not in whole.indexes:
-        return None
-    try:
-        leads = read_leads(whole, lead, name="forecast")
-    except ValueError:  # of no known unit: they do not tell
-        return None
-    if leads.kind != "span":
-        return None
-    return xr.DataArray(leads.values / np.timedelta64(1, "D"), {lead: whole[lead]}, [lead])
 
 
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:

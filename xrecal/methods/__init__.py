@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 METHODS = (
-    CKME, EMOS, LinearPool, OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw,
+    CKME, EMOS, LinearPool, OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology,
+    Raw,
 )  # fmt: skip
 """Those that users choose from; a CKME of vectors is made where variables are fitted jointly."""

@@ -134,20 +134,10 @@ class Cases:
 
     def select(self, which: IntArray) -> Cases:
         """Some of the cases (positions among the n), as if there were no others."""
-        from xrecal.arrays.distributions.forms import Forecasts
-
-        assert self.forecasts is not None
-        parts = (None if part is None else part[:, which] for part in self.forecasts)
-        squared = self.squared
-        if squared is not None:
-            squared = np.ascontiguousarray(squared[:, which[:, np.newaxis], which])
-        return Cases(
-            Forecasts(*parts),  # type: ignore[arg-type]
-            self.observations[:, which],
-            self.covariates.take((slice(None), which)),
-            self.axis.take(which),
-            squared,
-        )
+        squared = None if self.squared is None else self.squared[:, which[:, np.newaxis], which]
+        new = self.as_new(which)
+        observed, axis = self.observations[:, which], self.axis.take(which)
+        return Cases(new.forecasts, observed, new.covariates, axis, squared)
 
     def as_new(self, which: IntArray) -> NewCases:
         """Some of the cases (positions among the n) as forecasts to recalibrate."""

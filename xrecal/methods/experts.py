@@ -141,9 +141,7 @@ class Experts:
         found = {label: quantiles for part in said for label, quantiles in part.items()}
         return np.stack([found[label] for label in self.labels], axis=1)
 
-    def novelty(
-        self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
-    ) -> FloatArray:
+    def novelty(self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int) -> FloatArray:
         """Novelty (1, T) of forecasts to the cases that the pool has learned from."""
         learned = cases.select(np.arange(n_slow))
         return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
@@ -197,9 +195,7 @@ def rolling(
     observed = np.concatenate([last.observations, none], axis=1)
     known = np.repeat([0, n - start], [n - start, n_new])  # what is past forecasts nothing
     found = {
-        f"emos_{window}": rolling_emos(
-            (means, variances), observed, known, window, LEVELS, limits
-        )
+        f"emos_{window}": rolling_emos((means, variances), observed, known, window, LEVELS, limits)
         for window in WINDOWS
     }
     errors = rolling_errors(means, observed, known, N_ERRORS, LEVELS, limits)

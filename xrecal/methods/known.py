@@ -1,4 +1,4 @@
-"""Which cases had verified when a forecast was issued: none that was yet to come is learned from."""
+"""Which cases had verified when a forecast was issued: what was yet to come teaches nothing."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
 
 def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int) -> bool:
     """Whether a length, in steps or of time, lies between two of n cases."""
-    along = measure("refit", as_span(length, "refit"), n, axis.days)  # type: ignore[arg-type]
+    along = measure("refit", as_span(length, "refit"), n, axis.days)
     position = axis.steps(n) if isinstance(length, int) else along.position
     return bool(position[last] - position[first] >= along.length - ROUNDING)

@@ -53,9 +53,7 @@ class Mixture(NamedTuple):
         self.weights[..., -N_QUANTILES:] = AVERAGED / N_QUANTILES
 
 
-def mixture_of(
-    forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str, int]
-) -> Mixture:
+def mixture_of(forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str, int]) -> Mixture:
     """Mixture of the components that have weight (L, C), in blocks of so many members."""
     components, new = forecasting.components, forecasting.new
     shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
@@ -63,9 +61,7 @@ def mixture_of(
     for block, size in blocks.items():
         at[block], start = slice(start, start + size), start + size
     members, weights = np.full((*shape, start), np.nan, dtype), np.zeros((*shape, start), dtype)
-    missing = missing_forecasts(new.forecasts) | np.isnan(
-        forecasting.fitted["pool_weight"][:, :1]
-    )
+    missing = missing_forecasts(new.forecasts) | np.isnan(forecasting.fitted["pool_weight"][:, :1])
     quantiles = {}
     for c, (component, share) in enumerate(zip(components, weight.T, strict=True)):
         if not (share > 0).any():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.covariates import AHEAD
+from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
@@ -148,12 +149,16 @@ class OnlinePool(Shown):
         n_strategies = len(FORGETTING)
         by_level = {STRATEGY: n_strategies, EXPERT: len(labels), LEVEL: N_LEVELS}
         by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
-        last = {"dtype": np.int32, "of_slots": True}
+        last = partial(Parameter, dtype=np.int32, of_slots=True)
         slow = self.experts.parameters(max(n_features - 1, 0))  # when it verifies is no feature
         former = {n: replace(p, labels=(), for_updates=True) for n, p in slow.items()}
-        named = {"dims": {EXPERT: len(labels)}, "labels": labels, "within": NOT_NEGATIVE}
         return {
-            "expert_weight": Parameter("weight of each expert, mean over the levels", **named),
+            "expert_weight": Parameter(
+                "weight of each expert, mean over the levels",
+                dims={EXPERT: len(labels)},
+                labels=labels,
+                within=NOT_NEGATIVE,
+            ),
             "regret": Parameter("regret of each expert", True, dims=by_level),
             "square": Parameter("sum of squared steps", dims=by_level, within=NOT_NEGATIVE),
             "largest": Parameter("largest step", True, dims=by_expert, within=NOT_NEGATIVE),
@@ -163,10 +168,10 @@ class OnlinePool(Shown):
             "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
             "lower": Parameter("lower bound", True, within=ANY),
             "upper": Parameter("upper bound", True, within=ANY),
-            "last_learned": Parameter("last case that weights were learned from", **last),
-            "last_fitted": Parameter("last case that slow experts were fitted to", **last),
-            FORMER + "last_fitted": Parameter(
-                "last case that slow experts were fitted to before", for_updates=True, **last
+            "last_learned": last("last case that weights were learned from"),
+            "last_fitted": last("last case that slow experts were fitted to"),
+            f"{FORMER}last_fitted": last(
+                "last case that slow experts were fitted to before", for_updates=True
             ),
             **slow,
             **prefixed(FORMER, former),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -52,7 +52,7 @@ from .mixing import AVERAGE, mixture_of
 from .novelty import shares_left
 from .ranges import NOT_NEGATIVE
 from .raw import Raw
-from .setting_checks import check_bounds, check_choices, check_names
+from .setting_checks import check_bounds, check_choices, check_methods, check_names
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
 if TYPE_CHECKING:
@@ -147,18 +147,7 @@ class LinearPool(Shown):
             check_names("LinearPool", self.condition_on)
         if self.methods is None:
             return
-        if hasattr(self.methods, "fit_locations") or not isinstance(self.methods, Iterable):
-            raise TypeError(f"LinearPool: methods must be several; write ({self.methods!r}, ...)")
-        object.__setattr__(self, "methods", tuple(self.methods))
-        classes = [m for m in self.methods if isinstance(m, type)]
-        wrong = [m for m in self.methods if not hasattr(m, "fit_locations")]
-        if classes:
-            raise ValueError(f"LinearPool: write {classes[0].__name__}() for {classes[0].__name__}")
-        if not self.methods or wrong or any(hasattr(m, "mixed") for m in self.methods):
-            raise ValueError(
-                "LinearPool: methods must be one or more settings such as (xrecal.CKME(), "
-                f"xrecal.EMOS()), none of them a pool, got {self.methods!r:.200}"
-            )
+        object.__setattr__(self, "methods", check_methods("LinearPool", self.methods))
         if self.bounds != "auto":
             raise ValueError("LinearPool: give bounds to the methods, which are named here")
         if len({m.covariates for m in self.mixed if m.covariates}) > 1:

@@ -270,9 +270,7 @@ def _total_weights(cell: int, present: Any, settings: Any, state: Any, out: Any)
     n_strategies, alone = settings.forgetting.size, settings.alone
     shares, weights = np.empty(n_strategies + 1), np.empty((n_experts, n_levels))
     with_alone = alone >= 0 and present[alone]
-    _strategy_weights(
-        state.score[cell], state.cases[cell], settings.contrast, with_alone, shares
-    )
+    _strategy_weights(state.score[cell], state.cases[cell], settings.contrast, with_alone, shares)
     out.fill(0.0)
     for s in range(n_strategies):
         regrets = Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])

@@ -1,0 +1,72 @@
+"""How long before its valid time a forecast is issued, as labels tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import xarray as xr
+
+from .dates import date_axis
+from .dims import LEAD, candidates
+from .forms import Form
+from .valid_time import VALID_TIME, known_valid_times, read_leads
+
+AHEAD = "days_ahead"
+"""The covariate that says when a forecast verifies; no distribution depends on it."""
+
+
+def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
+    """Days from start to valid time of each forecast, over its cases and leads.
+
+    By a coordinate ``valid_time``, by starts and leads, or by leads alone, also a single one; 0
+    where nothing tells.
+    """
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    leads = candidates(whole, LEAD)
+    single = [n for n in LEAD.names if n in whole.coords and whole.coords[n].ndim == 0]
+    ahead = None
+    if leads:
+        ahead = _by_lead(whole, dim, leads[0])
+    elif VALID_TIME in whole.coords and whole.coords[VALID_TIME].dims == (dim,):
+        ahead = _by_valid_time(whole, dim)
+    if ahead is None and single and not leads:
+        ahead = _by_lead(whole.expand_dims(single[0]), dim, single[0])
+        ahead = None if ahead is None else ahead.isel({single[0]: 0}, drop=True)
+    if ahead is None or not bool(np.isfinite(ahead).all()):
+        ahead = xr.DataArray(0.0)
+    if dim in whole.dims and dim not in ahead.dims:
+        labels = whole[dim].variable if dim in whole.indexes else whole.sizes[dim]
+        ahead = ahead.expand_dims({dim: labels})
+    return ahead
+
+
+def _by_valid_time(whole: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
+    """Days of each case; None where labels are no dates."""
+    if dim not in whole.indexes or whole.coords[VALID_TIME].chunks is not None:
+        return None
+    valid, start = (date_axis(whole[name].to_numpy()) for name in (VALID_TIME, dim))
+    if valid is None or start is None or valid.days is None or start.days is None:
+        return None
+    return xr.DataArray(valid.days - start.days, {dim: whole[dim]}, [dim])
+
+
+def _by_lead(whole: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray | None:
+    """Days over starts and leads, or leads alone; None where nothing tells them."""
+    valid = known_valid_times(whole, dim)
+    dates = None if valid is None else date_axis(valid.to_numpy().ravel())
+    starts = None if dim not in whole.coords else date_axis(np.ravel(whole[dim].to_numpy()))
+    if valid is not None and dates is not None and starts is not None:
+        assert dates.days is not None
+        assert starts.days is not None
+        begun = xr.DataArray(starts.days, dims=[dim]) if dim in valid.dims else starts.days[0]
+        return valid.copy(data=dates.days.reshape(valid.shape)) - begun
+    if lead not in whole.indexes:
+        return None
+    try:
+        leads = read_leads(whole, lead, name="forecast")
+    except ValueError:  # of a unit that is not known: they tell nothing
+        return None
+    if leads.kind != "span":
+        return None
+    return xr.DataArray(leads.values / np.timedelta64(1, "D"), {lead: whole[lead]}, [lead])
