@@ -119,7 +119,8 @@ class Recalibrator(Fitted):
         conformal margins, IDR but for the coefficients of its covariates, and in a pool all
         methods but CKMEs; to rounding, which the optimiser of EMOS in a pool makes 1e-9 or so.
         Cases may come one at a time or many at once. Fit anew from time to time, so that the
-        choices learn from all cases.
+        choices learn from all cases; an OnlinePool does so itself, and learns weights from each
+        case, in order.
 
         Of cases that are known by their label nothing changes where the observation is the one
         that is known, or is missing now. One that was missing is filled in, one that differs takes
@@ -148,6 +149,11 @@ class Recalibrator(Fitted):
             If the model is an EMOS that an earlier version has stored without what it learned
             from, a variable lacks those that it is recalibrated with, or kind, units, dimensions,
             pooled positions or labels differ.
+
+        Warns
+        -----
+        UserWarning
+            If new cases of an OnlinePool are late, revised, after a gap of weeks or of the future.
 
         Notes
         -----

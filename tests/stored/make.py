@@ -6,7 +6,8 @@ writes two files for each model, ``schema<SCHEMA>_<NAME>.nc.gz`` and, with the f
 to, their quantiles and their means, ``schema<SCHEMA>_<NAME>_issued.nc.gz``. Run it once, with the
 commit that raises ``SCHEMA`` in ``xrecal/storage/stored.py``, and commit what it writes. A set is
 never made again: files of an older layout cannot be written any more, and one that is made anew
-would hide that the old one is read wrongly. So it refuses to write where its set exists.
+would hide that the old one is read wrongly. So it refuses to write where its set exists, and writes
+only what is new where a method has joined a layout.
 
 Data are small and drawn from a seed. Together the models hold whatever a stored model can: all
 supports, parameters of all shapes, labels and dates of all kinds, missing values, pools, leads,
@@ -220,11 +221,23 @@ def update() -> Made:
     return Made(model.update(past.isel(rest), observed.isel(rest)), new)
 
 
+def online_pool() -> Made:
+    """A pool that has learned from cases of an update, while some wait that were issued before."""
+    cases = [a.isel(station=[0]) for a in draw(17)]
+    hindcast, observed, forecast = (a.assign_coords(station=["Gap"]) for a in cases)
+    first, rest = {"time": slice(30)}, {"time": slice(30, None)}
+    method = xrecal.OnlinePool(
+        (xrecal.CKME(), xrecal.IDR()), delay=2, refit=8, condition_on="season"
+    )
+    model = hindcast.isel(first).recal.fit(observed.isel(first), method)
+    return Made(model.update(hindcast.isel(rest), observed.isel(rest)), forecast.to_dataset())
+
+
 MODELS: dict[str, Callable[[], Made]] = {
     make.__name__: make
     for make in (
         ckme, observations, record, season, emos, idr, linear_pool, climatology, pit, conformal,
-        pooled, windows, leads, variables, jointly, update,
+        pooled, windows, leads, variables, jointly, update, online_pool,
     )
 }  # fmt: skip
 
@@ -238,9 +251,11 @@ def issued(model: xrecal.Recalibrator, forecast: xr.Dataset) -> xr.Dataset:
 
 
 def make(folder: Path = HERE) -> list[Path]:
-    """Write the set of the present layout; FileExistsError if a file of it is there."""
+    """Write the models that the set of the present layout lacks; FileExistsError if it is whole."""
     known = sorted(folder.glob(f"schema{SCHEMA}_*"))
-    if known:
+    there = {path.name for path in known}
+    lacking = {n: made for n, made in MODELS.items() if f"schema{SCHEMA}_{n}.nc.gz" not in there}
+    if not lacking:
         raise FileExistsError(
             f"{known[0]} exists; the set of a layout is made once: raise SCHEMA in "
             "xrecal/storage/stored.py if the layout has changed, and never make an old set anew"
@@ -248,7 +263,7 @@ def make(folder: Path = HERE) -> list[Path]:
     written = []
     with tempfile.TemporaryDirectory() as temporary:
         aside = Path(temporary)
-        for name, made_by in MODELS.items():
+        for name, made_by in lacking.items():
             model, forecast = made_by()
             model.save(aside / f"schema{SCHEMA}_{name}.nc")
             issued(model, forecast).to_netcdf(aside / f"schema{SCHEMA}_{name}_issued.nc")

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.chunks.blockwise import one_blas_thread
+from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
-from xrecal.methods import CKME, LinearPool, Method, VectorCKME
+from xrecal.methods import CKME, LinearPool, Method, OnlinePool, VectorCKME
 from xrecal.methods.base import Cases, Covariates, equal_mass_levels
 from xrecal.typing import FloatArray
 
@@ -98,6 +99,7 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
     from xrecal.arrays.rows import WORKSPACE
 
     each = 8 * 4 * n_cases * n_members
+    method = method.pool if isinstance(method, OnlinePool) else method
     if isinstance(method, LinearPool):
         from xrecal.methods.components import N_HELD_OUT
 
@@ -130,7 +132,7 @@ def _matrices(method: Method, n_cases: int) -> int:
     """Bytes of the matrices of one location, of all pairs of cases or of cases and landmarks."""
     if not method.keeps_cases:
         return 0
-    parts = method.mixed if isinstance(method, LinearPool) else (method,)
+    parts = method.mixed if isinstance(method, LinearPool | OnlinePool) else (method,)
     of_matrices = [part for part in parts if isinstance(part, (CKME, VectorCKME))]
     widest = max((part.columns(n_cases) for part in of_matrices), default=0)
     return MATRICES * 8 * n_cases * widest
@@ -227,9 +229,9 @@ def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:
         None if setup.kind == "ensemble" else np.ones(shape, setup.dtype),
     )
     covariates = np.zeros((*shape[:2], len(setup.periods)))
-    for column, period in enumerate(setup.periods.values()):
+    for column, (name, period) in enumerate(setup.periods.items()):
         drawn = rng.random(shape[:2]) * period if period else rng.normal(size=shape[:2])
-        covariates[..., column] = drawn
+        covariates[..., column] = 0.0 if name == AHEAD else drawn
     observations, *partners = (
         (signal + 0.7 * rng.normal(size=signal.shape)).astype(setup.dtype)
         for _ in range(n_variables)
