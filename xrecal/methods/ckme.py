@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -28,9 +28,9 @@ from .base import (
     fold_groups,
     near_other_folds,
 )
-from .ckme_choices import CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support
-from .ckme_parameters import kept_parameters
+from .ckme_choices import CENTRES, CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support
 from .novelty import joined, shares_left
+from .ranges import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE
 from .setting_checks import HalfLife, check_bounds, check_choices, in_days, is_positive
 from .tails import tailed, with_tail_slots
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.forms import Distribution, Empirical
+
+FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
+"""Dimensions of the state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,11 +303,14 @@ class CKME(Conditioned, MemberPerCase):
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Weighted ensembles, and the novelty (L, T) of the forecasts."""
+        from xrecal.arrays.distributions.forms import Empirical
+
         if self.gives_way:
             return self._giving_way(new, cases, fitted)
-        own = not self.shares_members
-        issued, novelty = self.ensembles_with_novelty(new, cases, fitted, own_members=own)
-        return self._with_tails(issued, cases, fitted), novelty
+        how = {"projection": self.projection, "own_members": not self.shares_members}
+        compared = self.comparison(new, cases, fitted)
+        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
+        return self._with_tails(Empirical(*issued), cases, fitted), novelty
 
     def _giving_way(
         self, new: NewCases, cases: Cases, fitted: FitArrays
@@ -312,7 +318,7 @@ class CKME(Conditioned, MemberPerCase):
         """Weighted ensembles in which past observations give way to errors, and the novelty."""
         from xrecal.arrays.distributions.forms import Empirical
 
-        compared = self._comparison(new, cases, fitted)
+        compared = self.comparison(new, cases, fitted)
         of: FittedCKME = compared["fitted"]
         members, weights, observed, novelty = arrays.ckme_weights_of_both(
             **compared, projection=self.projection
@@ -351,24 +357,13 @@ class CKME(Conditioned, MemberPerCase):
         from xrecal.arrays.distributions.forms import Empirical
 
         how = {"projection": self.projection, "own_members": own_members}
-        return Empirical(*arrays.ckme_weights(**self._comparison(new, cases, fitted), **how))
-
-    def ensembles_with_novelty(
-        self, new: NewCases, cases: Cases, fitted: FitArrays, *, own_members: bool
-    ) -> tuple[Empirical, FloatArray]:
-        """As :meth:`weighted_ensembles`, and the novelty (L, T) of the forecasts."""
-        from xrecal.arrays.distributions.forms import Empirical
-
-        how = {"projection": self.projection, "own_members": own_members}
-        compared = self._comparison(new, cases, fitted)
-        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
-        return Empirical(*issued), novelty
+        return Empirical(*arrays.ckme_weights(**self.comparison(new, cases, fitted), **how))
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
-        return arrays.ckme_novelty(**self._comparison(new, cases, fitted))  # type: ignore[no-any-return]
+        return arrays.ckme_novelty(**self.comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
-    def _comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
+    def comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
         """Arguments of the array layer by which forecasts are compared with the cases."""
         from xrecal.arrays.ckme.embedding import complete_fit
 
@@ -387,3 +382,61 @@ class CKME(Conditioned, MemberPerCase):
             "squared": None if self.shapes else cases.squared,
             "shapes": self.shapes,
         }
+
+
+def kept_parameters(
+    n_features: int,
+    *,
+    support: bool,
+    beside: bool,
+    half_life: bool,
+    landmarks: Callable[[int], int] | None,
+) -> Mapping[str, Parameter]:
+    """Parameters of the state, with those of a choice of support, half-life or landmarks.
+
+    ``beside``: with those of errors to which past observations give way.
+
+    ``landmarks`` gives the room for these from the number of slots.
+    """
+    parameters = {
+        "ridge": Parameter("ridge of the kernel regression", within=POSITIVE),
+        "bandwidth": Parameter(
+            "bandwidth of the energy distance kernel", True, within=POSITIVE_OR_INFINITE
+        ),
+    }
+    if n_features:
+        parameters["strength"] = Parameter(
+            "strength of the covariates, 0 where they do not count", within=NOT_NEGATIVE
+        )
+        parameters["precision"] = Parameter(
+            "weight of each feature in the distance of covariates", dims={FEATURE: n_features}
+        )
+    if support:
+        parameters["support"] = Parameter("what members are", dtype=np.int8, flags=CENTRES)
+        parameters["centre"] = Parameter(
+            "coefficients of centre and spread", dims={COEFFICIENT: 4 + 2 * n_features}
+        )
+        parameters["lower"] = Parameter("lower bound", True, within=ANY)
+        parameters["upper"] = Parameter("upper bound", True, within=ANY)
+    if beside:
+        parameters["beside"] = Parameter(
+            "errors to which past observations give way, where these are chosen",
+            dtype=np.int8,
+            flags=("none", *CENTRES[1:]),
+        )
+        parameters["beside_centre"] = Parameter(
+            "coefficients of centre and spread of these errors",
+            dims={COEFFICIENT: 4 + 2 * n_features},
+        )
+    if half_life:
+        parameters["half_life"] = Parameter(
+            "half-life of the cases in days", within=POSITIVE_OR_INFINITE
+        )
+    if landmarks is not None:
+        parameters["landmark"] = Parameter(
+            "cases that represent all others; -1 for none, or an exact solution",
+            dtype=np.int32,
+            dims={RANK: landmarks},
+            of_slots=True,
+        )
+    return parameters

@@ -267,13 +267,16 @@ class Forecasting:
 
     def with_novelty(self, place: int) -> FloatArray:
         """Novelty (L, T) of the forecasts to a CKME, which forecasts by the same comparison."""
+        from xrecal.arrays.distributions.forms import Empirical
+
         component = self.components[place]
-        assert isinstance(component.method, CKME)
-        own = state_of(component, self.fitted)
-        self._known[place], novelty = component.method.ensembles_with_novelty(
-            self.new, self.cases, own, own_members=not component.on_observations
-        )
-        return novelty
+        method = component.method
+        assert isinstance(method, CKME)
+        compared = method.comparison(self.new, self.cases, state_of(component, self.fitted))
+        how = {"projection": method.projection, "own_members": not component.on_observations}
+        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
+        self._known[place] = Empirical(*issued)
+        return novelty  # type: ignore[no-any-return]
 
     def members(self, place: int, share: FloatArray) -> Empirical:
         """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
