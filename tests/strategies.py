@@ -97,6 +97,7 @@ METHODS = {
     "pit": xrecal.PITRecalibration(),
     "conformal": xrecal.ConformalPrediction(),
     "pool": xrecal.LinearPool(methods=(xrecal.CKME(support="errors"), xrecal.EMOS())),
+    "online": xrecal.OnlinePool((xrecal.Climatology(),)),
 }
 
 PAIRS = sorted(

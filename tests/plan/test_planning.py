@@ -48,7 +48,7 @@ def test_bytes_and_tasks_are_those_of_the_fit(form, method):
     given = [hindcast] if isinstance(hindcast, xr.DataArray) else list(hindcast.data_vars.values())
     expected = sum(a.isel(lat=slice(2)).nbytes if "lat" in a.dims else a.nbytes for a in given)
     expected += TRUTH.isel(lat=slice(2)).nbytes
-    expected += 48 * 8 if method in ("season", "lowrank", "window") else 0
+    expected += 48 * 8 if method in ("season", "lowrank", "window", "online") else 0
     expected += 8 * hindcast.sizes[form] if form in ("quantile", "percentile") else 0
     if form == "mixture":  # a scale for each component
         assert part.input_bytes > expected

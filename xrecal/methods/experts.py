@@ -16,7 +16,15 @@ import numpy.typing as npt
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
-from .base import Bounds, Cases, FitArrays, NewCases, Parameter, equal_mass_levels
+from .base import (
+    Bounds,
+    Cases,
+    FitArrays,
+    NewCases,
+    Parameter,
+    equal_mass_levels,
+    missing_forecasts,
+)
 from .ckme import CKME
 from .components import CASES, Component, Forecasting, predict_component, state_of
 from .emos import EMOS
@@ -131,7 +139,7 @@ class Experts:
         verified = last_cases(cases, known)
         recent = predict_component(self.recent, new, verified, fitted, np.ones(1))
         return {
-            RAW: _quantiles(Raw().predict_locations(new, cases, fitted)),
+            RAW: _as_issued(new),
             RECENT: _quantiles(recent),
             **rolling(new, verified, self._limits(slow)),
         }
@@ -201,6 +209,28 @@ def rolling(
     errors = rolling_errors(means, observed, known, N_ERRORS, LEVELS, limits)
     found[f"{ERRORS}_{N_ERRORS}"] = errors
     return {label: quantiles[0, n - start :] for label, quantiles in found.items()}
+
+
+def _as_issued(new: NewCases) -> FloatArray:
+    """Quantiles (T, J) of forecasts (1, T) themselves, NaN where missing.
+
+    Between members with weights, such as quantiles, on straight lines from the middle of the mass
+    of one to that of the next.
+    """
+    from xrecal.arrays.distributions.forms import distribution_of, sort_members
+
+    missing = missing_forecasts(new.forecasts)[0]
+    loc, scale, weights = sort_members(new.forecasts)
+    if weights is None or scale is not None:
+        quantiles = _quantiles(distribution_of(new.forecasts))
+    else:
+        quantiles = np.full((missing.size, N_LEVELS), np.nan)
+        for t in np.flatnonzero(~missing):
+            there = np.isfinite(loc[0, t]) & (weights[0, t] > 0)
+            mass = weights[0, t, there] / weights[0, t, there].sum(dtype=np.float64)
+            quantiles[t] = np.interp(LEVELS, np.cumsum(mass) - mass / 2, loc[0, t, there])
+    quantiles[missing] = np.nan
+    return quantiles
 
 
 def _quantiles(distribution: Any) -> FloatArray:
