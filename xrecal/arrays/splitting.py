@@ -37,6 +37,17 @@ class Split(NamedTuple):
     """(n,)"""
 
 
+class Step(NamedTuple):
+    """Cases that are predicted by one state of a model that goes on learning."""
+
+    fits: bool
+    """Whether the model is fitted to the cases learned; else it is updated with them."""
+    learn: IntArray
+    """Positions of cases; none where nothing is new, and before the first fit."""
+    test: IntArray
+    """Positions of cases."""
+
+
 class Measure(NamedTuple):
     """A length along the cases and the axis that it is measured on."""
 
@@ -151,6 +162,71 @@ def splits(
     return parts
 
 
+def replay(
+    known: IntArray,
+    *,
+    days: FloatArray | None = None,
+    blocks: int = 5,
+    window: Span | None = None,
+    every: Span | None = None,
+    refit: Span | None = None,
+    least: int = 1,
+) -> list[Step]:
+    """The steps of a model that is updated every ``every`` and fitted anew every ``refit``.
+
+    Parameters
+    ----------
+    known : array of int, shape (n,) or (n, k)
+        The first case at whose issue a case is known, or each of k parts of it: after the case
+        itself, n or more if it never is. Cases are in the order of time.
+    days, blocks, window, every
+        As for ``by="rolling"`` of :func:`splits`. A fit learns from the window, and the updates
+        after it from what becomes known of these cases and of later ones.
+    refit : int or timedelta, optional
+        Time between two fits, counted from the first test; the first step at or after that time
+        fits. One fit for all if not given.
+    least : int
+        Fits from fewer cases are put off to the next step.
+
+    Returns
+    -------
+    list of Step
+        In order of time.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`splits`.
+    """
+    n = len(known)
+    reach = None if window is None else measure("window", window, n, days)
+    part = _refits(n, reach, every, days, blocks)
+    again = np.where(part < 0, -1, 0)
+    if refit is not None:
+        again = _refits(n, reach, refit, days, blocks, name="refit")
+    each = known.reshape(n, -1)
+    steps: list[Step] = []
+    fitted, begins, before = -1, 0, 0
+    for label in range(part.max() + 1):
+        test = np.flatnonzero(part == label)
+        first = int(test[0])
+        fresh = ((each > before) & (each <= first)).any(1)
+        seen = (each <= first).any(1)
+        from_case = 0
+        if reach is not None:
+            inside = reach.position[first] - reach.position <= reach.length + _ROUNDING
+            from_case = int(inside.argmax())
+            seen &= inside
+        fits = bool(again[first] > fitted and seen.sum() >= least)
+        if fits:
+            fitted, begins = int(again[first]), from_case
+        learn = np.flatnonzero(seen if fits else fresh)
+        learn = learn[learn >= begins] if fitted >= 0 else learn[:0]
+        steps.append(Step(fits, learn, test))
+        before = first
+    return steps
+
+
 def _years(n: int, year: IntArray | None) -> IntArray:
     """Number of the year of each case (n,), from 0."""
     if year is None:
@@ -177,12 +253,17 @@ def _blocks(n: int, blocks: int) -> IntArray:
 
 
 def _refits(
-    n: int, reach: Measure | None, every: Span | None, days: FloatArray | None, blocks: int
+    n: int,
+    reach: Measure | None,
+    every: Span | None,
+    days: FloatArray | None,
+    blocks: int,
+    name: str = "every",
 ) -> IntArray:
     """Number of the fit that predicts each case (n,), from 0; -1 before the first one."""
     if every is None:
         raise ValueError("by='rolling' needs every, the time between two fits; give every=30, say")
-    step = measure("every", every, n, days)
+    step = measure(name, every, n, days)
     if reach is None:
         start = int(np.searchsorted(_blocks(n, blocks), 1))
     else:

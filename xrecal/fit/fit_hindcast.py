@@ -152,16 +152,16 @@ def fit(
             for name, pair in group.items()
         }
         observed = {name: observation.attrs for name, (_, observation) in group.items()}
-        variables |= _fit_group(prepared, observed, min_samples)
+        variables |= fit_group(prepared, observed, min_samples)
     return Fitted(method, {name: variables[name] for name in paired})
 
 
-def _fit_group(
+def fit_group(
     prepared: Mapping[Hashable, Prepared],
     observed: Mapping[Hashable, Mapping[Any, Any]],
     min_samples: int,
 ) -> dict[Hashable, FittedVariable]:
-    """Variables that share all but their observations, which have the attributes ``observed``."""
+    """Fit variables that share all but observations, which have the attributes ``observed``."""
     pairs, method, axis, given, note = next(iter(prepared.values()))
     vectors = method if isinstance(method, VectorCKME) else None
     assert pairs.dim is not None

@@ -33,13 +33,17 @@ from .state import task_arguments
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 
+EACH_LEAD = "the delay of each lead"
+"""Gap of a model that learns from each forecast as soon as it has verified, in words."""
+
 
 @dataclass(frozen=True)
 class Splits:
     """The way in which cases are held out, and the cases that each fit learns from."""
 
     by: By
-    gap: Span = 0
+    gap: Span | None = 0
+    """None is that of each lead where models are updated, 0 elsewhere."""
     blocks: int = 5
     window: Span | None = None
     every: Span | None = None
@@ -47,12 +51,17 @@ class Splits:
     min_samples: int = 20
     year_start: str | int | None = None
     """As it is typed."""
+    refit: Span | None = None
+    """Time between two fits of a model that is updated in between."""
+    updates: bool = False
+    """Whether a model is updated, rather than fitted anew each time."""
 
     @property
     def options(self) -> dict[str, Any]:
         """Parameters of the function that splits cases in one of the ways."""
         names = ("gap", "blocks", "window", "every")
-        return {name: as_span(getattr(self, name), name) for name in names}
+        given = {name: as_span(getattr(self, name), name) for name in names}
+        return given | {"gap": 0 if self.gap is None else given["gap"]}
 
     def years(self, axis: CaseAxis) -> IntArray | None:
         """Year of each case (n,); ValueError where they are too few, or the start is none."""
@@ -77,18 +86,21 @@ class Splits:
     def __str__(self) -> str:
         """The splits in words, as they would be typed."""
         has_blocks = self.by != "year" and self.window is None
-        names = (*self.options, "year_start", "pool")
+        names = (*self.options, "refit", "year_start", "pool")
+        given = {name: getattr(self, name) for name in names}
+        if self.gap is None:
+            given["gap"] = EACH_LEAD if self.updates else 0
         return f"by={self.by!r}" + "".join(
             f", {name}={_plain(value)}"
-            for name, value in ((name, getattr(self, name)) for name in names)
+            for name, value in given.items()
             if value is not None and (name != "blocks" or has_blocks)
         )
 
 
 def _plain(value: object) -> str:
     """A length of time as 10 days, anything else as it would be typed."""
-    length = isinstance(value, (datetime.timedelta, np.generic))
-    return str(value) if length else repr(value)
+    as_text = isinstance(value, (datetime.timedelta, np.generic)) or value is EACH_LEAD
+    return str(value) if as_text else repr(value)
 
 
 @dataclass(frozen=True)
@@ -178,7 +190,7 @@ class HeldOut:
             what=work_on("the cross-validation", self.form.name),
         )
         return tuple(
-            self._in_user_order(result.rename({cases[-1]: self.dim}), tuple(new))
+            self.in_user_order(result.rename({cases[-1]: self.dim}), tuple(new))
             for result, new in zip(results, out, strict=True)
         )
 
@@ -214,7 +226,7 @@ class HeldOut:
         own = [d for d in array.dims if d not in (*cases, *self.form.dims)]
         return array.transpose(..., *cases, *own), own
 
-    def _in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
+    def in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
         """Cases, dimensions and coordinates as in the hindcast."""
         form, dim, pool = self.given, self.dim, self.prepared.pairs.pool
         order = _order(form, dim)
@@ -263,9 +275,21 @@ def hold_out(
     covariates: Given,
 ) -> HeldOut:
     """Pair, order and split the cases of a variable; nothing is computed."""
-    pairs = pair_hindcast(form, observed, method, dim)
-    prepared = prepare(pairs, method, covariates, splits.min_samples, splits.pool, in_splits=True)
+    prepared = prepare_all(form, observed, method, splits, dim, covariates)
     return HeldOut(form, prepared, _folds(method, prepared, splits), splits)
+
+
+def prepare_all(
+    form: Form,
+    observed: xr.DataArray,
+    method: Method,
+    splits: Splits,
+    dim: Hashable | None,
+    covariates: Given,
+) -> Prepared:
+    """All cases of a variable, of which fits will have some."""
+    pairs = pair_hindcast(form, observed, method, dim)
+    return prepare(pairs, method, covariates, splits.min_samples, splits.pool, in_splits=True)
 
 
 def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
@@ -281,7 +305,7 @@ def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
         train, test = np.flatnonzero(split.train), np.flatnonzero(split.test)
         if axis.days is not None and not splits.options["gap"]:
             near += count_near(axis.days, test, train, WEEK)
-        fold, note = _suited(method, axis, train, test, prepared.pairs.pool)
+        fold, note = suited(method, axis, train, test, prepared.pairs.pool)
         folds.append(fold)
         notes += [] if note is None else [note]
     if near:
@@ -295,7 +319,7 @@ def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
     if few == len(folds):
         raise ValueError(
             f"every split leaves fewer than min_samples={min_samples} cases to learn from, "
-            f"{max(n_cases)} at most; give {_more_cases(prepared.pairs, splits)}a smaller "
+            f"{max(n_cases)} at most; give {more_cases(prepared.pairs, splits)}a smaller "
             "min_samples if so few are meant"
         )
     if few:
@@ -311,7 +335,7 @@ def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
     return folds
 
 
-def _more_cases(pairs: Pairs, splits: Splits) -> str:
+def more_cases(pairs: Pairs, splits: Splits) -> str:
     """Text that names ways to give each split more cases."""
     ways = []
     if splits.by == "rolling" and splits.window is not None:
@@ -325,7 +349,7 @@ def _more_cases(pairs: Pairs, splits: Splits) -> str:
     return "".join(f"{way}, " for way in ways) + ("or " if ways else "")
 
 
-def _suited(
+def suited(
     method: Method, axis: CaseAxis, train: IntArray, test: IntArray, pool: Pool | None
 ) -> tuple[Fold, str | None]:
     """A split with the pool and the method as they can be used on its training cases."""

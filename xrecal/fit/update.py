@@ -19,7 +19,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import VectorCKME
+from xrecal.methods import Method, VectorCKME
 from xrecal.methods.base import Cases, Updatable, method_on_device
 
 from .case_order import (
@@ -42,6 +42,8 @@ from .select_fits import check_forecast, explicit_member_dim, matching_covariate
 from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments
 
 F = TypeVar("F", bound=Fitted)
+
+NONE_YET: Mapping[Hashable, FittedVariable] = {}
 
 
 def update(
@@ -73,8 +75,7 @@ def update(
 def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
     name = type(fitted.method).__name__
     anew = "fit anew with all cases: hindcast.recal.fit(observations, model.method)"
-    if not isinstance(fitted.method, Updatable):
-        raise ValueError(f"{name} keeps nothing that more cases could join; {anew}")
+    require_updates(fitted.method)
     needed = [n for n, p in fitted.parameters.items() if p.for_updates and n not in fitted.state]
     if needed:
         raise ValueError(
@@ -86,6 +87,15 @@ def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
         raise ValueError(
             f"{' and '.join(map(repr, fitted.jointly))} are recalibrated jointly and updated "
             f"together, but this model lacks {lacking[0]!r}; update the model of both"
+        )
+
+
+def require_updates(method: Method) -> None:
+    """Raise ValueError for a method whose fits take no more cases."""
+    if not isinstance(method, Updatable):
+        raise ValueError(
+            f"{type(method).__name__} keeps nothing that more cases could join; fit anew with all "
+            "cases: hindcast.recal.fit(observations, model.method)"
         )
 
 
@@ -102,6 +112,21 @@ def _update_variable(
     pooled = () if fitted.pool is None else fitted.pool.dims
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
+    return with_cases(fitted, pairs, given, partners, updated)
+
+
+def with_cases(
+    fitted: FittedVariable,
+    pairs: Pairs,
+    given: Mapping[str, xr.DataArray],
+    partners: Sequence[FittedVariable] = (),
+    updated: Mapping[Hashable, FittedVariable] = NONE_YET,
+) -> FittedVariable:
+    """A fitted variable with more cases, given in the order of time with their covariates.
+
+    ``partners`` are the others that it is recalibrated with, and ``updated`` all variables that
+    have these cases already.
+    """
     of_dates, labels = order_by_labels(pairs, fitted)
     dates, order = axis_of(pairs), of_dates.at_positions(n_positions(fitted))
     warn_of_order(pairs, fitted, of_dates, dates)

@@ -34,6 +34,7 @@ from .categories import (
 )
 from .members import drawn
 from .probabilities import EXCEEDANCE, probabilities
+from .replayed import replayed, updates_as_it_goes
 from .scores import CRPS, PIT, crps_of, pit_of
 from .source import check_count
 from .statistics import quantiles
@@ -56,10 +57,11 @@ def cross_validate(
     dim: Hashable | None = None,
     member_dim: Hashable | None = None,
     by: By = "year",
-    gap: Span = 0,
+    gap: Span | None = None,
     blocks: int = 5,
     window: Span | None = None,
     every: Span | None = None,
+    refit: Span | None = None,
     year_start: str | int | None = None,
     output: OutputOf = "quantile",
     q: float | Sequence[float] | np.ndarray = QUANTILES,
@@ -83,16 +85,21 @@ def cross_validate(
         or, as in operation, the cases up to the next refit from the last ``window``. The first two
         learn from the future too, which flatters where climate or forecast model drift; the
         others do not, with a ``gap`` of at least the lead time: earlier starts verify later.
-    gap : int, timedelta or str
+    gap : int, timedelta or str, optional
         Cases, or length of time, left out of training next to those predicted: on both sides, or
-        before them where only the past counts; ``"5D"`` is a length, too. Without one, cases that
-        depend on their neighbours give away the answer: give at least the lead time and the memory
-        of the weather.
+        before them where only the past counts; ``"5D"`` is a length, too. Without one none are
+        left out, and cases that depend on their neighbours give away the answer: give at least the
+        lead time and the memory of the weather. Where a model is updated (``refit``) each forecast
+        is learned, without a gap, once its own lead has verified.
     blocks : int
         Number of parts; with ``"rolling"`` and no window, predictions start after the first.
     window, every : int, timedelta or str, optional
         Length of the past that a rolling fit sees (all of it if not given), and time between two
-        fits. Only for ``by="rolling"``, which needs ``every``.
+        fits; with ``refit`` between two updates. Only for ``by="rolling"``, which needs ``every``.
+    refit : int, timedelta or str, optional
+        Time between two fits of a model that is updated every ``every`` in between, as in
+        operation: the loop of ``fit``, ``apply`` and ``model.update``, from the first prediction
+        on. A method with a setting ``refit`` has its own, is fitted once and updated.
     year_start : str or int, optional
         Date on which years begin, such as "07-01", or a month. Without it they begin in the
         largest gap that the dates of all cases leave in the calendar, so that a winter is not cut
@@ -129,7 +136,7 @@ def cross_validate(
     ------
     ValueError
         If splits cannot be made, no split leaves ``min_samples`` cases to learn from, a parameter
-        belongs to another output, or as for ``fit``.
+        belongs to another output, the method has a ``refit`` of its own, or as for ``fit``.
     TypeError
         As for ``fit``.
 
@@ -142,6 +149,10 @@ def cross_validate(
     own. Each fit has at most 1500 pooled cases, of positions that depend on its number of dates
     alone.
 
+    With ``refit`` a day is predicted by what had verified when it was issued, so n days cost n
+    updates, and a fit each time that the first prediction after ``refit`` comes. A fit from fewer
+    than ``min_samples`` cases is put off to the next update.
+
     Examples
     --------
     >>> crps = hindcast.recal.cross_validate(observations, xrecal.EMOS(), by="block", output="crps")
@@ -153,15 +164,17 @@ def cross_validate(
     0.29
     """
     method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate")
-    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start)
+    updates = updates_as_it_goes(by, refit, method)
+    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates)
+    source = replayed if updates else hold_out
     product = _product(output, q, threshold, n, seed, isinstance(hindcast, xr.Dataset))
     results = {}
     for name, (form, observed) in pair_variables(
         hindcast, observations, member_dim, name="hindcast"
     ).items():
-        source = hold_out(form, observed, method, splits, dim, covariates)
-        issued = of_cases(form, source.dim) if output in ("quantile", "members") else {}
-        results[name] = product(source).assign_attrs(cross_validation=str(splits), **issued)
+        issued = of_cases(form, dim) if output in ("quantile", "members") else {}
+        result = product(source(form, observed, method, splits, dim, covariates))
+        results[name] = result.assign_attrs(cross_validation=str(splits), **issued)
     what = f"{output} of each case predicted by {method} fitted without it, {splits}"
     if isinstance(hindcast, xr.DataArray):
         (result,) = results.values()

@@ -1,0 +1,127 @@
+"""When forecasts are issued and when what they were about is known: the order in which to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from .dims import LEAD
+from .valid_time import (
+    COUNTED_FROM_ONE,
+    Dates,
+    Leads,
+    along_lead,
+    are_valid_times,
+    known_valid_times,
+    lead_dim,
+    read_leads,
+)
+
+
+class Verified(NamedTuple):
+    """Leads of forecasts, and when each was issued and verifies, where labels tell."""
+
+    lead: Hashable
+    leads: Leads
+    issued: Dates | None
+    """(n,) or (n, k), of the same type as ``verified``."""
+    verified: Dates | None
+    """(n,) or (n, k)"""
+
+
+def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
+    """When forecasts with leads are issued and verify; None where there are no leads.
+
+    Parameters
+    ----------
+    forecasts : DataArray
+        Forecasts with their coordinates; of a single lead as a scalar coordinate, too.
+    dim : hashable
+        Dimension of the cases.
+
+    Raises
+    ------
+    ValueError
+        If leads cannot be read.
+    """
+    lead = lead_dim(forecasts, name="forecast")
+    if lead is None:
+        scalars = [n for n, c in forecasts.coords.items() if c.ndim == 0 and _is_lead(n, c)]
+        if len(scalars) != 1 or not forecasts.sizes.get(dim):
+            return None
+        return read_verified(along_lead(forecasts, dim, scalars[0]), dim)
+    if lead == dim:
+        return None
+    leads = read_leads(forecasts, lead, name="forecast")
+    if lead in COUNTED_FROM_ONE:  # the mean of a month is known when it has ended
+        leads = replace(leads, values=leads.values + 1)
+    labels = forecasts.indexes[dim].to_numpy() if dim in forecasts.indexes else None
+    issued, verified = labels, None
+    if labels is not None and are_valid_times(forecasts, dim, lead):
+        issued, verified = replace(leads, values=-leads.values).after(labels), labels
+    elif labels is not None:
+        verified = leads.after(labels)
+        known = known_valid_times(forecasts, dim) if verified is None else None
+        verified = verified if known is None else known.transpose(dim, lead).to_numpy()
+    return Verified(lead, leads, issued, verified)
+
+
+def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
+    """The first case at whose issue a forecast has verified, by its position.
+
+    A forecast has verified once its valid time is not after a later start. Without leads each
+    verifies before the next one is issued; leads that are numbers without a unit count cases.
+
+    Parameters
+    ----------
+    forecasts : DataArray
+        Forecasts with their coordinates, cases in the order of time.
+    dim : hashable
+        Dimension of the cases.
+
+    Returns
+    -------
+    DataArray
+        int64 over ``dim`` and the leads, where these are a dimension: from 1, n or more for those
+        that none of the n cases knows of.
+
+    Raises
+    ------
+    ValueError
+        If there are leads, and no labels that say when they verify.
+    """
+    n = forecasts.sizes[dim]
+    after = np.arange(1, n + 1)
+    when = read_verified(forecasts, dim)
+    if when is None:
+        return xr.DataArray(after, dims=[dim])
+    lead, leads, issued, verified = when
+    if issued is not None and verified is not None:
+        shape = n, len(leads.values)
+        both = (
+            np.broadcast_to(a if a.ndim == 2 else a[:, None], shape) for a in (issued, verified)
+        )
+        starts, ends = both
+        known = np.empty(shape, np.int64)
+        for k in range(shape[1]):
+            known[:, k] = np.searchsorted(starts[:, k], ends[:, k], side="left")
+    elif leads.kind == "number":
+        known = np.arange(n)[:, None] + np.ceil(leads.values).astype(np.int64)
+    else:
+        raise ValueError(
+            f"forecast has leads along {lead!r}, but no labels along {dim!r} that say when they "
+            "verify; give dates, or the gap: gap=..."
+        )
+    known = np.maximum(known, after[:, None])
+    if lead not in forecasts.dims:
+        return xr.DataArray(known[:, 0], dims=[dim])
+    return xr.DataArray(known, dims=[dim, lead])
+
+
+def _is_lead(name: Hashable, coordinate: xr.DataArray) -> bool:
+    standard_name: Any = coordinate.attrs.get("standard_name")
+    return name in LEAD.names or standard_name in LEAD.standard_names
