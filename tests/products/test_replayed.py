@@ -11,7 +11,7 @@ import xrecal
 from tests.labelled import freeze
 from tests.marks import forbid_compute
 from tests.strategies import FORMS, ensemble_and_truth
-from xrecal.arrays.splitting import replay
+from xrecal.arrays.splitting import Rolling, replay
 from xrecal.inputs.verification import case_that_knows
 
 HINDCAST, TRUTH = ensemble_and_truth(n=24, n_lat=2, n_lon=1)  # a month apart
@@ -193,7 +193,7 @@ def slow_steps(known, first, every, refit, window):
 def test_steps(window, every, refit):
     known = np.arange(1, 25)[:, np.newaxis] + np.array([0, 3])
     first = 8 if window == 8 else 12
-    steps = replay(known, every=every, refit=refit, window=window, blocks=2)
+    steps = replay(known, Rolling(every, refit, window, 2))
     found = [(bool(s.fits), s.learn.tolist(), int(s.test[0])) for s in steps]
     assert found == slow_steps(known, first, every, refit, window)
     np.testing.assert_array_equal(np.concatenate([s.test for s in steps]), np.arange(first, 24))
@@ -201,7 +201,7 @@ def test_steps(window, every, refit):
 
 def test_a_fit_waits_for_cases():
     known = np.arange(1, 13) + 4
-    steps = replay(known, every=1, refit=20, blocks=4, least=3)
+    steps = replay(known, Rolling(1, 20, blocks=4), least=3)
     assert [s.fits for s in steps] == [False] * 4 + [True] + [False] * 4
     assert [s.learn.tolist() for s in steps] == [[], [], [], [], [0, 1, 2], [3], [4], [5], [6]]
     with pytest.warns(UserWarning, match="the first 4 cases to predict are NaN, as fewer than min"):

@@ -48,6 +48,18 @@ class Step(NamedTuple):
     """Positions of cases."""
 
 
+class Rolling(NamedTuple):
+    """When a model that goes on learning is updated and fitted anew; see :func:`splits`."""
+
+    every: Span | None
+    """Time between two updates."""
+    refit: Span | None = None
+    """Time between two fits, counted from the first test: the first step at or after it fits. One
+    fit for all if not given."""
+    window: Span | None = None
+    blocks: int = 5
+
+
 class Measure(NamedTuple):
     """A length along the cases and the axis that it is measured on."""
 
@@ -163,28 +175,20 @@ def splits(
 
 
 def replay(
-    known: IntArray,
-    *,
-    days: FloatArray | None = None,
-    blocks: int = 5,
-    window: Span | None = None,
-    every: Span | None = None,
-    refit: Span | None = None,
-    least: int = 1,
+    known: IntArray, rolling: Rolling, *, days: FloatArray | None = None, least: int = 1
 ) -> list[Step]:
-    """The steps of a model that is updated every ``every`` and fitted anew every ``refit``.
+    """The steps of a model that is updated as cases become known, and fitted anew at times.
 
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
         The first case at whose issue a case is known, or each of k parts of it: after the case
         itself, n or more if it never is. Cases are in the order of time.
-    days, blocks, window, every
-        As for ``by="rolling"`` of :func:`splits`. A fit learns from the window, and the updates
-        after it from what becomes known of these cases and of later ones.
-    refit : int or timedelta, optional
-        Time between two fits, counted from the first test; the first step at or after that time
-        fits. One fit for all if not given.
+    rolling : Rolling
+        A fit learns from the window, and the updates after it from what becomes known of these
+        cases and of later ones.
+    days : array of float, shape (n,), optional
+        As for :func:`splits`.
     least : int
         Fits from fewer cases are put off to the next step.
 
@@ -199,6 +203,7 @@ def replay(
         As for :func:`splits`.
     """
     n = len(known)
+    every, refit, window, blocks = rolling
     reach = None if window is None else measure("window", window, n, days)
     part = _refits(n, reach, every, days, blocks)
     again = np.where(part < 0, -1, 0)

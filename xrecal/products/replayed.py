@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.splitting import measure, replay
+from xrecal.arrays.splitting import Rolling, measure, replay
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fit_hindcast import Prepared
@@ -90,12 +90,13 @@ def _known(pairs: Pairs, splits: Splits, days: FloatArray | None) -> xr.DataArra
 def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataArray) -> list[Round]:
     """The turns of the loop, each fit with the method as it suits its cases."""
     pairs, axis = prepared.pairs, prepared.axis
-    options = {name: value for name, value in splits.options.items() if name != "gap"}
+    of = splits.options
     n_each = 1 if pairs.pool is None else len(pairs.pool.taken)
     refit = None if splits.refit is None else as_span(splits.refit, "refit")
     least = -(-splits.min_samples // n_each)
     splits.years(axis)  # refuses a start of the year
-    steps = replay(known.to_numpy(), days=axis.days, refit=refit, least=least, **options)
+    rolling = Rolling(of["every"], refit, of["window"], of["blocks"])
+    steps = replay(known.to_numpy(), rolling, days=axis.days, least=least)
     rounds, notes = [], []
     for step in steps:
         fold = None
