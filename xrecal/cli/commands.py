@@ -7,19 +7,24 @@ from typing import Any
 
 import click
 
-from . import evidence, fit_apply
+from . import cycle as cycling_
+from . import evidence, fit_apply, monitoring, updating
 from . import warm as warming
+from .cycle import Cycle
 from .fit_apply import Output, Product
 from .inputs import Pair, Selection, source
+from .monitoring import Watch
 from .options import (
     METHODS,
     Work,
     computing,
+    cycling,
     learning,
     method_of,
     quantile_levels,
     roles,
     shared,
+    watching,
     writing,
 )
 
@@ -33,7 +38,7 @@ def xrecal() -> None:
 
     Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not
     reachable or without workers, 5 computing failed, 129 hung up, 130 interrupted, 143 ended
-    (--resume goes on after these).
+    (--resume goes on after these); of cycle and monitor 10 done with alarms, 11 nothing new.
     """
 
 
@@ -158,6 +163,72 @@ def compare(
         _pair("hindcast", hindcast, observations, selection),
         [method_of(name, settings) for name in methods] or None,
         {"condition_on": condition_on or None, "min_samples": min_samples},
+    )
+
+
+@xrecal.command()
+@click.argument("model")
+@click.argument("hindcast")
+@click.argument("observations", metavar="OBS")
+@click.argument("output", metavar="OUT")
+@click.option("--observed-variable", metavar="NAME", help="What verified --variable.")
+@writing
+@shared
+def update(model: str, hindcast: str, observations: str, output: str, **given: Any) -> Work:
+    """Let MODEL learn from more cases, HINDCAST and what verified, OBS, and write it to OUT.
+
+    What it has chosen by cross-validation stays. Cases that it knows are ignored, missing ones
+    filled in, other values taken in place of those known and counted.
+    """
+    written = {name: given.pop(name) for name in ("resume", "overwrite", "force", "dry_run")}
+    return lambda session: updating.update_files(
+        session,
+        source(model, "model"),
+        _pair("hindcast", hindcast, observations, given),
+        _output(output, **written),
+    )
+
+
+@xrecal.command()
+@click.argument("forecast")
+@click.argument("observations", metavar="OBS")
+@click.argument("output", metavar="OUT")
+@watching
+@roles
+@writing
+@shared
+def monitor(forecast: str, observations: str, output: str, **given: Any) -> Work:
+    """Write the evidence against the calibration of FORECAST, in any form, to OUT."""
+    written = {name: given.pop(name) for name in ("resume", "overwrite", "force", "dry_run")}
+    watch = Watch(**{name: given.pop(name) for name in ("alpha", "run_length", "restart")})
+    return lambda session: monitoring.monitor_files(
+        session,
+        _pair("forecast", forecast, observations, given),
+        _output(output, **written),
+        watch,
+    )
+
+
+@xrecal.command()
+@click.argument("model")
+@cycling
+@watching
+@computing
+def cycle(model: str, **given: Any) -> Work:
+    """Do the work of a day: learn what has verified, issue, score, and watch the calibration.
+
+    MODEL is the first fit, and stays as it is. The folder of --output gets forecasts/, models/,
+    scores.nc, monitor.nc and status.json. Each start is issued by a model that has learned what had
+    verified when it was issued; starts that were missed are made up for in their order. Repeat the
+    command as often as you like: what is done is not done again. docs/cycle.md has examples.
+    """
+    levels, n_members = given.pop("quantiles"), given.pop("members")
+    if (levels is None) == (n_members is None):
+        raise click.UsageError("say what to issue: --quantiles 0.1,0.5,0.9 or --members 50")
+    watch = Watch(**{name: given.pop(name) for name in ("alpha", "run_length", "restart")})
+    product = Product(levels, n_members)
+    return lambda session: cycling_.cycle_files(
+        session, Cycle(source(model, "model"), product=product, watch=watch, **given)
     )
 
 

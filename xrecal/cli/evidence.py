@@ -40,7 +40,7 @@ def score_files(session: Session, pair: Pair) -> Result:
     for name, one in by_name.items():
         mean, n_cases = (value.item() for value in computed[name])
         units = shown_units(one.attrs)
-        by_variable[str(name)] = {"crps": _number(mean), "units": units, "n_cases": n_cases}
+        by_variable[str(name)] = {"crps": number(mean), "units": units, "n_cases": n_cases}
         lines.append(f"{name}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases")
         for what, count in counts.items():
             if name in count:
@@ -85,7 +85,7 @@ def compare_files(
     if not others:  # p-values of many locations are no number
         numbers |= {n: table[n] for n in ("pit_p_value", "skce", "skce_p_value")}
     by_method = {
-        str(label): {name: _number(values[i].item()) for name, values in numbers.items()}
+        str(label): {name: number(values[i].item()) for name, values in numbers.items()}
         for i, label in enumerate(table["method"].to_numpy())
     }
     data = {
@@ -97,6 +97,6 @@ def compare_files(
     return Result(data, repr(table))
 
 
-def _number(value: float) -> float | None:
+def number(value: float) -> float | None:
     """The value, or None where it is not finite, which JSON cannot say."""
     return value if math.isfinite(value) else None

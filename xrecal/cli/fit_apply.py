@@ -84,7 +84,7 @@ def fit_files(
 ) -> Result:
     """Fit a method and write the model; ``options`` are further arguments of ``fit``."""
     inputs = pair.forecasts, pair.observations
-    read = _fingerprints(*inputs)
+    read = fingerprints(*inputs)
     hindcast, observed, blocks = pair.open()
     chosen = pair.chosen
     request = {
@@ -124,10 +124,10 @@ def apply_files(
 ) -> Result:
     """Recalibrate forecasts and write a product of them."""
     inputs = source(path, "model"), forecast
-    read = _fingerprints(*inputs)
-    blocks = _blocks_of_model(open_recalibrator(path, chunks={}), chosen.chunks)
+    read = fingerprints(*inputs)
+    blocks = blocks_of_model(open_recalibrator(path, chunks={}), chosen.chunks)
     model = open_recalibrator(path, chunks=blocks)
-    given = _forecasts_for(model, forecast.open(blocks), chosen.variable)
+    given = forecasts_for(model, forecast.open(blocks), chosen.variable)
     request = {
         "command": "apply",
         **read,
@@ -140,15 +140,15 @@ def apply_files(
     with _without_warnings():
         planned = model.plan(given, values=product.size, probe=False)
     run = output.run(request, *inputs)
-    return _write_or_plan(session, run, output, _for_files(values), planned)
+    return _write_or_plan(session, run, output, for_files(values), planned)
 
 
-def _fingerprints(*inputs: Source) -> dict[str, Any]:
+def fingerprints(*inputs: Source) -> dict[str, Any]:
     """Fingerprints of inputs that are to be read, by their names."""
     return {one.name: one.fingerprint() for one in inputs}
 
 
-def _blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
+def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
     """Sizes of blocks of locations: as asked for, as stored, or of about 16 MiB of state."""
     sizes: Blocks = {}
     cut: Blocks = {}
@@ -163,7 +163,7 @@ def _blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
     return cut if cut != sizes else block_sizes(sizes, each)
 
 
-def _forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
+def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
     """The named forecast variable, or those that the model was fitted on, or all there are."""
     member_dim = explicit_member_dim(model, dataset)
     name = None if member_dim is None else str(member_dim)
@@ -175,7 +175,7 @@ def _forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | Non
     return given
 
 
-def _for_files(dataset: xr.Dataset) -> xr.Dataset:
+def for_files(dataset: xr.Dataset) -> xr.Dataset:
     """Without encodings of the inputs, and text labels of a type that all formats have."""
     text = {n: c.astype(object) for n, c in dataset.coords.items() if c.dtype.kind == "U"}
     return dataset.assign_coords(text).drop_encoding()

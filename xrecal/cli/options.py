@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import fields
+from datetime import UTC, datetime
 from functools import wraps
 from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import click
+import numpy as np
 
 from xrecal.methods import (
     CKME,
@@ -143,6 +146,118 @@ def writing(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def watching(function: F) -> F:
+    """Options of commands that watch the calibration."""
+    for option in (
+        click.option(
+            "--restart",
+            metavar="year|never|N",
+            default="year",
+            show_default=True,
+            callback=_restart,
+            help="When the evidence begins anew: each year, never, or after N cases.",
+        ),
+        click.option(
+            "--run-length",
+            metavar="N",
+            type=click.IntRange(min=1),
+            default=3650,
+            show_default=True,
+            help="Cases between false detections of a change, in the mean.",
+        ),
+        click.option(
+            "--alpha",
+            metavar="P",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            default=0.01,
+            show_default=True,
+            help="Probability that calibrated forecasts raise an alarm.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def cycling(function: F) -> F:
+    """Options of the daily cycle."""
+    for option in (
+        click.option(
+            "--now",
+            metavar="DATE",
+            callback=_date,
+            help="The time in UTC, that of the clock if left out.",
+        ),
+        click.option(
+            "--model-at", metavar="DATE", callback=_date, help="Go back to the model of this date."
+        ),
+        click.option(
+            "--keep",
+            metavar="N",
+            type=click.IntRange(min=1),
+            default=30,
+            show_default=True,
+            help="Models to keep: more than starts within the longest lead.",
+        ),
+        click.option("--observed-variable", metavar="NAME", help="What verified --variable."),
+        click.option("--variable", metavar="NAME", help="Forecast variable; all if left out."),
+        click.option(
+            "--members",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="Issue N equally likely members.",
+        ),
+        click.option(
+            "--quantiles",
+            metavar="Q,...",
+            callback=quantile_levels,
+            help="Issue these quantiles, such as 0.1,0.5,0.9.",
+        ),
+        click.option("--output", metavar="OUT", required=True, help="Folder of the cycle."),
+        click.option(
+            "--observations",
+            metavar="O",
+            multiple=True,
+            required=True,
+            help="File, store or pattern such as 'obs/*.nc'; may be repeated.",
+        ),
+        click.option(
+            "--forecasts",
+            metavar="F",
+            multiple=True,
+            required=True,
+            help="Today's forecasts, and those that have not verified yet; as --observations.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _restart(_: click.Context, parameter: click.Parameter, text: str) -> str | int | None:
+    """When a monitor begins anew."""
+    if text in ("year", "never"):
+        return None if text == "never" else text
+    if text.isdigit() and int(text):
+        return int(text)
+    raise click.BadParameter(
+        f"{text!r} is none of year, never and a number of cases", param=parameter
+    )
+
+
+def _date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.datetime64 | None:
+    """A date as it is typed, without a time zone; of --now that of the clock."""
+    if text is None:
+        clock = datetime.now(UTC).replace(tzinfo=None)
+        return np.datetime64(clock, "us") if parameter.name == "now" else None
+    date: np.datetime64 | None = None
+    with suppress(ValueError):
+        date = np.datetime64(text.removesuffix("Z"), "us")
+    if date is None or np.isnat(date):
+        raise click.BadParameter(
+            f"{text!r} is no date such as 2026-11-23 or 2026-11-23T06:00", param=parameter
+        )
+    return date
 
 
 def method_of(name: str, settings: Iterable[tuple[str, str]]) -> Method:

@@ -26,6 +26,9 @@ from .cluster import Cluster, UnreachableError, connected
 REFUSED, UNREACHABLE, FAILED = 3, 4, 5
 """Exit codes beside 0 (done), 1 (a fault of xrecal), 2 (a wrong command line), those of signals."""
 
+ALARMED, NOTHING_NEW = 10, 11
+"""Exit codes of work that is done, of the daily cycle and the monitor."""
+
 POOLING = "to learn from several locations together, use Python: hindcast.recal.fit(..., pool=...)"
 """End of a message, in place of its advice to pool, which the command line cannot take."""
 
@@ -49,6 +52,8 @@ class Result(NamedTuple):
 
     data: dict[str, Any]
     text: str
+    code: int = 0
+    """With which the program exits: 0, ``ALARMED`` or ``NOTHING_NEW``."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +99,17 @@ def run(
     try:
         with _warnings_as_lines(), interruptible(signals), ExitStack() as stack:
             cluster = stack.enter_context(connected(scheduler, timeout)) if scheduler else None
-            data, text = work(Session(cluster, quiet))
+            data, text, code = work(Session(cluster, quiet))
     except (Exception, KeyboardInterrupt) as error:
         failure = _failure(error, signals)
         if failure is None:
             raise
     else:
         data = {"command": command, **data, "seconds": round(perf_counter() - start, 3)}
+        data |= {"exit_code": code} if code else {}
         click.echo(json.dumps(data, allow_nan=False) if as_json else text)
+        if code:
+            sys.exit(code)
         return
     code, status, message = failure
     if as_json:

@@ -206,7 +206,7 @@ def _added_state(
     locations = fitted.locations
     core = {name: tuple(d for d in v.dims if d not in locations) for name, v in chosen.items()}
     compared = [fitted, *partners] if order.has_known else []
-    seen = [_at_known(variable.state["observations"], order) for variable in compared]
+    seen = [at_known(variable.state["observations"], order) for variable in compared]
     kept = tuple(parts) if fitted.method.keeps_cases else ()
     n_core = {name: len(dims) for name, dims in core.items()}
     results = run_blockwise(
@@ -259,7 +259,13 @@ def _arguments(
     }
 
 
-def _at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
+def added_arguments(pairs: Pairs, fitted: FittedVariable) -> xr.DataArray:
+    """Observations (..., added) of cases as the state keeps them, those of pooled ones apart."""
+    _, others = _arguments(replace(pairs, pool=fitted.pool), {})
+    return others["observations"]
+
+
+def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
     """Kept observations (..., added) of the cases that are known, any for others."""
     bare = observed.drop_vars(list(observed.coords))
     return bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})

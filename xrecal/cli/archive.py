@@ -1,0 +1,232 @@
+"""Forecasts and observations that arrive day by day, in one file or store or in many."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from glob import glob, has_magic
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.fit.fitted import FittedVariable
+from xrecal.fit.news import News, news_of
+from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.forms import Form, read_forms
+from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.valid_time import time_dim
+from xrecal.inputs.verification import read_verified
+from xrecal.model import Recalibrator
+
+from .inputs import Source, observed_variables, source
+
+Date = np.datetime64
+
+
+@dataclass(frozen=True)
+class Verifying:
+    """One variable: forecasts in order of their starts, and what has been observed of each."""
+
+    fitted: FittedVariable
+    pairs: Pairs
+    """Observations are in memory, forecasts are lazy."""
+    valid: xr.DataArray
+    """Valid times over the starts, and over the leads where there are some."""
+
+    @property
+    def observed(self) -> xr.DataArray:
+        """What verified."""
+        return self.pairs.observations
+
+    @property
+    def starts(self) -> xr.DataArray:
+        """Dates of the starts."""
+        starts: xr.DataArray = self.valid.coords[self.fitted.dim]
+        return starts
+
+    def known_at(self, start: Date) -> xr.DataArray:
+        """Observations that had verified when a forecast was issued, NaN elsewhere.
+
+        Those of earlier starts whose valid time is not after it.
+        """
+        return self._where((self.valid <= start) & (self.starts < start))
+
+    def until(self, now: Date) -> xr.DataArray:
+        """Observations whose valid time is not after a date, NaN elsewhere."""
+        return self._where(self.valid <= now)
+
+    def _where(self, known: xr.DataArray) -> xr.DataArray:
+        whole: xr.DataArray = self.observed.where(known).transpose(*self.observed.dims)
+        return whole.astype(self.observed.dtype, copy=False)
+
+    def news_at(self, start: Date, fitted: FittedVariable) -> News:
+        """What a fitted variable could learn when a forecast was issued."""
+        return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
+
+
+@dataclass(frozen=True)
+class Archive:
+    """All forecasts and observations that were handed over."""
+
+    forecasts: xr.Dataset
+    """In order of the starts; lazy."""
+    variables: Mapping[Hashable, Verifying]
+    """By the names in the forecasts."""
+    dim: Hashable
+
+    @property
+    def starts(self) -> np.ndarray[Any, Any]:
+        """Dates of the starts, ascending."""
+        dates: np.ndarray[Any, Any] = self.forecasts.indexes[self.dim].to_numpy()
+        return dates.astype("datetime64[us]")
+
+    def observations(self, values: Mapping[Hashable, xr.DataArray], at: Any) -> dict[Hashable, Any]:
+        """Observations of some cases by variable, with the valid times of single leads."""
+        chosen = {}
+        for name, array in values.items():
+            times = [c for n, c in self.forecasts.coords.items() if n == "valid_time"]
+            own = [c for c in times if {*c.dims} <= {*array.dims}]
+            chosen[name] = array.assign_coords({"valid_time": own[0]} if own else {}).isel(at)
+        return chosen
+
+
+def sources(given: Sequence[str], name: str) -> list[Source]:
+    """Inputs by their paths, in which ``*`` stands for anything.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing matches.
+    """
+    found = []
+    for path in given:
+        paths = sorted(glob(path)) if has_magic(path) else [path]
+        if not paths:
+            raise FileNotFoundError(
+                f"no {name} match {path!r}; give files or stores that are there"
+            )
+        found += [source(one, name) for one in paths]
+    return found
+
+
+def open_archive(
+    model: Recalibrator,
+    forecasts: Sequence[Source],
+    observations: Sequence[Source],
+    variable: str | None,
+    observed_variable: str | None,
+) -> Archive:
+    """Read labels of forecasts and all observations of them.
+
+    Raises
+    ------
+    ValueError
+        If starts have no dates or stand there twice, or inputs do not fit together or the model.
+    """
+    first = next(iter(model.variables.values()))
+    dim = first.dim
+    opened = [_forecasts(one.open({}), model, dim, variable, one) for one in forecasts]
+    whole = _joined(opened, dim, "forecasts")
+    starts = whole.indexes[dim]
+    if not starts.is_unique:
+        twice = starts[starts.duplicated()][0]
+        raise ValueError(f"the start {twice} stands in the forecasts twice; hand each over once")
+    member_dim = explicit_member_dim(model, whole)
+    forms = read_forms(whole, member_dim, name="forecasts")
+    observed = _observations([one.open({}) for one in observations])
+    values = observed_variables(observed, observed_variable, forms)
+    variables = {}
+    for name, (form, array) in pair_variables(whole, values, member_dim, name="forecasts").items():
+        fitted = model.variables.get(name, first)
+        variables[name] = _verifying(fitted, form, array)
+    return Archive(whole, variables, dim)
+
+
+def _forecasts(
+    dataset: xr.Dataset, model: Recalibrator, dim: Hashable, variable: str | None, one: Source
+) -> xr.Dataset:
+    """Forecasts of a file along their starts."""
+    from .fit_apply import forecasts_for
+
+    given = forecasts_for(model, dataset, variable)
+    if dim not in given.dims and dim in given.coords:
+        given = given.expand_dims(dim)
+    if dim not in given.indexes or given.indexes[dim].dtype.kind != "M":
+        raise ValueError(
+            f"forecasts {one.path} have no dates along {dim!r}, which tell which of them are new; "
+            "write them with a coordinate of dates"
+        )
+    return given
+
+
+def _joined(datasets: Sequence[xr.Dataset], dim: Hashable, name: str) -> xr.Dataset:
+    """Datasets along one dimension, in its order."""
+    whole = datasets[0]
+    if len(datasets) > 1:
+        try:
+            whole = xr.concat(
+                datasets,
+                dim,
+                data_vars="minimal",
+                coords="minimal",
+                compat="override",
+                join="exact",
+                combine_attrs="override",
+            )
+        except ValueError as error:
+            raise ValueError(f"the files of {name} do not fit together: {error}") from error
+    return whole if whole.indexes[dim].is_monotonic_increasing else whole.sortby(dim)
+
+
+def _observations(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Observations of all files; of a date in several of them those of the last one."""
+    if len(datasets) == 1:
+        return datasets[0]
+    dated = {d for one in datasets for d, index in one.indexes.items() if index.dtype.kind == "M"}
+    if len(dated) != 1:
+        raise ValueError(
+            f"several files of observations are put together along their dates, but these have "
+            f"dates along {sorted(map(str, dated))}; give one file"
+        )
+    dim = dated.pop()
+    parts = [one if dim in one.dims else one.expand_dims(dim) for one in datasets]
+    last = {label: i for i, part in enumerate(parts) for label in part.indexes[dim]}
+    kept = [
+        part.isel({dim: [last[label] == i for label in part.indexes[dim]]})
+        for i, part in enumerate(parts)
+    ]
+    return _joined([part for part in kept if part.sizes[dim]], dim, "observations")
+
+
+def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Verifying:
+    """Pair forecasts with what has been observed, which may be little or nothing yet."""
+    dim = fitted.dim
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    starts = whole[dim].reset_coords(drop=True)
+    when = read_verified(whole, dim)
+    valid, times = starts, starts.to_numpy()
+    if when is not None and when.verified is not None:
+        if when.issued is None or when.issued.ndim == 2:
+            raise ValueError(
+                f"labels of the forecasts along {dim!r} are valid times, but a day's forecasts are "
+                "those of one start; arrange them by starts"
+            )
+        times = when.verified
+        if when.lead in whole.dims:
+            valid = xr.DataArray(
+                times, {dim: starts, when.lead: whole[when.lead]}, [dim, when.lead]
+            )
+        else:
+            valid = xr.DataArray(times[:, 0], {dim: starts}, [dim])
+    along = dim
+    if when is not None and when.lead not in observed.dims:
+        along = time_dim(observed, whole, dim) or dim
+    if along in observed.indexes:  # forecasts that have not verified are no mismatch of labels
+        wanted = times if along != dim or when is not None else starts.to_numpy()
+        index = observed.indexes[along]
+        if index.dtype.kind == "M":
+            every = index.union(np.unique(np.ravel(wanted)).astype(index.dtype))
+            observed = observed.reindex({along: every})
+    pairs = in_order(pair_cases(form, observed, dim, name="forecasts"))
+    return Verifying(fitted, replace(pairs, observations=pairs.observations.load()), valid)

@@ -1,0 +1,446 @@
+"""The daily cycle: learn what has verified, issue what is new, score, and watch the calibration.
+
+A forecast is issued by a model that has learned what had verified at its start, whenever the
+command runs. So a run that was killed, missed or repeated leaves what an undisturbed one leaves.
+``docs/cycle.md`` says what is written when.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b, file_digest
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.diagnostics import crps
+from xrecal.fit.news import last_known
+from xrecal.inputs.metadata import shown_units
+from xrecal.model import Recalibrator, open_recalibrator
+from xrecal.storage.paths import local_path
+
+from .archive import Archive, Date, open_archive, sources
+from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, stem_of
+from .evidence import number
+from .fit_apply import Product, for_files
+from .inputs import Source
+from .monitoring import Watch, count_alarms, watched
+from .session import ALARMED, NOTHING_NEW, Result, Session
+
+SILENCE = np.timedelta64(14, "D")
+"""Without observations for longer a model is behind."""
+
+OF_SCORES = "xrecal_scores"
+"""Attribute of a monitor: hash of the scores that it is made of."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What a cycle is asked for."""
+
+    model: Source
+    forecasts: Sequence[str]
+    observations: Sequence[str]
+    output: str
+    product: Product
+    variable: str | None
+    observed_variable: str | None
+    keep: int
+    """Models that are kept."""
+    watch: Watch
+    model_at: Date | None
+    """Go back to the model of this date."""
+    now: Date
+
+
+@dataclass
+class Done:
+    """What a run has done."""
+
+    issued: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    too_late: list[str] = field(default_factory=list)
+    n_learned: int = 0
+    n_revised: int = 0
+    n_future: int = 0
+    n_scored: int = 0
+    n_unscored: int = 0
+    scores: dict[str, dict[str, Any]] = field(default_factory=dict)
+    has_written: bool = False
+
+
+def cycle_files(session: Session, cycle: Cycle) -> Result:
+    """Do what is to be done; see the documentation of the command."""
+    folder = Folder(local_path(cycle.output, name="the output"), cycle.model.path.suffix)
+    digest = _digest(cycle.model)
+    base = open_recalibrator(cycle.model.path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("once")
+        archive = open_archive(
+            base,
+            sources(cycle.forecasts, "forecasts"),
+            sources(cycle.observations, "observations"),
+            cycle.variable,
+            cycle.observed_variable,
+        )
+        with folder.alone():
+            turn = _Turn(session, cycle, folder, base, archive)
+            turn.read_mark(digest)
+            turn.go_back()
+            turn.count_future()
+            turn.issue()
+            turn.score()
+            turn.monitor()
+            return turn.result()
+
+
+def _digest(one: Source) -> str:
+    """Hash of a model in a file; of a store of the sizes and dates of its files."""
+    if one.path.is_dir():
+        told = {k: v for k, v in one.fingerprint().items() if k != "path"}
+        return blake2b(repr(told).encode(), digest_size=16).hexdigest()
+    with one.path.open("rb") as stream:
+        return file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest()
+
+
+class _Turn:
+    """One run, within the lock of its folder."""
+
+    def __init__(
+        self, session: Session, cycle: Cycle, folder: Folder, base: Recalibrator, archive: Archive
+    ) -> None:
+        self.session, self.cycle, self.folder = session, cycle, folder
+        self.base, self.archive, self.done = base, archive, Done()
+        self.after: str | None = None
+
+    def read_mark(self, digest: str) -> None:
+        """Note which fit the models come from, and after which of them another fit takes over."""
+        mark = self.folder.read_json(MARK)
+        if mark.get("fit") == digest:
+            self.after = mark["after"]
+            return
+        models = self.folder.models()
+        self._mark(digest, models[-1] if models else None)
+
+    def _mark(self, digest: str, after: str | None) -> None:
+        """Models up to ``after`` come from an earlier fit than this one."""
+        self.after = after
+        self.folder.write_json(MARK, {"fit": digest, "after": after})
+        self.done.has_written = True
+
+    def go_back(self) -> None:
+        """Remove the models after a date, if that was asked for."""
+        if self.cycle.model_at is None:
+            return
+        date, models = stem_of(self.cycle.model_at), self.folder.models()
+        kept = [stem for stem in models if stem <= date]
+        if not kept:
+            first = f"from {models[0]} to {models[-1]}" if models else "none yet"
+            raise ValueError(
+                f"no model of {self.cycle.model_at} or before is kept, those kept are {first}; "
+                "name a later date, or give the model of the first fit and another --output"
+            )
+        if self.after is not None and kept[-1] <= self.after:
+            self._mark(self.folder.read_json(MARK)["fit"], None)
+        dropped = models[len(kept) :]
+        self.folder.drop_models(dropped[::-1])
+        self.done.has_written |= bool(dropped)
+
+    def count_future(self) -> None:
+        """Count observations of valid times to come, and warn of them."""
+        now, dates = self.cycle.now, []
+        for one in self.archive.variables.values():
+            ahead = one.observed.notnull() & (one.valid > now)
+            self.done.n_future += int(ahead.sum())
+            dates += [one.valid.where(ahead.any(_others(ahead, one.valid))).max()]
+        if self.done.n_future:
+            latest = np.nanmax([date.to_numpy().astype("datetime64[s]") for date in dates])
+            warnings.warn(
+                f"{self.done.n_future} observations are of the future, up to {latest}, while it is "
+                f"{now.astype('datetime64[s]')}; they are not used: check their dates, or give "
+                "--now",
+                stacklevel=2,
+            )
+
+    def issue(self) -> None:
+        """Learn and issue, start by start."""
+        issued = self.folder.issued()
+        there = set(issued)
+        fit_knows = self._base_knows()
+        for start in self.archive.starts:
+            stem = stem_of(start)
+            if start > self.cycle.now or stem in there:
+                continue
+            parent = self._parent(start, fit_knows)
+            if parent is None:
+                if issued and stem > issued[0]:
+                    self.done.too_late.append(stem)
+                continue
+            self._issue(start, parent)
+            self.done.issued.append(stem)
+            if issued and stem < issued[-1]:
+                self.done.late.append(stem)
+        for stems, text in (
+            (self.done.late, "issued by the models of before them"),
+            (self.done.too_late, "not issued, as all models that are kept know what came after"),
+        ):
+            if stems:
+                warnings.warn(
+                    f"{len(stems)} forecasts came late, {stems[0]} the first; they are {text}",
+                    stacklevel=2,
+                )
+
+    def _base_knows(self) -> tuple[Date, Date] | None:
+        """The newest start and the newest valid time that the first fit has learned from."""
+        known = [last_known(fitted) for fitted in self.base.variables.values()]
+        there = [one for one in known if one is not None]
+        return (max(s for s, _ in there), max(v for _, v in there)) if there else None
+
+    def _parent(self, start: Date, fit_knows: tuple[Date, Date] | None) -> str | None:
+        """The newest model that knows nothing of after a start; "" is the first fit, None none."""
+        stem, models = stem_of(start), self.folder.models()
+        before = [one for one in models if one < stem]
+        own = [one for one in before if self.after is None or one > self.after]
+        if stem in models or own:
+            return stem if stem in models else own[-1]
+        if fit_knows is None or (fit_knows[0] < start and fit_knows[1] <= start):
+            return ""
+        return before[-1] if before else None
+
+    def _issue(self, start: Date, parent: str) -> None:
+        """Make the model of a start and its forecast, unless they are there."""
+        stem = stem_of(start)
+        path = self.folder.model(stem)
+        if parent != stem:
+            model = self._learned(start, self.base if parent == "" else self._model(parent))
+            if self.after is not None and parent != "" and parent <= self.after:
+                self._mark(self.folder.read_json(MARK)["fit"], stem)
+            self.folder.write(path, model.save)
+        forecast = self._forecast(start)
+        values = for_files(self.cycle.product.of(self._model(stem), forecast))
+        (values,) = self.session.compute([values])
+        values.attrs["xrecal_model"] = path.name
+        self.folder.write_data(f"forecasts/{stem}.nc", values)
+        self.done.has_written = True
+
+    def _model(self, stem: str) -> Recalibrator:
+        return open_recalibrator(self.folder.model(stem))
+
+    def _forecast(self, start: Date) -> xr.Dataset:
+        """The forecast of one start, in memory."""
+        at = np.flatnonzero(self.archive.starts == start)
+        forecast: xr.Dataset
+        (forecast,) = self.session.compute([self.archive.forecasts.isel({self.archive.dim: at})])
+        return forecast
+
+    def _learned(self, start: Date, model: Recalibrator) -> Recalibrator:
+        """A model with what had verified at a start."""
+        dim = self.archive.dim
+        fresh = np.zeros(self.archive.starts.size, bool)
+        for name, one in self.archive.variables.items():
+            news = one.news_at(start, model.variables.get(name, one.fitted))
+            fresh |= news.cases
+            self.done.n_learned += news.n_learned
+            self.done.n_revised += news.n_revised
+        if fresh.any():
+            at = {dim: np.flatnonzero(fresh)}
+            known = {name: one.known_at(start) for name, one in self.archive.variables.items()}
+            (given,) = self.session.compute([self.archive.forecasts.isel(at)])
+            model = model.update(given, self.archive.observations(known, at))
+        self._warn_if_behind(start, model)
+        return model
+
+    def _warn_if_behind(self, start: Date, model: Recalibrator) -> None:
+        """Warn where nothing of the last weeks was learned."""
+        known = [last_known(fitted) for fitted in model.variables.values()]
+        newest = max((one[1] for one in known if one is not None), default=None)
+        if newest is not None and start - newest > SILENCE:
+            days = int((start - newest) / np.timedelta64(1, "D"))
+            warnings.warn(
+                f"the forecast of {start.astype('datetime64[s]')} is issued by a model that knows "
+                f"no observation of the {days} days before; hand over those of the gap, and it "
+                "learns from them",
+                stacklevel=2,
+            )
+
+    def score(self) -> None:
+        """Score what has verified of forecasts that were issued."""
+        old = self.folder.read_data(SCORES)
+        models, issued = set(self.folder.models()), set(self.folder.issued())
+        pieces, dim = [], self.archive.dim
+        for start in self.archive.starts:
+            stem = stem_of(start)
+            if stem not in issued:
+                continue
+            known = {n: one.until(self.cycle.now) for n, one in self.archive.variables.items()}
+            here = {n: array.sel({dim: [start]}) for n, array in known.items()}
+            n_new = sum(_n_new(old, name, array, dim) for name, array in here.items())
+            if not n_new:
+                continue
+            if stem not in models:
+                self.done.n_unscored += n_new
+                continue
+            self.done.n_scored += n_new
+            pieces.append(self._scored(start, here))
+        if self.done.n_unscored:
+            warnings.warn(
+                f"{self.done.n_unscored} forecasts verified after the models that issued them were "
+                f"removed, and have no score; keep more: --keep {self.cycle.keep} is less than the "
+                "longest lead",
+                stacklevel=2,
+            )
+        if not pieces:
+            return
+        new = xr.concat(pieces, dim, coords="minimal", compat="override", join="exact")
+        if old is not None:
+            rest = old.isel({dim: ~old.indexes[dim].isin(new.indexes[dim])})
+            options: dict[str, Any] = {"coords": "minimal", "compat": "override"}
+            new = xr.concat([rest, new], dim, **options, combine_attrs="override").sortby(dim)
+        self.folder.write_data(SCORES, new.drop_encoding())
+        self.done.has_written = True
+
+    def _scored(self, start: Date, here: Mapping[Hashable, xr.DataArray]) -> xr.Dataset:
+        """Scores of the forecast of one start, before and after recalibration."""
+        model, forecast = self._model(stem_of(start)), self._forecast(start)
+        at = {self.archive.dim: np.flatnonzero(self.archive.starts == start)}
+        known = {n: one.until(self.cycle.now) for n, one in self.archive.variables.items()}
+        observed = self.archive.observations(known, at)
+        if len(observed) == len(model.variables) == 1:
+            observed = dict(zip(forecast_names(forecast, observed), observed.values(), strict=True))
+        # What places an observation within a jump differs from start to start.
+        seed = int(start.astype("datetime64[s]").astype(np.int64))
+        made = {
+            "crps": model.crps(forecast, observed),
+            "crps_raw": crps(forecast, observed),
+            "pit": model.pit(forecast, observed, seed=seed),
+        }
+        piece = {f"{name}_observation": array for name, array in here.items()}
+        for what, scores in made.items():
+            for name in here:
+                value = scores if isinstance(scores, xr.DataArray) else scores[name]
+                piece[f"{name}_{what}"] = value
+        for name in here:
+            self._tell(name, piece)
+            order = piece[f"{name}_crps"].dims
+            piece[f"{name}_observation"] = piece[f"{name}_observation"].transpose(*order)
+        whole = xr.Dataset({n: v.reset_coords(drop=True) for n, v in piece.items()})
+        return for_files(whole.assign_attrs(title="scores of forecasts that have verified"))
+
+    def _tell(self, name: Hashable, piece: Mapping[str, xr.DataArray]) -> None:
+        """Add scores to those that the run tells."""
+        told = self.done.scores.setdefault(str(name), {"n": 0, "crps": 0.0, "crps_raw": 0.0})
+        n = int(piece[f"{name}_crps"].notnull().sum())
+        told["n"] += n
+        for what in ("crps", "crps_raw"):
+            told[what] += float(piece[f"{name}_{what}"].sum())
+        told["units"] = shown_units(piece[f"{name}_crps"].attrs)
+
+    def monitor(self) -> None:
+        """Watch the calibration of all forecasts that have verified."""
+        scores = self.folder.read_data(SCORES)
+        if scores is None:
+            return
+        watch = self.cycle.watch
+        digest = _digest_of(scores, repr(watch))
+        old = self.folder.read_data(MONITOR)
+        if old is not None and old.attrs.get(OF_SCORES) == digest:
+            return
+        names = list(self.archive.variables)
+        seen = watched(scores, names, self.archive.dim, watch)
+        self.folder.write_data(MONITOR, for_files(seen).assign_attrs({OF_SCORES: digest}))
+        self.done.has_written = True
+
+    def result(self) -> Result:
+        """Remove old models, write the status, and say what was done."""
+        done, models = self.done, self.folder.models()
+        old = models[: -self.cycle.keep]
+        self.folder.drop_models(old)
+        kept, issued = models[len(old) :], self.folder.issued()
+        monitor = self.folder.read_data(MONITOR)
+        counts = {"alarms": 0, "changes": 0} if monitor is None else count_alarms(monitor)
+        before = self.folder.read_json(STATUS)
+        status = {
+            "last_issued": issued[-1] if issued else None,
+            "n_issued": len(issued),
+            "models": kept,
+            **counts,
+        }
+        done.has_written |= self.folder.write_json(STATUS, status) or bool(old)
+        alarmed = counts["alarms"] > 0 or counts["changes"] > before.get("changes", 0)
+        scores = {name: _means(told) for name, told in done.scores.items()}
+        data = {
+            "status": "complete" if done.has_written else "nothing new",
+            "output": str(self.folder.path),
+            "issued": done.issued,
+            "late": done.late,
+            "too_late": done.too_late,
+            "learned": done.n_learned,
+            "revised": done.n_revised,
+            "of_the_future": done.n_future,
+            "scored": done.n_scored,
+            "unscored": done.n_unscored,
+            "scores": scores,
+            **counts,
+            "model": str(self.folder.model(kept[-1])) if kept else None,
+        }
+        if not done.has_written:
+            return Result(data, "nothing new", NOTHING_NEW)
+        return Result(data, _text(data), ALARMED if alarmed else 0)
+
+
+def forecast_names(forecast: xr.Dataset, observed: Mapping[Hashable, Any]) -> list[Hashable]:
+    """Names of the observed variables as the forecasts have them."""
+    return [name for name in observed if name is not None] or list(forecast.data_vars)[:1]
+
+
+def _others(array: xr.DataArray, like: xr.DataArray) -> list[Hashable]:
+    """Dimensions of an array that another one lacks."""
+    return [d for d in array.dims if d not in like.dims]
+
+
+def _n_new(old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable) -> int:
+    """Observations that are not those by which a start was scored."""
+    there = observed.notnull()
+    label = f"{name}_observation"
+    starts = observed.indexes[dim]
+    if old is None or label not in old or not starts.isin(old.indexes[dim]).all():
+        return int(there.sum())
+    scored = old[label].sel({dim: starts}).transpose(*observed.dims)
+    return int((there & (observed.to_numpy() != scored.to_numpy())).sum())
+
+
+def _digest_of(dataset: xr.Dataset, settings: str) -> str:
+    """Hash of the values of a Dataset and of settings."""
+    told = blake2b(settings.encode(), digest_size=16)
+    for name in sorted(dataset.variables, key=str):
+        told.update(str(name).encode())
+        told.update(np.ascontiguousarray(dataset[name].to_numpy()).tobytes())
+    return told.hexdigest()
+
+
+def _means(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Mean scores, and how much the recalibration has gained."""
+    n = told["n"]
+    means = {what: number(told[what] / n) if n else None for what in ("crps", "crps_raw")}
+    return {**means, "units": told["units"], "n": n}
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    """What a run has done, for people."""
+    lines = [
+        f"{data['output']}: issued {len(data['issued'])}, learned {data['learned']} observations"
+        + (f" and {data['revised']} revisions" if data["revised"] else "")
+        + f", scored {data['scored']}"
+    ]
+    for name, one in data["scores"].items():
+        if one["crps"] is not None:
+            lines.append(
+                f"{name}: CRPS {one['crps']:.4g} {one['units']}, raw {one['crps_raw']:.4g}, "
+                f"{one['n']} cases"
+            )
+    if data["alarms"] or data["changes"]:
+        lines.append(f"{data['alarms']} alarms, {data['changes']} changes of calibration")
+    return "\n".join(lines)

@@ -1,0 +1,147 @@
+"""The folder that a daily cycle keeps: models and forecasts by date, scores, monitor and status.
+
+Each file is made aside and appears by one rename, and nothing else is changed, so that a run that
+is killed leaves some of the files of a whole run, and the next one makes the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.storage.lock import lock_of, locked
+from xrecal.storage.paths import (
+    discard_partial,
+    remove,
+    require_folder,
+    sync,
+    writing,
+    written_aside,
+)
+
+MARK = "cycle.json"
+"""The file by which a folder is known to be one of a cycle: which fit its models come from."""
+
+STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
+
+
+def stem_of(start: np.datetime64) -> str:
+    """Name of the files of a start: 20261123T060000."""
+    text = np.datetime_as_string(start.astype("datetime64[us]"), unit="us")
+    whole, _, fraction = text.replace("-", "").replace(":", "").partition(".")
+    return whole + (f".{fraction}" if fraction.strip("0") else "")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files of a cycle."""
+
+    path: Path
+    suffix: str
+    """Of models: .nc or .zarr."""
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only cycle that writes there; what a killed one left half made is removed.
+
+        Raises
+        ------
+        FileExistsError
+            If another process writes there, or it is no folder of a cycle.
+        """
+        require_folder(self.path)
+        with locked(self.path):
+            if self.path.exists() and not (self.path / MARK).exists():
+                self._require_own()
+            for folder in (self.path, self.path / "models", self.path / "forecasts"):
+                folder.mkdir(exist_ok=True)
+            sync([], self.path.parent)
+            for folder in (self.path, self.path / "models", self.path / "forecasts"):
+                _clean(folder)
+            yield
+
+    def _require_own(self) -> None:
+        """Raise FileExistsError unless there is nothing, or what a first run may have left."""
+        if not self.path.is_dir():
+            raise FileExistsError(f"{self.path} is a file; give a folder, or a name for a new one")
+        own = {"models", "forecasts", f"{MARK}.lock", f"{MARK}.partial"}
+        others = sorted(one.name for one in self.path.iterdir() if one.name not in own)
+        if others:
+            raise FileExistsError(
+                f"{self.path} is a folder, but not of a cycle: it holds {', '.join(others[:3])}; "
+                "take another path, which need not exist"
+            )
+
+    def write(self, path: Path, make: Callable[[Path], Any]) -> None:
+        """Write a file by a function of the path that it is made at."""
+        with writing(path), written_aside(path) as aside:
+            make(aside)
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
+        """Write a file of JSON, unless it says so already; whether it was written."""
+        if self.read_json(name) == content:
+            return False
+        text = json.dumps(content, indent=1, allow_nan=False)
+        self.write(self.path / name, lambda aside: aside.write_text(f"{text}\n"))
+        return True
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A file of JSON; empty if there is none."""
+        path = self.path / name
+        content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return content
+
+    def write_data(self, name: str, dataset: xr.Dataset) -> None:
+        """Write a netCDF file."""
+        self.write(self.path / name, lambda aside: dataset.to_netcdf(aside, engine="netcdf4"))
+
+    def read_data(self, name: str) -> xr.Dataset | None:
+        """A netCDF file in memory; None if there is none."""
+        path = self.path / name
+        if not path.exists():
+            return None
+        with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as opened:
+            return opened.load()
+
+    def forecast(self, start: np.datetime64) -> Path:
+        """File of the forecast of a start."""
+        return self.path / "forecasts" / f"{stem_of(start)}.nc"
+
+    def model(self, stem: str) -> Path:
+        """File or store of the model that has issued a start."""
+        return self.path / "models" / f"{stem}{self.suffix}"
+
+    def models(self) -> list[str]:
+        """Names of the starts whose models are kept, in order."""
+        found = (self.path / "models").glob(f"*{self.suffix}")
+        return sorted(path.name.removesuffix(self.suffix) for path in found)
+
+    def issued(self) -> list[str]:
+        """Names of the starts that were issued, in order."""
+        return sorted(path.stem for path in (self.path / "forecasts").glob("*.nc"))
+
+    def drop_models(self, stems: list[str]) -> None:
+        """Remove models, one after the other."""
+        for stem in stems:
+            remove(self.model(stem))
+
+
+def _clean(folder: Path) -> None:
+    """Remove what a killed run left of files in the making.
+
+    Whoever holds the lock of the folder is alone in it, so that locks of files are left-overs.
+    """
+    for lock in sorted(folder.glob("*.lock")):
+        lock.unlink()
+    for partial in sorted(folder.glob("*.partial")):
+        path = partial.with_name(partial.name.removesuffix(".partial"))
+        with writing(path):
+            discard_partial(path)
+    assert not lock_of(folder / MARK).exists()
