@@ -56,8 +56,8 @@ class Days(NamedTuple):
     def args(self, now, *more):
         return [
             "cycle", self.model, "--forecasts", self.forecasts, "--observations", self.observations,
-            "--output", self.output, "--quantiles", "0.1,0.5,0.9", "--now", now, "--json", "--quiet",
-            *more,
+            "--output", self.output, "--quantiles", "0.1,0.5,0.9", "--now", now, "--json",
+            "--quiet", *more,
         ]  # fmt: skip
 
     def morning(self, day, *more, forecasts=FORECASTS, truth=TRUTH):

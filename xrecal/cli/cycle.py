@@ -140,8 +140,8 @@ class _Turn:
         if not kept:
             first = f"from {models[0]} to {models[-1]}" if models else "none yet"
             raise ValueError(
-                f"no model of {self.cycle.model_at} or before is kept, those kept are {first}; "
-                "name a later date, or give the model of the first fit and another --output"
+                f"no model of {_told(self.cycle.model_at)} or before is kept, those kept are "
+                f"{first}; name a later date, or begin again in another --output"
             )
         if self.after is not None and kept[-1] <= self.after:
             self._mark(self.folder.read_json(MARK)["fit"], None)
@@ -151,17 +151,17 @@ class _Turn:
 
     def count_future(self) -> None:
         """Count observations of valid times to come, and warn of them."""
-        now, dates = self.cycle.now, []
+        now, latest = self.cycle.now, []
         for one in self.archive.variables.values():
             ahead = one.observed.notnull() & (one.valid > now)
             self.done.n_future += int(ahead.sum())
-            dates += [one.valid.where(ahead.any(_others(ahead, one.valid))).max()]
+            of_some = ahead.any([d for d in ahead.dims if d not in one.valid.dims])
+            latest += [one.valid.to_numpy()[of_some.transpose(*one.valid.dims).to_numpy()]]
         if self.done.n_future:
-            latest = np.nanmax([date.to_numpy().astype("datetime64[s]") for date in dates])
             warnings.warn(
-                f"{self.done.n_future} observations are of the future, up to {latest}, while it is "
-                f"{now.astype('datetime64[s]')}; they are not used: check their dates, or give "
-                "--now",
+                f"{self.done.n_future} observations are of the future, up to "
+                f"{_told(np.concatenate(latest).max())}, while it is {_told(now)}; they are not "
+                "used: check their dates, or give --now",
                 stacklevel=2,
             )
 
@@ -169,7 +169,7 @@ class _Turn:
         """Learn and issue, start by start."""
         issued = self.folder.issued()
         there = set(issued)
-        fit_knows = self._base_knows()
+        fit_knows = self._known_of(self.base)
         for start in self.archive.starts:
             stem = stem_of(start)
             if start > self.cycle.now or stem in there:
@@ -193,11 +193,19 @@ class _Turn:
                     stacklevel=2,
                 )
 
-    def _base_knows(self) -> tuple[Date, Date] | None:
-        """The newest start and the newest valid time that the first fit has learned from."""
-        known = [last_known(fitted) for fitted in self.base.variables.values()]
-        there = [one for one in known if one is not None]
-        return (max(s for s, _ in there), max(v for _, v in there)) if there else None
+    def _known_of(self, model: Recalibrator) -> tuple[Date, Date] | None:
+        """The newest start and the newest valid time that a model has learned from."""
+        known = []
+        for name, fitted in model.variables.items():
+            newest = last_known(fitted)
+            if newest is None:
+                continue
+            start, valid = newest
+            one = self.archive.variables.get(name) or next(iter(self.archive.variables.values()))
+            if fitted.leads is None:  # a single one, which only the forecasts tell
+                valid = start + np.max(one.valid.to_numpy() - one.starts.to_numpy())
+            known.append((start, valid))
+        return (max(s for s, _ in known), max(v for _, v in known)) if known else None
 
     def _parent(self, start: Date, fit_knows: tuple[Date, Date] | None) -> str | None:
         """The newest model that knows nothing of after a start; "" is the first fit, None none."""
@@ -255,12 +263,12 @@ class _Turn:
 
     def _warn_if_behind(self, start: Date, model: Recalibrator) -> None:
         """Warn where nothing of the last weeks was learned."""
-        known = [last_known(fitted) for fitted in model.variables.values()]
-        newest = max((one[1] for one in known if one is not None), default=None)
-        if newest is not None and start - newest > SILENCE:
+        known = self._known_of(model)
+        if known is not None and start - known[1] > SILENCE:
+            newest = known[1]
             days = int((start - newest) / np.timedelta64(1, "D"))
             warnings.warn(
-                f"the forecast of {start.astype('datetime64[s]')} is issued by a model that knows "
+                f"the forecast of {_told(start)} is issued by a model that knows "
                 f"no observation of the {days} days before; hand over those of the gap, and it "
                 "learns from them",
                 stacklevel=2,
@@ -271,11 +279,11 @@ class _Turn:
         old = self.folder.read_data(SCORES)
         models, issued = set(self.folder.models()), set(self.folder.issued())
         pieces, dim = [], self.archive.dim
+        known = {n: one.until(self.cycle.now) for n, one in self.archive.variables.items()}
         for start in self.archive.starts:
             stem = stem_of(start)
             if stem not in issued:
                 continue
-            known = {n: one.until(self.cycle.now) for n, one in self.archive.variables.items()}
             here = {n: array.sel({dim: [start]}) for n, array in known.items()}
             n_new = sum(_n_new(old, name, array, dim) for name, array in here.items())
             if not n_new:
@@ -284,7 +292,7 @@ class _Turn:
                 self.done.n_unscored += n_new
                 continue
             self.done.n_scored += n_new
-            pieces.append(self._scored(start, here))
+            pieces.append(self._scored(start, known))
         if self.done.n_unscored:
             warnings.warn(
                 f"{self.done.n_unscored} forecasts verified after the models that issued them were "
@@ -302,14 +310,12 @@ class _Turn:
         self.folder.write_data(SCORES, new.drop_encoding())
         self.done.has_written = True
 
-    def _scored(self, start: Date, here: Mapping[Hashable, xr.DataArray]) -> xr.Dataset:
+    def _scored(self, start: Date, known: Mapping[Hashable, xr.DataArray]) -> xr.Dataset:
         """Scores of the forecast of one start, before and after recalibration."""
         model, forecast = self._model(stem_of(start)), self._forecast(start)
         at = {self.archive.dim: np.flatnonzero(self.archive.starts == start)}
-        known = {n: one.until(self.cycle.now) for n, one in self.archive.variables.items()}
         observed = self.archive.observations(known, at)
-        if len(observed) == len(model.variables) == 1:
-            observed = dict(zip(forecast_names(forecast, observed), observed.values(), strict=True))
+        here = {name: array.isel(at) for name, array in known.items()}
         # What places an observation within a jump differs from start to start.
         seed = int(start.astype("datetime64[s]").astype(np.int64))
         made = {
@@ -391,14 +397,9 @@ class _Turn:
         return Result(data, _text(data), ALARMED if alarmed else 0)
 
 
-def forecast_names(forecast: xr.Dataset, observed: Mapping[Hashable, Any]) -> list[Hashable]:
-    """Names of the observed variables as the forecasts have them."""
-    return [name for name in observed if name is not None] or list(forecast.data_vars)[:1]
-
-
-def _others(array: xr.DataArray, like: xr.DataArray) -> list[Hashable]:
-    """Dimensions of an array that another one lacks."""
-    return [d for d in array.dims if d not in like.dims]
+def _told(date: Date) -> str:
+    """A date in messages."""
+    return str(date.astype("datetime64[s]"))
 
 
 def _n_new(old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable) -> int:

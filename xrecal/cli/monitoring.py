@@ -14,7 +14,7 @@ from xrecal.inputs.pairing import pair_variables
 
 from .blocks import write_in_blocks
 from .fit_apply import Output, fingerprints, for_files
-from .inputs import Pair, Source
+from .inputs import Pair, Source, forecast_variables
 from .session import ALARMED, Result, Session
 
 SMALLEST = 2.0**-53
@@ -77,12 +77,10 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
     request = {"command": "monitor", **read, **vars(chosen), **watch.options}
     parts = {}
     for name in pair_variables(forecasts, observed, chosen.member_dim, name="forecast"):
-        one = [v for v in forecasts if v == name or str(v).startswith(f"{name}_")]
+        one, _ = forecast_variables(forecasts, str(name), chosen.member_dim, "forecast")
         value = observed if isinstance(observed, xr.DataArray) else observed[name]
         given: Any = {name: value}
-        parts[name] = monitor(
-            forecasts[one], given, chosen.dim, member_dim=chosen.member_dim, **watch.options
-        )
+        parts[name] = monitor(one, given, chosen.dim, member_dim=chosen.member_dim, **watch.options)
     seen = _as_numbers(for_files(together(parts)))
     run = output.run(request, *inputs)
     with run.alone():
