@@ -54,7 +54,7 @@ def scores(days):
         return found.load()
 
 
-VALID = FORECASTS["init"] + FORECASTS["lead"].astype("timedelta64[D]")
+VALID = (FORECASTS["init"] + FORECASTS["lead"].astype("timedelta64[D]")).drop_attrs()
 OBSERVED = xr.DataArray(
     TRUTH.sel(time=VALID.to_numpy().ravel()).to_numpy().reshape(FORECASTS.shape[:-1]),
     FORECASTS.isel(member=0, drop=True).coords,

@@ -164,6 +164,12 @@ def test_the_case_that_knows():
     one = LEADS[:4].isel(lead=1)
     assert case_that_knows(one, "init").dims == ("init",)
     np.testing.assert_array_equal(case_that_knows(one, "init"), [3, 4, 4, 4])
+    told = (
+        LEADS[:4]
+        .isel(lead=1, drop=True)
+        .assign_coords(valid_time=("init", START[:4] + np.timedelta64(12, "D")))
+    )
+    np.testing.assert_array_equal(case_that_knows(told, "init"), [3, 4, 4, 4])
     plain = LEADS[:4].assign_coords(lead=[0, 2])
     np.testing.assert_array_equal(case_that_knows(plain, "init"), [[1, 2], [2, 3], [3, 4], [4, 5]])
     bare = LEADS[:3].drop_vars("lead").isel(lead=0)

@@ -12,10 +12,12 @@ import xarray as xr
 from .dims import LEAD
 from .valid_time import (
     COUNTED_FROM_ONE,
+    VALID_TIME,
     Dates,
     Leads,
     along_lead,
     are_valid_times,
+    calendar_of,
     known_valid_times,
     lead_dim,
     read_leads,
@@ -36,6 +38,8 @@ class Verified(NamedTuple):
 def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
     """When forecasts with leads are issued and verify; None where there are no leads.
 
+    Those of one lead may tell it by their ``valid_time`` along the starts alone.
+
     Parameters
     ----------
     forecasts : DataArray
@@ -52,7 +56,7 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
     if lead is None:
         scalars = [n for n, c in forecasts.coords.items() if c.ndim == 0 and _is_lead(n, c)]
         if len(scalars) != 1 or not forecasts.sizes.get(dim):
-            return None
+            return _of_valid_times(forecasts, dim)
         return read_verified(along_lead(forecasts, dim, scalars[0]), dim)
     if lead == dim:
         return None
@@ -68,6 +72,22 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
         known = known_valid_times(forecasts, dim) if verified is None else None
         verified = verified if known is None else known.transpose(dim, lead).to_numpy()
     return Verified(lead, leads, issued, verified)
+
+
+def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
+    """Forecasts whose coordinate ``valid_time`` differs from their labels, which are starts."""
+    given = forecasts.coords.get(VALID_TIME)
+    if given is None or dim not in forecasts.indexes or dim == VALID_TIME:
+        return None
+    labels = forecasts.indexes[dim].to_numpy()
+    if given.dims != (dim,) or given.chunks is not None:
+        return None
+    verified = given.to_numpy()
+    calendars = {calendar_of(labels), calendar_of(verified)}
+    if None in calendars or len(calendars) > 1 or np.array_equal(labels, verified):
+        return None
+    leads = Leads("span", np.zeros(1, "timedelta64[us]"), "")
+    return Verified(VALID_TIME, leads, labels, verified[:, np.newaxis])
 
 
 def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
