@@ -345,15 +345,15 @@ def test_its_text_and_state_say_what_it_is():
 @pytest.mark.parametrize("name", ["default", "season"])
 @pytest.mark.slow
 def test_the_pool_of_its_own_methods(name):
-    forecasts, observed = stream(n=300, n_places=1)
+    forecasts, observed = stream(n=400, n_places=1)
     method = xrecal.OnlinePool(condition_on="season" if name == "season" else None)
-    model = forecasts[:280].recal.fit(observed[:280], method).update(forecasts[280:290], observed)
-    daily = forecasts[:280].recal.fit(observed[:280], method)
-    for day in range(280, 290):
+    model = forecasts[:380].recal.fit(observed[:380], method).update(forecasts[380:390], observed)
+    daily = forecasts[:380].recal.fit(observed[:380], method)
+    for day in range(380, 390):
         daily = daily.update(forecasts[day : day + 1], observed)
     assert_same_state(daily, model)
     assert {"ckme_season", "idr_season", "climatology", "pool"} <= {*model.state["expert"].values}
-    late = forecasts[290:]
+    late = forecasts[390:]
     assert model.novelty(late).max() < 0.9
     assert model.crps(late, observed).mean() < late.recal.crps(observed).mean()
 
