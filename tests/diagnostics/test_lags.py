@@ -68,6 +68,10 @@ def test_leads_that_count_cases():
 
 def test_a_single_lead():
     forecasts = over(DAYS, HOURS, "hours")
+    told = forecasts.isel(lead=4, drop=True)
+    told = told.assign_coords(valid_time=("init", DAYS.to_numpy() + np.timedelta64(5, "D")))
+    assert lags(told) == 5
+    assert lags(told.assign_coords(valid_time=("init", DAYS))) == 1
     assert lags(forecasts.isel(lead=4)) == 5
     assert lags(forecasts.isel(lead=4, drop=True)) == 1
     assert lags(forecasts.isel(lead=4, drop=True).drop_vars("init")) == 1
