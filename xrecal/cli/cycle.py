@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.diagnostics import crps
 from xrecal.fit.news import last_known
 from xrecal.inputs.metadata import shown_units
 from xrecal.model import Recalibrator, open_recalibrator
@@ -24,7 +23,7 @@ from xrecal.storage.paths import local_path
 
 from .archive import Archive, Date, open_archive, sources
 from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, stem_of
-from .evidence import number
+from .cycle_scores import digest_of, joined, means, n_new, scored
 from .fit_apply import Product, for_files
 from .inputs import Source
 from .monitoring import Watch, count_alarms, watched
@@ -70,6 +69,14 @@ class Done:
     n_unscored: int = 0
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
     has_written: bool = False
+
+    def tell(self, name: Hashable, piece: xr.Dataset) -> None:
+        """Add scores to those that are told."""
+        told = self.scores.setdefault(str(name), {"n": 0, "crps": 0.0, "crps_raw": 0.0})
+        told["n"] += int(piece[f"{name}_crps"].notnull().sum())
+        for what in ("crps", "crps_raw"):
+            told[what] += float(piece[f"{name}_{what}"].sum())
+        told["units"] = shown_units(piece[f"{name}_crps"].attrs)
 
 
 def cycle_files(session: Session, cycle: Cycle) -> Result:
@@ -285,13 +292,13 @@ class _Turn:
             if stem not in issued:
                 continue
             here = {n: array.sel({dim: [start]}) for n, array in known.items()}
-            n_new = sum(_n_new(old, name, array, dim) for name, array in here.items())
-            if not n_new:
+            n_fresh = sum(n_new(old, name, array, dim) for name, array in here.items())
+            if not n_fresh:
                 continue
             if stem not in models:
-                self.done.n_unscored += n_new
+                self.done.n_unscored += n_fresh
                 continue
-            self.done.n_scored += n_new
+            self.done.n_scored += n_fresh
             pieces.append(self._scored(start, known))
         if self.done.n_unscored:
             warnings.warn(
@@ -302,47 +309,21 @@ class _Turn:
             )
         if not pieces:
             return
-        new = xr.concat(pieces, dim, coords="minimal", compat="override", join="exact")
-        if old is not None:
-            rest = old.isel({dim: ~old.indexes[dim].isin(new.indexes[dim])})
-            options: dict[str, Any] = {"coords": "minimal", "compat": "override"}
-            new = xr.concat([rest, new], dim, **options, combine_attrs="override").sortby(dim)
-        self.folder.write_data(SCORES, new.drop_encoding())
+        self.folder.write_data(SCORES, joined(old, pieces, dim))
         self.done.has_written = True
 
     def _scored(self, start: Date, known: Mapping[Hashable, xr.DataArray]) -> xr.Dataset:
         """Scores of the forecast of one start, before and after recalibration."""
-        model, forecast = self._model(stem_of(start)), self._forecast(start)
         at = {self.archive.dim: np.flatnonzero(self.archive.starts == start)}
         observed = self.archive.observations(known, at)
         here = {name: array.isel(at) for name, array in known.items()}
         # What places an observation within a jump differs from start to start.
         seed = int(start.astype("datetime64[s]").astype(np.int64))
-        made = {
-            "crps": model.crps(forecast, observed),
-            "crps_raw": crps(forecast, observed),
-            "pit": model.pit(forecast, observed, seed=seed),
-        }
-        piece = {f"{name}_observation": array for name, array in here.items()}
-        for what, scores in made.items():
-            for name in here:
-                value = scores if isinstance(scores, xr.DataArray) else scores[name]
-                piece[f"{name}_{what}"] = value
+        model, forecast = self._model(stem_of(start)), self._forecast(start)
+        piece = scored(model, forecast, observed, here, seed)
         for name in here:
-            self._tell(name, piece)
-            order = piece[f"{name}_crps"].dims
-            piece[f"{name}_observation"] = piece[f"{name}_observation"].transpose(*order)
-        whole = xr.Dataset({n: v.reset_coords(drop=True) for n, v in piece.items()})
-        return for_files(whole.assign_attrs(title="scores of forecasts that have verified"))
-
-    def _tell(self, name: Hashable, piece: Mapping[str, xr.DataArray]) -> None:
-        """Add scores to those that the run tells."""
-        told = self.done.scores.setdefault(str(name), {"n": 0, "crps": 0.0, "crps_raw": 0.0})
-        n = int(piece[f"{name}_crps"].notnull().sum())
-        told["n"] += n
-        for what in ("crps", "crps_raw"):
-            told[what] += float(piece[f"{name}_{what}"].sum())
-        told["units"] = shown_units(piece[f"{name}_crps"].attrs)
+            self.done.tell(name, piece)
+        return piece
 
     def monitor(self) -> None:
         """Watch the calibration of all forecasts that have verified."""
@@ -350,7 +331,7 @@ class _Turn:
         if scores is None:
             return
         watch = self.cycle.watch
-        digest = _digest_of(scores, repr(watch))
+        digest = digest_of(scores, repr(watch))
         old = self.folder.read_data(MONITOR)
         if old is not None and old.attrs.get(OF_SCORES) == digest:
             return
@@ -376,7 +357,7 @@ class _Turn:
         }
         done.has_written |= self.folder.write_json(STATUS, status) or bool(old)
         alarmed = counts["alarms"] > 0 or counts["changes"] > before.get("changes", 0)
-        scores = {name: _means(told) for name, told in done.scores.items()}
+        scores = {name: means(told) for name, told in done.scores.items()}
         data = {
             "status": "complete" if done.has_written else "nothing new",
             "output": str(self.folder.path),
@@ -400,33 +381,6 @@ class _Turn:
 def _told(date: Date) -> str:
     """A date in messages."""
     return str(date.astype("datetime64[s]"))
-
-
-def _n_new(old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable) -> int:
-    """Observations that are not those by which a start was scored."""
-    there = observed.notnull()
-    label = f"{name}_observation"
-    starts = observed.indexes[dim]
-    if old is None or label not in old or not starts.isin(old.indexes[dim]).all():
-        return int(there.sum())
-    scored = old[label].sel({dim: starts}).transpose(*observed.dims)
-    return int((there & (observed.to_numpy() != scored.to_numpy())).sum())
-
-
-def _digest_of(dataset: xr.Dataset, settings: str) -> str:
-    """Hash of the values of a Dataset and of settings."""
-    told = blake2b(settings.encode(), digest_size=16)
-    for name in sorted(dataset.variables, key=str):
-        told.update(str(name).encode())
-        told.update(np.ascontiguousarray(dataset[name].to_numpy()).tobytes())
-    return told.hexdigest()
-
-
-def _means(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Mean scores, and how much the recalibration has gained."""
-    n = told["n"]
-    means = {what: number(told[what] / n) if n else None for what in ("crps", "crps_raw")}
-    return {**means, "units": told["units"], "n": n}
 
 
 def _text(data: Mapping[str, Any]) -> str:

@@ -83,6 +83,10 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
         parts[name] = monitor(one, given, chosen.dim, member_dim=chosen.member_dim, **watch.options)
     seen = _as_numbers(for_files(together(parts)))
     run = output.run(request, *inputs)
+    if output.dry_run:
+        run.is_complete(overwrite=output.overwrite, resume=output.resume)
+        planned = {"status": "planned", "output": str(run.target)}
+        return Result(planned, f"monitor -> {run.target}: {', '.join(map(str, parts))}")
     with run.alone():
         if not run.is_complete(overwrite=output.overwrite, resume=output.resume):
             run.make_way(overwrite=output.overwrite)

@@ -1,0 +1,79 @@
+"""Scores of forecasts of a daily cycle, as they verify."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.diagnostics import crps
+from xrecal.model import Recalibrator
+
+from .evidence import number
+from .fit_apply import for_files
+
+
+def scored(
+    model: Recalibrator,
+    forecast: xr.Dataset,
+    observed: Mapping[Hashable, Any],
+    here: Mapping[Hashable, xr.DataArray],
+    seed: int,
+) -> xr.Dataset:
+    """CRPS with and without a model, transforms and observations of the forecast of a start.
+
+    ``here`` has the observations by the names of the results, ``observed`` as they are paired.
+    """
+    made = {
+        "crps": model.crps(forecast, observed),
+        "crps_raw": crps(forecast, observed),
+        "pit": model.pit(forecast, observed, seed=seed),
+    }
+    piece = {}
+    for name, array in here.items():
+        for what, values in made.items():
+            one = values if isinstance(values, xr.DataArray) else values[name]
+            piece[f"{name}_{what}"] = one
+        piece[f"{name}_observation"] = array.transpose(*piece[f"{name}_crps"].dims)
+    whole = xr.Dataset({n: v.reset_coords(drop=True) for n, v in piece.items()})
+    return for_files(whole.assign_attrs(title="scores of forecasts that have verified"))
+
+
+def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) -> xr.Dataset:
+    """Scores with those of some starts anew, in order of the starts."""
+    options: dict[str, Any] = {"coords": "minimal", "compat": "override"}
+    new = xr.concat(pieces, dim, **options, join="exact")
+    if old is not None:
+        rest = old.isel({dim: ~old.indexes[dim].isin(new.indexes[dim])})
+        new = xr.concat([rest, new], dim, **options, join="outer", combine_attrs="override")
+    return new.sortby(dim).drop_encoding()
+
+
+def n_new(old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable) -> int:
+    """Observations that are not those by which a start was scored."""
+    there = observed.notnull()
+    label = f"{name}_observation"
+    starts = observed.indexes[dim]
+    if old is None or label not in old or not starts.isin(old.indexes[dim]).all():
+        return int(there.sum())
+    scored = old[label].sel({dim: starts}).transpose(*observed.dims)
+    return int((there & (observed.to_numpy() != scored.to_numpy())).sum())
+
+
+def digest_of(dataset: xr.Dataset, settings: str) -> str:
+    """Hash of the values of a Dataset and of settings."""
+    told = blake2b(settings.encode(), digest_size=16)
+    for name in sorted(dataset.variables, key=str):
+        told.update(str(name).encode())
+        told.update(np.ascontiguousarray(dataset[name].to_numpy()).tobytes())
+    return told.hexdigest()
+
+
+def means(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Mean scores, and how much the recalibration has gained."""
+    n = told["n"]
+    means = {what: number(told[what] / n) if n else None for what in ("crps", "crps_raw")}
+    return {**means, "units": told["units"], "n": n}
