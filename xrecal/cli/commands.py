@@ -10,7 +10,7 @@ import click
 from . import cycle as cycling_
 from . import evidence, fit_apply, monitoring, updating
 from . import warm as warming
-from .cycle import Cycle
+from .cycle_terms import Cycle
 from .fit_apply import Output, Product
 from .inputs import Pair, Selection, source
 from .monitoring import Watch

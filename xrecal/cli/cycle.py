@@ -8,25 +8,23 @@ command runs. So a run that was killed, missed or repeated leaves what an undist
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
 from hashlib import blake2b, file_digest
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from xrecal.fit.news import last_known
-from xrecal.inputs.metadata import shown_units
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.storage.paths import local_path
 
 from .archive import Archive, Date, open_archive, sources
 from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, stem_of
 from .cycle_scores import digest_of, joined, means, n_new, scored
-from .fit_apply import Product, for_files
+from .cycle_terms import Cycle, Done, text_of
+from .fit_apply import for_files
 from .inputs import Source
-from .monitoring import Watch, count_alarms, watched
+from .monitoring import count_alarms, watched
 from .session import ALARMED, NOTHING_NEW, Result, Session
 
 SILENCE = np.timedelta64(14, "D")
@@ -34,49 +32,6 @@ SILENCE = np.timedelta64(14, "D")
 
 OF_SCORES = "xrecal_scores"
 """Attribute of a monitor: hash of the scores that it is made of."""
-
-
-@dataclass(frozen=True)
-class Cycle:
-    """What a cycle is asked for."""
-
-    model: Source
-    forecasts: Sequence[str]
-    observations: Sequence[str]
-    output: str
-    product: Product
-    variable: str | None
-    observed_variable: str | None
-    keep: int
-    """Models that are kept."""
-    watch: Watch
-    model_at: Date | None
-    """Go back to the model of this date."""
-    now: Date
-
-
-@dataclass
-class Done:
-    """What a run has done."""
-
-    issued: list[str] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
-    too_late: list[str] = field(default_factory=list)
-    n_learned: int = 0
-    n_revised: int = 0
-    n_future: int = 0
-    n_scored: int = 0
-    n_unscored: int = 0
-    scores: dict[str, dict[str, Any]] = field(default_factory=dict)
-    has_written: bool = False
-
-    def tell(self, name: Hashable, piece: xr.Dataset) -> None:
-        """Add scores to those that are told."""
-        told = self.scores.setdefault(str(name), {"n": 0, "crps": 0.0, "crps_raw": 0.0})
-        told["n"] += int(piece[f"{name}_crps"].notnull().sum())
-        for what in ("crps", "crps_raw"):
-            told[what] += float(piece[f"{name}_{what}"].sum())
-        told["units"] = shown_units(piece[f"{name}_crps"].attrs)
 
 
 def cycle_files(session: Session, cycle: Cycle) -> Result:
@@ -375,27 +330,9 @@ class _Turn:
         }
         if not done.has_written:
             return Result(data, "nothing new", NOTHING_NEW)
-        return Result(data, _text(data), ALARMED if alarmed else 0)
+        return Result(data, text_of(data), ALARMED if alarmed else 0)
 
 
 def _told(date: Date) -> str:
     """A date in messages."""
     return str(date.astype("datetime64[s]"))
-
-
-def _text(data: Mapping[str, Any]) -> str:
-    """What a run has done, for people."""
-    lines = [
-        f"{data['output']}: issued {len(data['issued'])}, learned {data['learned']} observations"
-        + (f" and {data['revised']} revisions" if data["revised"] else "")
-        + f", scored {data['scored']}"
-    ]
-    for name, one in data["scores"].items():
-        if one["crps"] is not None:
-            lines.append(
-                f"{name}: CRPS {one['crps']:.4g} {one['units']}, raw {one['crps_raw']:.4g}, "
-                f"{one['n']} cases"
-            )
-    if data["alarms"] or data["changes"]:
-        lines.append(f"{data['alarms']} alarms, {data['changes']} changes of calibration")
-    return "\n".join(lines)
