@@ -15,7 +15,8 @@ device         what CuPy arrays are served by: many locations at once
 =============  ====================================================================================
 
 Beside them stand ``dispatch`` (which module serves which function and library), ``rows`` (arguments
-over locations), ``splitting`` (cases -> training and test), ``status`` (what a fit reports about a
+over locations), ``serial`` (dependence of successive cases),
+``splitting`` (cases -> training and test), ``status`` (what a fit reports about a
 location) and ``compiled`` (how loops are compiled).
 
 Importing this package is cheap: Numba and SciPy are loaded when a function is first used.

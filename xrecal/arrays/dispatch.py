@@ -74,12 +74,13 @@ _PUBLIC = {
     "scores.spread": "spread_skill",
     "calibration.expectations": "laplace_expectations target_bandwidth",
     "calibration.skce": (
-        "case_matrix skce_biased skce_blocks skce_matrix skce_unbiased block_p_value skce_test"
+        "case_matrix skce_biased skce_blocks skce_matrix skce_unbiased block_p_value skce_test "
+        "skce_block_length"
     ),
     "calibration.monitoring": "calibration_changes calibration_e_values",
     "calibration.montecarlo": "montecarlo_test",
-    "calibration.skce_locations": "skce_locations",
-    "calibration.uniformity": "pit_counts uniform_test",
+    "calibration.skce_locations": "SkceEstimates skce_locations",
+    "calibration.uniformity": "UniformTest pit_counts serial_uniform_test uniform_test",
     "calibration.ranks": "flatness_test observation_ranks rank_counts",
     "calibration.reliability": "corp quantile_reliability",
     "calibration.dependence": "distance_correlation",

@@ -49,6 +49,15 @@ NO_SPREAD = 256
 REFUSED = 512
 """Weights or scales are negative or infinite, or weights do not sum to one: everything is NaN."""
 
+DEPENDENT = 2048
+"""Successive cases depend on each other, and the test takes them as independent."""
+
+NOT_TOLD = 4096
+"""Too few cases for their dependence on each other: the p-value is NaN."""
+
+SEASONAL = 8192
+"""Forecasts are compared relative to their season, which explains most of their variance."""
+
 EVIDENCE_MEANINGS = {
     TOO_FEW: "too_few_cases",
     IDENTICAL: "identical_forecasts",
@@ -56,5 +65,8 @@ EVIDENCE_MEANINGS = {
     FEW: "few_cases",
     NO_SPREAD: "constant_observations",
     REFUSED: "weights_or_scales_refused",
+    DEPENDENT: "successive_cases_depend",
+    NOT_TOLD: "too_few_cases_for_their_dependence",
+    SEASONAL: "relative_to_the_season",
 }
 """Bits of a test of calibration, with the meaning of ``TOO_FEW`` there: fewer than two cases."""

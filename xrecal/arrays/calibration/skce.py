@@ -20,6 +20,7 @@ from xrecal.arrays.rows import whole_number
 from xrecal.typing import FloatArray
 
 from .expectations import expectations, normalised, take_cases, target_bandwidth
+from .serial_skce import chosen_length, serial_p_value
 
 # Random numbers and products exist for this many resamples times cases at a time.
 RESAMPLED = 1_000_000
@@ -224,7 +225,7 @@ def skce_test(
     n_resamples: int = 1000,
     seed: int = 0,
     location_number: int = 0,
-    block_length: int = 1,
+    block_length: int | None = None,
 ) -> float:
     r"""Test whether forecasts are calibrated, by resampling the matrix of their errors.
 
@@ -232,21 +233,23 @@ def skce_test(
     ----------
     matrix : array of float, shape (n, n)
         h of :func:`skce_matrix`.
-    test : {"bootstrap", "wild"}
-        Resampled cases, or random signs, which come closer to their level below 100 cases.
+    test : {"bootstrap", "wild", "serial"}
+        Resampled cases; random signs, which come closer to their level below 100 cases; or rotated
+        waves, for cases that depend on each other.
     n_resamples : int, default 1000
         B.
     seed, location_number : int
         Random numbers depend on these two alone.
-    block_length : int, default 1
-        For "wild", in cases in order of time: how far cases are taken to depend on each other;
-        1 for independent ones, which "bootstrap" always assumes.
+    block_length : int, optional
+        Of cases in order of time, how many successive ones count as one; 1 for independent ones, which
+        "bootstrap" always assumes. If not given 1 for "wild", from the data for "serial"
+        (:func:`skce_block_length`).
 
     Returns
     -------
     float
-        Right-tailed p-value, :math:`(1 + \#\{T' \ge T\}) / (B + 1)`; NaN for fewer than two cases
-        or a matrix with NaN.
+        Right-tailed p-value, :math:`(1 + \#\{T' \ge T\}) / (B + 1)`; NaN for fewer than two cases,
+        a matrix with NaN, or too few cases for their dependence ("serial").
 
     Raises
     ------
@@ -266,9 +269,15 @@ def skce_test(
     the b cases of a block share their sign, and blocks begin at a random case, so that cases k
     apart agree with correlation :math:`\max(1 - k/b, 0)` [3]_.
 
-    Serial dependence that is not accounted for makes p-values too small. Strong dependence needs
-    blocks of many times its reach, and few blocks leave little power; p-values are then still
-    somewhat too small. O(B n²) as matrix products; memory for 1e6 random numbers, or those of one
+    "serial" compares :math:`\frac{1}{n} 1^T h 1 = a_0^T G a_0` with :math:`a^T G a` for random
+    directions a. G has the products of the scaled sum of the errors of all cases and of their first
+    :math:`n / b - 1` cosines, which are independent with one distribution for calibrated forecasts
+    [4]_, and :math:`a_0` picks the sum: the test of :func:`xrecal.arrays.diebold_mariano` for many
+    dimensions, by rotations [5]_.
+
+    Serial dependence that is not accounted for makes p-values too small. For signs strong dependence
+    needs blocks of many times its reach, and few blocks leave little power. O(B n²) as matrix
+    products, "serial" O(n² log n + B n² / b²); memory for 1e6 random numbers, or those of one
     resample.
 
     References
@@ -279,6 +288,9 @@ def skce_test(
        https://doi.org/10.1006/jmva.1994.1069
     .. [3] Leucht & Neumann (2013), Dependent wild bootstrap for degenerate U- and V-statistics.
        https://doi.org/10.1016/j.jmva.2013.03.003
+    .. [4] Lazarus, Lewis, Stock & Watson (2018), HAR inference: recommendations for practice.
+       https://doi.org/10.1080/07350015.2018.1506926
+    .. [5] Langsrud (2005), Rotation tests. https://doi.org/10.1007/s11222-005-4789-5
 
     Examples
     --------
@@ -288,18 +300,57 @@ def skce_test(
     """
     h = check_matrix(matrix)
     n_resamples = whole_number("n_resamples", n_resamples, 1)
-    block_length = whole_number("block_length", block_length, 1)
+    length = 1 if block_length is None else whole_number("block_length", block_length, 1)
     rng = generator(seed, location_number)
     if test == "bootstrap":
-        if block_length != 1:
+        if length != 1:
             raise ValueError(
-                f"block_length is {block_length}, but the bootstrap assumes independent cases; "
-                "use test='wild'"
+                f"block_length is {length}, but the bootstrap assumes independent cases; "
+                "use test='serial'"
             )
         return bootstrap_p_value(h, n_resamples, rng)
     if test == "wild":
-        return wild_p_value(h, n_resamples, rng, block_length)
-    raise ValueError(f"test is {test!r}; give 'bootstrap' or 'wild' for a matrix")
+        return wild_p_value(h, n_resamples, rng, length)
+    if test == "serial":
+        given = block_length is not None
+        length = length if given else skce_block_length(h)
+        return serial_p_value(h, n_resamples, rng, length, given)
+    raise ValueError(f"test is {test!r}; give 'bootstrap', 'wild' or 'serial' for a matrix")
+
+
+def skce_block_length(matrix: FloatArray) -> int:
+    """Number of successive cases that count as one in the serial test of a matrix.
+
+    Parameters
+    ----------
+    matrix : array of float, shape (n, n)
+        h of :func:`xrecal.arrays.skce_matrix`, cases in order of time.
+
+    Returns
+    -------
+    int
+        At least 1. From the autocorrelation of neighbours in the two leading principal components of
+        the errors, the larger of the two.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square.
+
+    Notes
+    -----
+    O(n²).
+
+    Examples
+    --------
+    >>> slow = np.repeat([1.0, -1.0, 1.0, 1.0, -1.0], 20)
+    >>> skce_block_length(np.outer(slow, slow)) > 20
+    True
+    """
+    h = check_matrix(matrix)
+    if len(h) < 2 or np.isnan(h).any():
+        return 1
+    return chosen_length(h)
 
 
 def block_p_value(estimates: FloatArray) -> float:

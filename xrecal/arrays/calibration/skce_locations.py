@@ -9,20 +9,26 @@ import numpy as np
 
 from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, verdicts
 from xrecal.arrays.rows import whole_number
+from xrecal.arrays.serial import dates_of
 from xrecal.arrays.status import (
+    DEPENDENT,
     ENOUGH,
     FEW,
     FEWEST,
     IDENTICAL,
     INVALID,
     NO_SPREAD,
+    NOT_TOLD,
     REFUSED,
+    SEASONAL,
     TOO_FEW,
 )
 from xrecal.typing import FloatArray, IntArray
 
 from .expectations import target_bandwidth, unsound
 from .montecarlo import montecarlo_p_value
+from .seasonal_cycle import relative_to_season
+from .serial_skce import chosen_length, serial_p_value, shows_dependence, sums_by_date
 from .skce import (
     block_estimates,
     block_p_value,
@@ -37,7 +43,7 @@ from .skce import (
     wild_p_value,
 )
 
-TESTS = ("bootstrap", "wild", "montecarlo", "block")
+TESTS = ("serial", "bootstrap", "wild", "montecarlo", "block")
 
 
 class _Settings(NamedTuple):
@@ -46,6 +52,20 @@ class _Settings(NamedTuple):
     seed: int
     block_length: int | None
     augmented: bool
+    simultaneous: int
+
+
+class SkceEstimates(NamedTuple):
+    """Squared kernel calibration errors of locations, and tests of them, each (L,)."""
+
+    skce: FloatArray
+    """Unbiased estimate, without unit, may be negative"""
+    p_value: FloatArray
+    """Right-tailed"""
+    status: IntArray
+    """Bits of ``xrecal.arrays.status.EVIDENCE_MEANINGS``"""
+    block_length: IntArray
+    """Successive cases, or dates, that the test counts as one; 0 without a test"""
 
 
 def skce_locations(
@@ -58,7 +78,9 @@ def skce_locations(
     location_numbers: IntArray | None = None,
     block_length: int | None = None,
     augmented: bool = False,
-) -> tuple[FloatArray, FloatArray, IntArray]:
+    season: FloatArray | None = None,
+    simultaneous: int = 1,
+) -> SkceEstimates:
     """Squared kernel calibration error of forecasts, and a test of it, at each location.
 
     Parameters
@@ -68,7 +90,7 @@ def skce_locations(
         (L, n, m) for members that all cases of a location share.
     observations : array of float, shape (L, n)
         In u, cases in order of time.
-    test : {None, "bootstrap", "wild", "montecarlo", "block"}
+    test : {None, "serial", "bootstrap", "wild", "montecarlo", "block"}
         See :func:`skce_test`, :func:`montecarlo_test`, :func:`block_p_value`; None: no test.
     n_resamples, seed : int
         Of all tests but "block", which draws nothing.
@@ -76,23 +98,27 @@ def skce_locations(
         Number from 0 of each location in the whole data set, which its random numbers depend on,
         so that chunks make no difference. 0, 1, ... if not given.
     block_length : int, optional
-        For "wild" the reach of serial dependence in cases, 1 if not given. For "block" the cases
-        in a block, at least 2 and the root of n, rounded down, if not given.
+        For "serial" and "wild" the number of successive cases that count as one: from the data, or
+        1, if not given. For "block" the cases in a block, at least 2 and the root of n, rounded
+        down, if not given.
     augmented : bool
         Whether each observation joins its own plain ensemble, see :func:`case_matrix`.
+    season : array of float, shape (L, n), optional
+        Fraction of the year of each case, in [0, 1). Where two harmonics of it explain more than half of
+        the variance of the means of the forecasts, of 20 or more, these are taken off forecasts and
+        observations: beside an annual cycle the kernels would see nothing else.
+    simultaneous : int
+        For "serial" the number of successive cases of one date, which blocks then count.
 
     Returns
     -------
-    skce : array of float64, shape (L,)
-        Unbiased estimate, without unit, may be negative; with "block" the mean over blocks, NaN
-        with fewer cases than make one.
-    p_value : array of float64, shape (L,)
-        In (0, 1], with "block" [0, 1]; NaN without a test, or with fewer than two blocks.
-    status : array of int64, shape (L,)
-        Bits of ``xrecal.arrays.status.EVIDENCE_MEANINGS``. Both values are NaN with fewer than
-        two cases that hold forecast and observation, with observations that are all the same, and
-        where any forecast has weights or scales that no distribution has. Cases with infinite
-        values are left out; neighbours of a case left out count as successive.
+    SkceEstimates
+        Estimates, with "block" the mean over blocks, NaN with fewer cases than make one; p-values
+        in (0, 1], with "block" [0, 1], NaN without a test, with fewer than two blocks, or too few cases for
+        their dependence. Both are NaN with fewer than two cases that hold forecast and
+        observation, with observations that are all the same, and where any forecast has weights or
+        scales that no distribution has. Cases with infinite values are left out; neighbours of a
+        case left out count as successive.
 
     Raises
     ------
@@ -110,8 +136,8 @@ def skce_locations(
     >>> from xrecal.arrays import Forecasts
     >>> rng = np.random.default_rng(0)
     >>> members = Forecasts(rng.normal(size=(1, 50, 9)))
-    >>> skce, p_value, status = skce_locations(members, rng.normal(3.0, 1.0, (1, 50)), test="wild")
-    >>> p_value.round(3), status
+    >>> found = skce_locations(members, rng.normal(3.0, 1.0, (1, 50)), test="wild")
+    >>> found.p_value.round(3), found.status
     (array([0.001]), array([0]))
     """
     by_case = one_row_each(forecasts)
@@ -122,7 +148,9 @@ def skce_locations(
             f"observations have shape {observations.shape}, but forecasts need {shape[:2]}"
         )
     settings = _checked(
-        _Settings(test, n_resamples, seed, block_length, augmented), by_case, forecasts
+        _Settings(test, n_resamples, seed, block_length, augmented, simultaneous),
+        by_case,
+        forecasts,
     )
     numbers = np.arange(shape[0]) if location_numbers is None else np.asarray(location_numbers)
     if numbers.shape != shape[:1] or not np.issubdtype(numbers.dtype, np.integer):
@@ -130,12 +158,19 @@ def skce_locations(
             f"location_numbers must be integers of shape {shape[:1]}, "
             f"got {numbers.dtype} of shape {numbers.shape}"
         )
+    dates = np.full(shape[:2], np.nan) if season is None else np.asarray(season, np.float64)
+    if dates.shape != shape[:2] or shape[1] % settings.simultaneous:
+        raise ValueError(
+            f"season has shape {dates.shape} and simultaneous is {simultaneous}, but forecasts "
+            f"have shape {shape[:2]}"
+        )
     skce, p_value = np.full((2, shape[0]), np.nan)
-    status = np.zeros(shape[0], dtype=np.int64)
+    status, length = np.zeros((2, shape[0]), dtype=np.int64)
     for i in range(shape[0]):
         one = Forecasts(*(None if part is None else part[i] for part in forecasts))  # type: ignore[arg-type]
-        skce[i], p_value[i], status[i] = _one(one, observations[i], settings, int(numbers[i]))
-    return skce, p_value, status
+        found = _one(one, observations[i], dates[i], settings, int(numbers[i]))
+        skce[i], p_value[i], status[i], length[i] = found
+    return SkceEstimates(skce, p_value, status, length)
 
 
 def _checked(settings: _Settings, by_case: Forecasts, forecasts: Forecasts) -> _Settings:
@@ -144,10 +179,10 @@ def _checked(settings: _Settings, by_case: Forecasts, forecasts: Forecasts) -> _
         names = ", ".join(map(repr, TESTS))
         raise ValueError(f"test is {test!r}; give one of {names}, or None")
     if length is not None:
-        if test not in ("wild", "block"):
+        if test not in ("serial", "wild", "block"):
             raise ValueError(
                 f"block_length is {length!r}, but test={test!r} takes cases as independent; "
-                "use test='wild' or test='block', or leave it out"
+                "use test='serial', 'wild' or 'block', or leave it out"
             )
         length = whole_number("block_length", length, 2 if test == "block" else 1)
     if by_case is not forecasts and forecasts.scale is not None:
@@ -158,34 +193,48 @@ def _checked(settings: _Settings, by_case: Forecasts, forecasts: Forecasts) -> _
             "distributions, test them with augmented=False"
         )
     n_resamples = whole_number("n_resamples", settings.n_resamples, 1)
-    return settings._replace(n_resamples=n_resamples, block_length=length)
+    simultaneous = whole_number("simultaneous", settings.simultaneous, 1)
+    return settings._replace(
+        n_resamples=n_resamples, block_length=length, simultaneous=simultaneous
+    )
 
 
 def _one(
-    forecasts: Forecasts, observations: FloatArray, settings: _Settings, number: int
-) -> tuple[float, float, int]:
-    """SKCE, p-value and status of one location."""
+    forecasts: Forecasts,
+    observations: FloatArray,
+    season: FloatArray,
+    settings: _Settings,
+    number: int,
+) -> tuple[float, float, int, int]:
+    """SKCE, p-value, status and block length of one location."""
     by_case = one_row_each(forecasts)
     if unsound(by_case).any():
-        return np.nan, np.nan, REFUSED
+        return np.nan, np.nan, REFUSED, 0
     verdict = verdicts(by_case)
     infinite = (verdict == INVALID_FORECAST) | np.isinf(observations)
     status = INVALID if infinite.any() else 0
-    n = int(((verdict == VALID) & np.isfinite(observations)).sum())
+    usable = (verdict == VALID) & np.isfinite(observations)
+    n = int(usable.sum())
     if n < FEWEST:
-        return np.nan, np.nan, status | TOO_FEW
+        return np.nan, np.nan, status | TOO_FEW, 0
     signs = n // (settings.block_length or 1) if settings.test == "wild" else n
     status |= FEW if signs < ENOUGH else 0
     parts, y = usable_cases(forecasts, observations, settings.augmented)
+    if (relative := relative_to_season(parts, y, season[usable])) is not None:
+        (parts, y), status = relative, status | SEASONAL
     theta = target_bandwidth(y)
     if math.isnan(theta):
-        return np.nan, np.nan, status | NO_SPREAD
+        return np.nan, np.nan, status | NO_SPREAD, 0
     if settings.test == "block":
-        skce, p_value, identical = _from_blocks(parts, y, theta, settings.block_length)
+        length = settings.block_length or default_block(y.size)
+        skce, p_value, identical = _from_blocks(parts, y, theta, length)
         status |= TOO_FEW if math.isnan(p_value) else 0
     else:
-        skce, p_value, identical = _from_matrix(parts, y, theta, settings, number)
-    return skce, p_value, status | (IDENTICAL if identical else 0)
+        date = dates_of(usable, settings.simultaneous)
+        found = _from_matrix(parts, y, theta, date, settings, number)
+        skce, p_value, identical, length, dependence = found
+        status |= dependence
+    return skce, p_value, status | (IDENTICAL if identical else 0), length
 
 
 def default_block(n: int) -> int:
@@ -194,9 +243,8 @@ def default_block(n: int) -> int:
 
 
 def _from_blocks(
-    parts: Forecasts, y: FloatArray, theta: float, block_length: int | None
+    parts: Forecasts, y: FloatArray, theta: float, b: int
 ) -> tuple[float, float, bool]:
-    b = block_length or default_block(y.size)
     s = subset_bandwidth(parts)
     estimates = block_estimates(parts, y, b, s, theta)
     skce = float(estimates.mean()) if estimates.size else np.nan
@@ -204,16 +252,31 @@ def _from_blocks(
 
 
 def _from_matrix(
-    parts: Forecasts, y: FloatArray, theta: float, settings: _Settings, number: int
-) -> tuple[float, float, bool]:
+    parts: Forecasts,
+    y: FloatArray,
+    theta: float,
+    date: IntArray,
+    settings: _Settings,
+    number: int,
+) -> tuple[float, float, bool, int, int]:
+    """SKCE, p-value, whether forecasts are the same, block length, and bits of the status."""
     similarity, identical = forecast_similarity(parts)
     h = matrix_of(parts, y, similarity, theta)
     rng, n_resamples = generator(settings.seed, number), settings.n_resamples
-    p_value = np.nan
-    if settings.test == "bootstrap":
+    length = 0 if settings.test is None else settings.block_length or 1
+    p_value, status = np.nan, 0
+    if settings.test == "serial":
+        given = settings.block_length is not None
+        by_date = sums_by_date(h, date)
+        length = length if given else chosen_length(by_date)
+        p_value = serial_p_value(by_date, n_resamples, rng, length, given)
+        status = NOT_TOLD if math.isnan(p_value) else 0
+    elif settings.test == "bootstrap":
         p_value = bootstrap_p_value(h, n_resamples, rng)
     elif settings.test == "wild":
-        p_value = wild_p_value(h, n_resamples, rng, settings.block_length or 1)
+        p_value = wild_p_value(h, n_resamples, rng, length)
     elif settings.test == "montecarlo":
         p_value = montecarlo_p_value(parts, y, similarity, n_resamples, rng)
-    return skce_unbiased(h), p_value, identical
+    if settings.test not in (None, "serial") and length == 1 and shows_dependence(h):
+        status = DEPENDENT
+    return skce_unbiased(h), p_value, identical, length, status

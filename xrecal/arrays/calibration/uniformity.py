@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.rows import as_rows, check_probability, location_blocks, whole_number
+from xrecal.arrays.serial import (
+    FEWEST_WAVES,
+    block_lengths,
+    dates_of,
+    is_dependent,
+    neighbour_correlation,
+    rotations,
+    waves,
+)
 from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray, IntArray
+
+LEVELS = np.arange(1, 64) / 64
+"""At which the serial test compares distributions."""
 
 
 def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
@@ -85,7 +99,7 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     Notes
     -----
     That of :func:`scipy.stats.kstest` with ``mode="exact"``. For independent cases: where
-    neighbours in time are alike, p-values are too small. O(n log n) a location, and SciPy's exact
+    neighbours in time are alike, p-values are too small; see :func:`serial_uniform_test`. O(n log n) a location, and SciPy's exact
     distribution [1]_, tens of microseconds that hold the interpreter.
 
     References
@@ -115,3 +129,122 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     statistic[~enough] = np.nan
     p_value[enough] = np.clip(kstwo.sf(statistic[enough], count[enough]), 0.0, 1.0)
     return statistic.reshape(shape), p_value.reshape(shape)
+
+
+class UniformTest(NamedTuple):
+    """Test of a uniform distribution that allows for dependence of successive cases, (...)."""
+
+    statistic: FloatArray
+    """Largest distance of the empirical CDF from the uniform one"""
+    p_value: FloatArray
+    """NaN where there are too few cases for their dependence"""
+    block_length: IntArray
+    """Successive dates that count as one; 0 without enough cases"""
+    dependent: npt.NDArray[np.bool_]
+    """Whether successive dates are more alike than by chance"""
+
+
+def serial_uniform_test(
+    pit: FloatArray,
+    block_length: int | None = None,
+    *,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    simultaneous: int = 1,
+) -> UniformTest:
+    r"""Kolmogorov-Smirnov test of a uniform distribution, of cases that depend on each other.
+
+    Parameters
+    ----------
+    pit : array of float, shape (..., n)
+        As in :func:`uniform_test`, cases in order of time.
+    block_length : int, optional
+        Successive dates that count as one, from 1; from the data if not given.
+    n_resamples, seed : int
+        Of the random rotations, the same at all locations.
+    simultaneous : int, default 1
+        Number of successive cases of one date, such as those of all places: they may depend on each
+        other in any way.
+
+    Returns
+    -------
+    UniformTest
+        Each of shape (...). With single cases and blocks of 1 the p-value is that of
+        :func:`uniform_test`. NaN with fewer than 2 cases.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside [0, 1], a number is out of range, or n is no multiple of
+        ``simultaneous``.
+
+    Notes
+    -----
+    With :math:`e_t(u) = 1\{p_t \le u\} - u`, summed over the cases of a date, the scaled sum over
+    time and the cosines of as many half waves as :math:`n / b - 1`,
+
+    .. math:: \Lambda_0(u) = n^{-1/2} \sum_t e_t(u), \quad \Lambda_j(u) = (2 / n)^{1/2}
+       \sum_t e_t(u) \cos \frac{\pi j (t - 1/2)}{n}
+
+    are nearly independent Gaussian processes of one distribution for calibrated forecasts, whatever the
+    dependence [1]_. So is any rotation of them, and the largest :math:`|\Lambda_0(u)|` over 63 levels is
+    compared with those of rotations [2]_: the counterpart for a distribution of
+    :func:`xrecal.arrays.diebold_mariano` for a mean. The block length from the data is the larger of those
+    for the PIT and for the square of its distance from ½. O(n log n) and O(n_resamples n / b) a location.
+
+    References
+    ----------
+    .. [1] Lazarus, Lewis, Stock & Watson (2018), HAR inference: recommendations for practice.
+       https://doi.org/10.1080/07350015.2018.1506926
+    .. [2] Langsrud (2005), Rotation tests. https://doi.org/10.1007/s11222-005-4789-5
+
+    Examples
+    --------
+    >>> slow = np.repeat([0.1, 0.2, 0.35, 0.3, 0.15], 20)
+    >>> found = serial_uniform_test(slow)
+    >>> bool(uniform_test(slow)[1] < 1e-9), bool(np.isnan(found.p_value)), bool(found.dependent)
+    (True, True, True)
+    """
+    statistic, exact = uniform_test(pit)
+    (rows,), shape = as_rows(pit=pit)
+    simultaneous = whole_number("simultaneous", simultaneous, 1)
+    n_resamples = whole_number("n_resamples", n_resamples, 1)
+    if rows.shape[1] % simultaneous:
+        raise ValueError(f"{rows.shape[1]} cases are no multiple of simultaneous={simultaneous}")
+    given = None if block_length is None else whole_number("block_length", block_length, 1)
+    p_value, length = exact.reshape(-1).copy(), np.zeros(len(rows), np.int64)
+    dependent = np.zeros(len(rows), np.bool_)
+    for i in np.flatnonzero(~np.isnan(p_value)):
+        by_date = _sums_by_date(rows[i].astype(np.float64), simultaneous)
+        n = by_date.shape[0]
+        correlation = neighbour_correlation(by_date[:, -2:].T)
+        dependent[i] = is_dependent(correlation, n).any()
+        length[i] = block_lengths(correlation, n).max() if given is None else given
+        if length[i] > 1 or simultaneous > 1:
+            n_waves = n // int(length[i]) - 1
+            rng = np.random.default_rng([seed % 2**64, n_waves + 1])
+            enough = n_waves >= (FEWEST_WAVES if given is None else 1)
+            p_value[i] = _rotated(by_date[:, :-2], n_waves, n_resamples, rng) if enough else np.nan
+    parts = statistic.reshape(-1), p_value, length, dependent
+    return UniformTest(*(part.reshape(shape) for part in parts))  # type: ignore[arg-type]
+
+
+def _sums_by_date(p: FloatArray, simultaneous: int) -> FloatArray:
+    """Sums over the cases (n,) of each date of e(u) at all levels, and of two moments."""
+    known = ~np.isnan(p)
+    p = p[known, np.newaxis]
+    centred = p - 0.5
+    each = np.concatenate([(p <= LEVELS) - LEVELS, centred, centred**2 - 1 / 12], axis=-1)
+    if simultaneous == 1:
+        return each
+    date = dates_of(known, simultaneous)
+    return np.asarray(np.add.reduceat(each, np.searchsorted(date, np.arange(date[-1] + 1)), axis=0))
+
+
+def _rotated(
+    by_date: FloatArray, n_waves: int, n_resamples: int, rng: np.random.Generator
+) -> float:
+    slow = waves(by_date, n_waves)
+    least = np.abs(slow[0]).max() * (1 - 1e-12)
+    largest = np.abs(rotations(rng, n_resamples, n_waves) @ slow).max(-1)
+    return (1 + int((largest >= least).sum())) / (n_resamples + 1)

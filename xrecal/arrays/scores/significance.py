@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from xrecal.arrays.rows import check_probability, location_blocks, mean_of_known, whole_number
+from xrecal.arrays.serial import FEWEST_WAVES, block_lengths
 from xrecal.typing import FloatArray, IntArray
 
 SMALLEST = 3
@@ -28,9 +29,20 @@ class Skill(NamedTuple):
     """of the skill"""
     p_value: FloatArray
     """of equal mean scores, two-sided"""
+    low: FloatArray
+    """end of the interval for the skill"""
+    high: FloatArray
+    """the other end"""
 
 
-def skill_score(scores: FloatArray, reference: FloatArray) -> Skill:
+def skill_score(
+    scores: FloatArray,
+    reference: FloatArray,
+    *,
+    block_length: int | None = None,
+    cluster: IntArray | None = None,
+    level: float = 0.95,
+) -> Skill:
     r"""Share of a reference's score by which a forecast is better.
 
     Parameters
@@ -39,24 +51,31 @@ def skill_score(scores: FloatArray, reference: FloatArray) -> Skill:
         Scores s of the forecast, smaller is better and 0 perfect; cases in order of time.
     reference : array of float, broadcast with ``scores``
         Scores r of the reference. Cases missing in either are left out of both.
+    block_length, cluster
+        As in :func:`~xrecal.arrays.diebold_mariano`.
+    level : float, default 0.95
+        Probability that the interval holds the skill, in (0, 1).
 
     Returns
     -------
     Skill
-        :math:`1 - \bar s / \bar r`, its standard error, and the p-value of equal mean scores
-        (:func:`~xrecal.arrays.diebold_mariano`), each of shape (...). Skill and standard error are
-        NaN where the mean score of the reference is not positive; without common cases all are.
+        :math:`1 - \bar s / \bar r`, its standard error, the p-value of equal mean scores
+        (:func:`~xrecal.arrays.diebold_mariano`), and the ends of its interval, each of shape (...).
+        All but the p-value are NaN where the mean score of the reference is not positive; without
+        common cases all are.
 
     Raises
     ------
     ValueError
-        If shapes do not match.
+        If shapes do not match or the level is out of range.
 
     Notes
     -----
     The standard error is that of the mean of :math:`s - (\bar s / \bar r) \, r` under serial
     dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`: the delta method
-    for a ratio of means, good where the reference's mean is known well.
+    for a ratio of means, good where the reference's mean is known well. The interval is the skill
+    plus and minus that many standard errors as Student's t with the degrees of freedom of the error
+    has at ``level``; NaN where there are too few cases for their dependence.
 
     Examples
     --------
@@ -69,13 +88,24 @@ def skill_score(scores: FloatArray, reference: FloatArray) -> Skill:
     usable = mean_r > 0
     divisor = np.where(usable, mean_r, 1.0)
     ratio = np.where(usable, mean_s / divisor, np.nan)
-    error = standard_error(s - np.where(usable, ratio, 0.0)[..., np.newaxis] * r) / divisor
-    p_value = diebold_mariano(s - r)[1]
-    return Skill(1.0 - ratio, np.where(usable, error, np.nan), p_value)
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level!r}; give a share between 0 and 1")
+    how = _Dependence(block_length=block_length, cluster=cluster)
+    error, freedom = _errors(s - np.where(usable, ratio, 0.0)[..., np.newaxis] * r, how)
+    error = np.where(usable, error / divisor, np.nan)
+    with np.errstate(invalid="ignore"):
+        reach = stdtrit(freedom, (1 + level) / 2) * error
+    p_value = diebold_mariano(s - r, block_length=block_length, cluster=cluster)[1]
+    skill = 1.0 - ratio
+    return Skill(skill, error, p_value, skill - reach, skill + reach)
 
 
 def diebold_mariano(
-    differences: FloatArray, lag: int | None = None
+    differences: FloatArray,
+    lag: int | None = None,
+    *,
+    block_length: int | None = None,
+    cluster: IntArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Test whether the mean of differences of paired scores is zero.
 
@@ -86,70 +116,85 @@ def diebold_mariano(
         cases are left out and their neighbours count as successive.
     lag : int, optional
         Largest distance in cases, from 0 to n - 1, at which differences are taken to depend on
-        each other. From the data if not given, see Notes.
+        each other, for the classic test with Bartlett weights [2]_.
+    block_length : int, optional
+        Number b of successive cases that count as one, from 1; 1 takes them as independent. From
+        the data if neither this, nor ``lag``, nor ``cluster`` is given.
+    cluster : array of int, shape (n,), optional
+        Number of the cluster of each case, such as its winter: clusters are independent, whatever
+        is within them.
 
     Returns
     -------
     statistic, p_value : array of float64, shape (...)
         Mean over standard error, with the sign of the mean, and the two-sided p-value of Student's
-        t with n - 1 degrees of freedom. Equal differences give 0 and 1 if they are zero, else an
-        infinite statistic and 0. NaN with fewer than 3 cases or an infinite one.
+        t. Equal differences give 0 and 1 if they are zero, else an infinite statistic and 0. NaN
+        with fewer than 3 cases, an infinite one, or too few for their dependence.
 
     Raises
     ------
     ValueError
-        If ``lag`` is out of range.
+        If an argument is out of range, or two that exclude each other are given.
 
     Notes
     -----
-    The long-run variance has Bartlett weights [2]_, never negative, with
-    :math:`b = \mathrm{lag} + 1`:
+    The long-run variance is the mean square of cosines with equal weights [1]_, from which the mean
+    is left out,
 
-    .. math:: s^2 = \hat\gamma_0 + 2 \sum_{k < b} (1 - k / b) \, \hat\gamma_k
+    .. math:: s^2 = \frac{1}{\nu} \sum_{j=1}^{\nu} \frac{2}{n}
+        \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
+        \quad \nu = \lfloor n / b \rfloor - 1
 
-    Without ``lag``, :math:`b = \lceil (\frac{3}{2} \alpha n)^{1/3} \rceil` with
-    :math:`\alpha = 4 \rho^2 / (1 - \rho^2)^2` from the autocorrelation :math:`\rho` of neighbours
-    [3]_: best in mean square for an autoregressive process of first order. It is at least
-    :math:`1 + \lfloor 4 (n / 100)^{2/9} \rfloor`, for dependence that :math:`\rho` does not show,
-    and at most :math:`\min(3 \sqrt n, n / 3)`. As in [4]_, the variance of the mean
-    :math:`s^2 / n` is divided by its expected share for independent differences, here that of
-    Bartlett weights, :math:`1 - \frac{1}{n} - \frac{2}{n^2} \sum_{k < b} (1 - k/b)(n - k)`.
+    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom, which
+    stay few however many cases there are, if these depend on each other. b = 1 is the t-test.
+    From the data it is the reach of an autoregressive process of first order
+    (:func:`xrecal.arrays.serial.block_lengths`): 8 at an autocorrelation of 0.6, 40 at 0.9. With
+    fewer than 3 cosines nothing can be told, and the p-value is NaN.
 
-    Strong dependence in few cases still makes p-values too small: the test knows it only from
-    those cases. Each location is tested by itself; many tests find some differences by chance.
-    O(n) a location, whatever the lag.
+    With a lag the weights are :math:`1 - k / (\mathrm{lag} + 1)`, the variance of the mean is divided
+    by its expected share for independent differences, as in [3]_, and t has n - 1 degrees of freedom:
+    too small p-values with strong dependence. With clusters the variance is that of their sums of
+    deviations from the mean, and t has one degree of freedom fewer than clusters.
+
+    Each location is tested by itself; many tests find some differences by chance. O(n log n) a
+    location.
 
     References
     ----------
-    .. [1] Diebold & Mariano (1995), Comparing predictive accuracy.
+    .. [1] Lazarus, Lewis, Stock & Watson (2018), HAR inference: recommendations for practice.
+       https://doi.org/10.1080/07350015.2018.1506926
+    .. [2] Diebold & Mariano (1995), Comparing predictive accuracy.
        https://doi.org/10.1080/07350015.1995.10524599
-    .. [2] Newey & West (1987), A simple, positive semi-definite, heteroskedasticity and
-       autocorrelation consistent covariance matrix. https://doi.org/10.2307/1913610
-    .. [3] Andrews (1991), Heteroskedasticity and autocorrelation consistent covariance matrix
-       estimation. https://doi.org/10.2307/2938229
-    .. [4] Harvey, Leybourne & Newbold (1997), Testing the equality of prediction mean squared
+    .. [3] Harvey, Leybourne & Newbold (1997), Testing the equality of prediction mean squared
        errors. https://doi.org/10.1016/S0169-2070(96)00719-4
 
     Examples
     --------
-    >>> statistic, p_value = diebold_mariano(np.array([0.1, 0.3, 0.2, 0.4, 0.2]), lag=0)
+    >>> statistic, p_value = diebold_mariano(np.array([0.1, 0.3, 0.2, 0.4, 0.2]), block_length=1)
     >>> float(statistic.round(2)), float(p_value.round(3))
     (4.71, 0.009)
     """
     rows, shape = _as_rows(differences)
-    length = None if lag is None else 1 + whole_number("lag", lag, 0, rows.shape[1] - 1)
+    how = _checked(_Dependence(lag, block_length, cluster), rows.shape[1])
     statistic, p_value = np.empty((2, rows.shape[0]))
     for block in _row_blocks(rows):
         series = _series(rows[block])
+        error, freedom = _mean_error(series, rows[block], how)
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = series.mean / _standard_error(series, length)
+            t = series.mean / error
         t = np.where((series.deviation == 0).all(-1) & (series.mean == 0), 0.0, t)
-        t = np.where(series.n_known < SMALLEST, np.nan, t)
-        statistic[block], p_value[block] = t, 2 * stdtr(series.n_known - 1.0, -np.abs(t))
+        t = np.where((series.n_known < SMALLEST) | np.isnan(freedom), np.nan, t)
+        statistic[block], p_value[block] = t, 2 * stdtr(freedom, -np.abs(t))
     return statistic.reshape(shape), p_value.reshape(shape)
 
 
-def standard_error(scores: FloatArray, lag: int | None = None) -> FloatArray:
+def standard_error(
+    scores: FloatArray,
+    lag: int | None = None,
+    *,
+    block_length: int | None = None,
+    cluster: IntArray | None = None,
+) -> FloatArray:
     """Standard error of the mean of scores that depend on their neighbours.
 
     Parameters and errors as in :func:`diebold_mariano`, which has the formula; scores may be
@@ -158,20 +203,54 @@ def standard_error(scores: FloatArray, lag: int | None = None) -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        In the unit of the scores; 0 for equal ones, NaN with fewer than 3 or an infinite one.
+        In the unit of the scores; 0 for equal ones, NaN with fewer than 3 or an infinite one. Too
+        small where there are too few cases for their dependence: then it is that of 3 cosines.
 
     Examples
     --------
     >>> float(standard_error(np.array([0.1, 0.3, 0.2, 0.4, 0.2]), lag=0).round(3))
     0.051
     """
+    return _errors(scores, _Dependence(lag, block_length, cluster))[0]
+
+
+class _Dependence(NamedTuple):
+    """How cases depend on each other: at most one is given, none to learn it from them."""
+
+    lag: int | None = None
+    block_length: int | None = None
+    cluster: IntArray | None = None
+
+
+def _checked(how: _Dependence, n: int) -> _Dependence:
+    given = [name for name, part in how._asdict().items() if part is not None]
+    if len(given) > 1:
+        raise ValueError(f"give one of lag, block_length and cluster, not {' and '.join(given)}")
+    if how.lag is not None:
+        return _Dependence(lag=whole_number("lag", how.lag, 0, n - 1))
+    if how.block_length is not None:
+        return _Dependence(block_length=whole_number("block_length", how.block_length, 1))
+    if how.cluster is None:
+        return how
+    cluster = np.asarray(how.cluster)
+    if cluster.shape != (n,) or cluster.dtype.kind not in "iu":
+        raise ValueError(
+            f"cluster must be whole numbers of shape ({n},), got {cluster.dtype} of shape "
+            f"{cluster.shape}"
+        )
+    return _Dependence(cluster=np.unique(cluster, return_inverse=True)[1])
+
+
+def _errors(scores: FloatArray, how: _Dependence) -> tuple[FloatArray, FloatArray]:
+    """Standard error and its degrees of freedom (...) of the mean of scores (..., n)."""
     rows, shape = _as_rows(scores)
-    length = None if lag is None else 1 + whole_number("lag", lag, 0, rows.shape[1] - 1)
-    error = np.empty(rows.shape[0])
+    how = _checked(how, rows.shape[1])
+    error, freedom = np.empty((2, rows.shape[0]))
     for block in _row_blocks(rows):
         series = _series(rows[block])
-        error[block] = series.unit * _standard_error(series, length)
-    return error.reshape(shape)
+        error[block], freedom[block] = _mean_error(series, rows[block], how)
+        error[block] *= series.unit
+    return error.reshape(shape), freedom.reshape(shape)
 
 
 def block_bootstrap_interval(
@@ -379,14 +458,69 @@ def _automatic_length(series: _Series) -> IntArray:
     return length
 
 
-def _standard_error(series: _Series, length: int | None) -> FloatArray:
-    """Standard error of the mean (L,) in the unit of the series."""
+def _mean_error(
+    series: _Series, rows: FloatArray, how: _Dependence
+) -> tuple[FloatArray, FloatArray]:
+    """Standard error of the mean (L,) in the unit of the series, and its degrees of freedom.
+
+    These are NaN where there are too few cases for their dependence.
+    """
+    if how.lag is not None:
+        error, freedom = _bartlett_error(series, how.lag + 1), series.n_known - 1.0
+    elif how.cluster is not None:
+        error, freedom = _cluster_error(series, rows, how.cluster)
+    else:
+        error, freedom = _cosine_error(series, how.block_length)
+    few = series.n_known < SMALLEST
+    return np.where(few, np.nan, error), np.where(few, np.nan, freedom)
+
+
+def _bartlett_error(series: _Series, length: int) -> FloatArray:
     n = np.maximum(series.n_known, 1)
-    b = _automatic_length(series) if length is None else np.minimum(length, n)
+    b = np.minimum(length, n)
     share = 1 - ((n - b + 1) * b + (b - 1) * (2 * b - 1) / 3) / n**2  # the sum in closed form
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(_long_run_variance(series.deviation, n, b) / n / share)
-    return np.where(series.n_known < SMALLEST, np.nan, error)
+        return np.asarray(np.sqrt(_long_run_variance(series.deviation, n, b) / n / share))
+
+
+def _cosine_error(series: _Series, length: int | None) -> tuple[FloatArray, FloatArray]:
+    from scipy.fft import dct
+
+    e, n = series.deviation, series.n_known
+    if length is None:
+        square = (e * e).sum(-1)
+        rho = (e[:, 1:] * e[:, :-1]).sum(-1) / np.where(square > 0, square, 1.0)
+        b = np.where(square > 0, block_lengths(rho, n), 1)
+    else:
+        b = np.full(n.shape, length)
+    told = n // b - 1
+    least = np.where(b == 1, 1, FEWEST_WAVES) if length is None else np.ones_like(n)
+    used = np.clip(told, np.minimum(FEWEST_WAVES, np.maximum(n - 1, 1)), np.maximum(n - 1, 1))
+    square = np.zeros(n.shape)
+    for size in np.unique(n[n >= SMALLEST]):
+        some = np.flatnonzero(n == size)
+        slow = dct(e[some, :size], type=2, axis=-1, norm="ortho")[:, 1:]
+        kept = np.arange(1, size) <= used[some, np.newaxis]
+        square[some] = (slow * slow * kept).sum(-1)
+    error = np.sqrt(square / used / np.maximum(n, 1))
+    return error, np.where(told < least, np.nan, told.astype(np.float64))
+
+
+def _cluster_error(
+    series: _Series, rows: FloatArray, cluster: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    known = ~np.isnan(rows)
+    member = (cluster[:, np.newaxis] == np.arange(cluster.max(initial=0) + 1)).astype(np.float64)
+    unit, mean = series.unit[:, np.newaxis], series.mean[:, np.newaxis]
+    with np.errstate(invalid="ignore"):  # infinite ones, of which nothing is told
+        sums = np.where(known, rows / unit - mean, 0.0) @ member
+    count = (known @ member > 0).sum(-1)
+    several = np.where(count > 1, count, np.nan)
+    n = np.maximum(series.n_known, 1)
+    with np.errstate(invalid="ignore"):
+        error = np.sqrt(several / (several - 1) * (sums * sums).sum(-1)) / n
+    freedom = np.where(several >= SMALLEST, several - 1, np.nan)
+    return error, freedom
 
 
 def _long_run_variance(deviation: FloatArray, n: IntArray, b: IntArray) -> FloatArray:
