@@ -31,7 +31,7 @@ def report(
     path: str | PathLike[str] | None = None,
     *,
     threshold: Threshold | None = None,
-    test: Test = "bootstrap",
+    test: Test = "serial",
     n_resamples: int = 1000,
     block_length: int | None = None,
     augmented: bool = False,

@@ -46,10 +46,10 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
 
     Notes
     -----
-    The spectrum of an autoregressive process of first order with autocorrelation :math:`\rho` falls to
-    half of its height at zero at the frequency :math:`(1 - \rho) / \sqrt \rho`. The n / b - 1 waves
-    that are kept reach ``share`` of it: with 0.75 a t-test at 5 % rejects 6 to 7 %. To the estimate
-    is added its bias, :math:`(1 + 3 \rho) / n`, and half of its standard error.
+    The spectrum of an autoregressive process of first order with autocorrelation :math:`\rho` falls
+    to half of its height at zero at the frequency :math:`(1 - \rho) / \sqrt \rho`. The n / b - 1
+    waves that are kept reach ``share`` of it: with 0.75 a t-test at 5 % rejects 6 to 7 %. To the
+    estimate is added its bias, :math:`(1 + 3 \rho) / n`, and half of its standard error.
     """
     n = np.maximum(n, 1)
     rho = autocorrelation + (1 + 3 * np.maximum(autocorrelation, 0)) / n + CAUTION / np.sqrt(n)

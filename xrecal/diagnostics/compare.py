@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import xarray as xr
 
+from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.fit.fit_hindcast import checked
@@ -26,8 +27,8 @@ from xrecal.methods import CKME, EMOS, Climatology, LinearPool, Method
 from xrecal.methods.call_errors import explained
 
 from .compare_evidence import Candidate, as_issued, cross_validated, on_unseen
-from .comparison import CLIMATOLOGY, RAW, Comparison, Known, compare_scores
-from .evidence import case_dim
+from .comparison import CLIMATOLOGY, RAW, Comparison, Dependence, Known, compare_scores
+from .evidence import Cluster, case_dim
 from .lags import verification_lag
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
@@ -54,6 +55,8 @@ def compare(
     covariates: Given = None,
     pool: PoolOver = None,
     min_samples: int = 20,
+    block_length: int | None = None,
+    cluster: Cluster | None = None,
     sequential: bool = False,
 ) -> Comparison:
     """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
@@ -83,6 +86,12 @@ def compare(
         pooled, and easy to beat where they differ.
     dim, member_dim, min_samples
         As for ``hindcast.recal.fit``.
+    block_length : int, optional
+        Number of successive cases that count as one in all tests and errors; 1 if cases are
+        independent. From the data of each if not given.
+    cluster : {"year", "season"}, optional
+        In errors and significance of scores whole years or seasons are independent, and cases of
+        one may depend in any way: in place of blocks.
     sequential : bool
         Whether to add evidence that may be looked at after every case. Only of forecasts that know
         nothing of the time after them: ``forecast``, or ``by`` "retrospective" or "rolling", with a
@@ -97,11 +106,14 @@ def compare(
         ``pit_p_value``, ``skce`` and ``skce_p_value``, whether forecasts are calibrated on average,
         and given themselves (by 200 quantiles of each, the raw ones as issued); ``pit_mean`` and
         ``pit_variance``, which say in what they are not: too high below 0.5, too narrow above 1;
+        ``pit_block_length`` and ``skce_block_length``, the successive cases that count as one;
         ``n_cases``. Over ``method``:
         ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations, with scores and
         tests, reading of lazy input, and compiling in the first call of a process;
         cross-validation counts as fit. With locations ``overall_crps_error``,
-        ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. If sequential
+        ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. Over ``method`` and
+        ``other``: ``p_pair``, significance of the difference of any two, of all locations together;
+        ``pairs()`` adjusts it for the number of pairs. If sequential
         ``e_climatology`` and ``e_raw``, which run along the cases too. Computed, also from Dask.
         Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has another
         argument of that name. Where a test rejects the method of the least CRPS, the table says
@@ -118,19 +130,21 @@ def compare(
     All methods are scored on the cases that all of them predict; only the SKCE of each is of all
     cases that it predicts itself. The PIT of cross-validated forecasts is flatter than chance,
     as each fit has seen the rest of the same sample, so its p-values are too large. Errors and
-    p-values allow for dependence of successive cases; see
-    :func:`xrecal.arrays.diebold_mariano`. Locations are tested one by one, so some differ by
-    chance. They depend on each other, so the table tests the mean over all locations of the
-    score differences in each case, one number a case.
-    The e-values of a sequential comparison are at least 0; where a method is never better than its
-    reference in the mean, given what was known at issue, they reach 1 / alpha with a probability of
-    at most alpha, however often one looks; see :func:`xrecal.arrays.score_e_values`. Both are
-    scored by their 200 quantiles, which are kept in memory for all methods and cases. Leads of
-    several steps count as for :func:`xrecal.diagnostics.monitor`.
-    Cross-validation holds 200 quantiles of each case in memory, a part of the locations at a time,
-    but all positions that are pooled together. It takes a fit of each method for each split (and
-    position, with ``pool``); :class:`LinearPool` fits all others, so it takes most of the time.
-    Leave it out of ``methods`` for a first look, and chunk locations of a large grid.
+    p-values allow for dependence of successive cases, and those of calibration too; see
+    :func:`xrecal.arrays.diebold_mariano`, :func:`xrecal.arrays.serial_uniform_test` and
+    :func:`xrecal.diagnostics.skce_test`. Where there are too few cases to tell, p-values are NaN,
+    and question marks in the table. Locations are tested one by one, so some differ by chance. They
+    depend on each other, so the table tests the mean over all locations of the score differences in
+    each case, one number a case. The e-values of a sequential comparison are at least 0; where a
+    method is never better than its reference in the mean, given what was known at issue, they reach
+    1 / alpha with a probability of at most alpha, however often one looks; see
+    :func:`xrecal.arrays.score_e_values`. Both are scored by their 200 quantiles, which are kept in
+    memory for all methods and cases. Leads of several steps count as for
+    :func:`xrecal.diagnostics.monitor`. Cross-validation holds 200 quantiles of each case in memory,
+    a part of the locations at a time, but all positions that are pooled together. It takes a fit of
+    each method for each split (and position, with ``pool``); :class:`LinearPool` fits all others,
+    so it takes most of the time. Leave it out of ``methods`` for a first look, and chunk locations
+    of a large grid.
 
     Examples
     --------
@@ -147,6 +161,10 @@ def compare(
         for label, method in _label(methods).items()
     }
     _check_covariates(covariates, labelled)
+    if block_length is not None and (not is_whole(block_length) or block_length < 1):
+        raise ValueError(f"block_length must be a whole number from 1 on, got {block_length!r}")
+    if block_length is not None and cluster is not None:
+        raise ValueError("give one of block_length and cluster, as each says what is independent")
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
     positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.dims
@@ -160,7 +178,7 @@ def compare(
     if forecast is None:
         if verification is not None:
             raise ValueError("verification is given without forecast; give both, or none of them")
-        issued = partial(as_issued, form, observed, case, name="hindcast")
+        issued = partial(as_issued, form, observed, case, name="hindcast", sequential=sequential)
 
         def score(candidate: Candidate) -> Known:
             return cross_validated(form, observed, candidate, case, splits)
@@ -172,7 +190,7 @@ def compare(
             else _only_variable(verification, "verification")
         )
         verified = _at_leads(scored, verified, case, "forecast")
-        issued = partial(as_issued, scored, verified, case)
+        issued = partial(as_issued, scored, verified, case, sequential=sequential)
 
         def score(candidate: Candidate) -> Known:
             past, unseen = (hindcast, observed), (forecast, verified)
@@ -181,13 +199,14 @@ def compare(
     known_of = {}
     for label, method in labelled.items():  # first, as fits refuse too few cases before any work
         given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
-        known_of[label] = score(Candidate(method, given, sequential))
-    known_of = {RAW: issued(sequential=sequential), **known_of}
+        known_of[label] = score(Candidate(method, given, sequential, block_length))
+    known_of = {RAW: issued(block_length=block_length), **known_of}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
     text = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
     attrs |= {} if text is None else {"cross_validation": text}
-    return compare_scores(known_of, case, attrs, lags)
+    how = Dependence(block_length, cluster)
+    return compare_scores(known_of, case, attrs, lags, how)
 
 
 def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:

@@ -49,6 +49,8 @@ class Candidate(NamedTuple):
     """Those that it conditions on"""
     sequential: bool
     """Whether its quantiles are kept for a sequential comparison"""
+    block_length: int | None = None
+    """Successive cases that count as one in tests; None: from the data"""
 
 
 def evidence_of(
@@ -75,7 +77,7 @@ def cross_validated(
     scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))
     quantiles = quantiles.assign_coords(quantile=LEVELS)
     evidence = scores, pit, quantiles, observed
-    return _known(evidence, case, start, candidate.sequential)
+    return _known(evidence, case, start, candidate)
 
 
 def on_unseen(
@@ -104,7 +106,7 @@ def on_unseen(
     scores = scores.assign_attrs(CRPS.attrs(units))
     quantiles = quantiles.assign_coords(quantile=LEVELS)
     evidence = scores, pit, quantiles, verified
-    known = _known(evidence, case, start, candidate.sequential)
+    known = _known(evidence, case, start, candidate)
     return known._replace(fit_seconds=fit_seconds, apply_seconds=known.fit_seconds)
 
 
@@ -115,13 +117,14 @@ def as_issued(
     *,
     name: str = "forecast",
     sequential: bool = False,
+    block_length: int | None = None,
 ) -> Known:
     """Evidence on the forecast as it is."""
     start = perf_counter()
     pairs = pair_cases(form, observed, case, name=name)
     scores = reduce(Issued(form), crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
-    calibration = skce_test_of(_whole(pairs, case), seed=SEED)
+    calibration = skce_test_of(_whole(pairs, case), block_length, SEED)
     kept: tuple[xr.DataArray, ...] = ()
     if sequential:
         quantiles = partial(quantiles_of, levels=LEVELS)
@@ -131,7 +134,7 @@ def as_issued(
 
 
 def _known(
-    evidence: tuple[xr.DataArray, ...], case: Hashable, start: float, sequential: bool
+    evidence: tuple[xr.DataArray, ...], case: Hashable, start: float, candidate: Candidate
 ) -> Known:
     """Evidence, with the test of calibration made on quantiles."""
     scores, pit, quantiles, observed = evidence
@@ -139,9 +142,15 @@ def _known(
         quantiles = quantiles.chunk({case: -1})
         observed = observed if observed.chunks is None else observed.chunk({case: -1})
     calibration = skce_test(
-        quantiles.drop_attrs(), observed.drop_attrs(deep=False), case, seed=SEED
+        quantiles.drop_attrs(),
+        observed.drop_attrs(deep=False),
+        case,
+        test="serial",
+        block_length=candidate.block_length,
+        seed=SEED,
     )
-    return _computed((scores, pit), calibration, start, (quantiles,) if sequential else ())
+    kept = (quantiles,) if candidate.sequential else ()
+    return _computed((scores, pit), calibration, start, kept)
 
 
 def _computed(
@@ -152,7 +161,7 @@ def _computed(
 ) -> Known:
     from dask.base import compute
 
-    tested = calibration[["skce", "p_value", "status"]]
+    tested = calibration[["skce", "p_value", "block_length", "status"]]
     (scores, pit), tested, kept = compute(evidence, tested, kept)  # type: ignore[no-untyped-call]
     return Known(scores, pit, tested, perf_counter() - start, kept=kept)
 

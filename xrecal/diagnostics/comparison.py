@@ -17,12 +17,16 @@ import xarray as xr
 from xrecal.inputs.metadata import shown_units
 
 from .best_not_calibrated import TESTS, remark_on_best
-from .p_values import rejections, shown_p
+from .evidence import Cluster, clusters_along
+from .p_values import UNTOLD, Adjust, adjusted_p_values, rejections, shown_p, told_tests
+from .pit import BLOCK_TEXT, P_TEXTS
 from .sequential import sequential_evidence
 
 RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
-_P = "two-sided p-value of equal CRPS, Diebold-Mariano with autocorrelation"
+_P = "two-sided p-value of equal CRPS, t-test by cosines, with autocorrelation"
+OTHER = "other"
+"""Dimension of the methods that others are compared with."""
 
 
 class Comparison(xr.Dataset):
@@ -49,6 +53,27 @@ class Comparison(xr.Dataset):
                 raise KeyError(f"no method {unknown[0]!r}; there are {list(labels)}")
             indexers = {**(indexers or {}), "method": method}
         return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
+
+    def pairs(self, adjust: Adjust | None = "holm") -> xr.DataArray:
+        """Significance of the difference in CRPS of any two methods, of all locations together.
+
+        Parameters
+        ----------
+        adjust : {"holm", "bh", "by", None}
+            For the number of pairs, by :func:`xrecal.diagnostics.adjusted_p_values`; None not.
+
+        Returns
+        -------
+        DataArray
+            P-values over ``method`` and ``other``, symmetric; NaN on the diagonal, and where cases
+            are too few for their dependence.
+        """
+        p_values = self["p_pair"]
+        if adjust is None:
+            return p_values
+        upper = np.triu(np.ones((p_values.sizes["method"],) * 2, bool), 1)
+        once = adjusted_p_values(p_values.where(upper), method=adjust)
+        return once.fillna(once.transpose(OTHER, "method").to_numpy())
 
     def __repr__(self) -> str:
         """Table of scores over all locations, each weighted by its number of cases."""
@@ -100,6 +125,8 @@ class Comparison(xr.Dataset):
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
         splits = self.attrs.get("cross_validation")
         foot += f", cross-validated {splits}" if splits else ""
+        told = told_tests(self, untold=any(UNTOLD in column for column in columns))
+        foot += f"\n{told}" if told else ""
         if {"pit_mean", "pit_variance", *TESTS} <= set(self):
             foot = "\n".join(filter(None, (foot, remark_on_best(self, crps))))
         return Table(head, list(zip(*columns, strict=True)), foot)
@@ -122,6 +149,16 @@ class Comparison(xr.Dataset):
         return self[name].to_numpy() if whole and name in self else None
 
 
+class Dependence(NamedTuple):
+    """How cases depend on each other; neither: as the data tell."""
+
+    block_length: int | None = None
+    cluster: Cluster | None = None
+
+
+FROM_DATA = Dependence()
+
+
 class Known(NamedTuple):
     """Scores, transforms, calibration and time of one method, in memory."""
 
@@ -142,6 +179,7 @@ def compare_scores(
     dim: Hashable,
     attrs: dict[str, Any],
     lags: xr.DataArray | None = None,
+    how: Dependence = FROM_DATA,
 ) -> Comparison:
     """Put CRPS of the same cases by several methods into one Dataset.
 
@@ -155,6 +193,8 @@ def compare_scores(
         Of the result.
     lags : DataArray, optional
         Cases from issue to verification, by lead, for a sequential comparison.
+    how
+        Cases depend on each other.
     """
     from xrecal.arrays import standard_error
 
@@ -170,7 +210,11 @@ def compare_scores(
     crps = scores.mean([dim])
     kept = ("long_name", "estimator", "units")
     units = {k: v for k, v in score_attrs.items() if k == "units"}
-    error = crps.copy(data=standard_error(scores.to_numpy()))
+    options = {
+        "block_length": how.block_length,
+        "cluster": clusters_along(scores, dim, how.cluster),
+    }
+    error = crps.copy(data=standard_error(scores.to_numpy(), **options))
     variables: dict[str, xr.DataArray] = {
         "crps": crps.astype(by_method.dtype).assign_attrs(
             {k: v for k, v in score_attrs.items() if k in kept}
@@ -184,9 +228,11 @@ def compare_scores(
         variables[f"skill_{reference}"] = (1 - ratio).assign_attrs(
             long_name=f"skill against {reference}", units="1"
         )
-        variables[f"p_{reference}"] = _p_values(scores, reference)
+        variables[f"p_{reference}"] = _p_values(scores, reference, options)
     pits = _by_method({label: one.pit for label, one in known_of.items()})
-    variables |= _calibration(pits.where(common), known_of, dim)
+    if dim in pits.indexes:
+        pits = pits.sortby(dim)
+    variables |= _calibration(pits.where(common), known_of, dim, how.block_length)
     variables["n_cases"] = common.sum([dim]).assign_attrs(long_name="number of cases scored")
     for what in ("fit_seconds", "apply_seconds"):
         variables[what] = xr.DataArray(
@@ -194,7 +240,7 @@ def compare_scores(
             dims="method",
             attrs={"long_name": f"wall clock of {what.removesuffix('_seconds')}", "units": "s"},
         )
-    variables |= _overall(scores, dim, units)
+    variables |= _overall(scores, dim, units, options)
     if lags is not None:
         variables |= sequential_evidence(known_of, REFERENCES, dim, lags)
     return Comparison(variables, attrs={**attrs, "n_scores": int(common.sum())})
@@ -207,18 +253,23 @@ def _by_method(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
 
 
 def _calibration(
-    pits: xr.DataArray, known_of: Mapping[str, Known], dim: Hashable
+    pits: xr.DataArray,
+    known_of: Mapping[str, Known],
+    dim: Hashable,
+    block_length: int | None,
 ) -> dict[str, xr.DataArray]:
     """P-values of calibration on average, and given the forecast."""
-    from xrecal.arrays import uniform_test
+    from xrecal.arrays import serial_uniform_test
 
     values = pits.transpose("method", ..., dim)
     mean, variance = values.mean([dim]), 12 * ((values - 0.5) ** 2).mean([dim])
-    p = values.isel({dim: 0}, drop=True).copy(data=uniform_test(values.to_numpy())[1])
+    tested = serial_uniform_test(values.to_numpy(), block_length)
+    one = values.isel({dim: 0}, drop=True).drop_attrs()
     variables = {
-        "pit_p_value": p.astype(pits.dtype).assign_attrs(
-            long_name="p-value of a uniform PIT, exact Kolmogorov-Smirnov test", units="1"
-        ),
+        "pit_p_value": one.copy(data=tested.p_value)
+        .astype(pits.dtype)
+        .assign_attrs(long_name=P_TEXTS[block_length != 1], units="1"),
+        "pit_block_length": one.copy(data=tested.block_length).assign_attrs(long_name=BLOCK_TEXT),
         "pit_mean": mean.assign_attrs(
             long_name="mean PIT, 0.5 if calibrated, less where forecasts are too high", units="1"
         ),
@@ -228,19 +279,20 @@ def _calibration(
             units="1",
         ),
     }
-    for name, renamed in (("skce", "skce"), ("p_value", "skce_p_value")):
+    for name in ("skce", "p_value", "block_length"):
         parts = {label: one.calibration[name] for label, one in known_of.items()}
         attrs = parts[CLIMATOLOGY].attrs
+        renamed = name if name == "skce" else f"skce_{name}"
         variables[renamed] = _by_method(parts).assign_attrs(attrs)
     return variables
 
 
-def _p_values(scores: xr.DataArray, reference: str) -> xr.DataArray:
+def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> xr.DataArray:
     """P-values of the scores (method, ..., case) being equal to those of a reference."""
     from xrecal.arrays import diebold_mariano
 
     differences = scores - scores.sel({"method": reference}, drop=True)
-    p = diebold_mariano(differences.to_numpy())[1]
+    p = diebold_mariano(differences.to_numpy(), **options)[1]
     return (
         scores.isel({scores.dims[-1]: 0}, drop=True)
         .copy(data=p)
@@ -248,7 +300,21 @@ def _p_values(scores: xr.DataArray, reference: str) -> xr.DataArray:
     )
 
 
-def _overall(scores: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict[str, xr.DataArray]:
+def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
+    """P-values of equal scores (method, case) of any two methods; NaN of one and itself."""
+    from xrecal.arrays import diebold_mariano
+
+    values, labels = series.to_numpy(), series["method"].to_numpy()
+    p_values = diebold_mariano(values[:, np.newaxis] - values, **options)[1]
+    np.fill_diagonal(p_values, np.nan)
+    coords = {"method": labels, OTHER: labels}
+    attrs = {"long_name": f"{_P}, of all locations together", "units": "1"}
+    return xr.DataArray(p_values, coords, ["method", OTHER], attrs=attrs)
+
+
+def _overall(
+    scores: xr.DataArray, dim: Hashable, units: dict[str, Any], options: dict[str, Any]
+) -> dict[str, xr.DataArray]:
     """Error and significance of all locations together, from means over them in each case.
 
     Locations of a field depend on each other, so they are no repetitions: the mean over them is
@@ -257,17 +323,18 @@ def _overall(scores: xr.DataArray, dim: Hashable, units: dict[str, Any]) -> dict
     from xrecal.arrays import standard_error
 
     locations = [d for d in scores.dims if d not in ("method", dim)]
-    if not locations:
-        return {}
     series = scores.mean(locations)
-    error = xr.DataArray(standard_error(series.to_numpy()), dims="method")
-    variables = {
+    variables = {"p_pair": _pairs(series, options)}
+    if not locations:
+        return variables
+    error = xr.DataArray(standard_error(series.to_numpy(), **options), dims="method")
+    variables |= {
         "overall_crps_error": error.assign_attrs(
             long_name="standard error of the mean CRPS over all locations", **units
         )
     }
     for reference in REFERENCES:
-        variables[f"overall_p_{reference}"] = _p_values(series, reference)
+        variables[f"overall_p_{reference}"] = _p_values(series, reference, options)
     return variables
 
 

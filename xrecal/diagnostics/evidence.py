@@ -7,18 +7,22 @@ make the Dataset of the result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.status import ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
+from xrecal.arrays.status import DEPENDENT, ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.over_cases import over_cases
+from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import refuse_circular
+from xrecal.inputs.dates import case_axis, clusters_of_cases
 from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
 from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
 from xrecal.inputs.metadata import history_only
@@ -27,6 +31,8 @@ from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.reductions import Reduction
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of
+
+Cluster: TypeAlias = Literal["year", "season"]
 
 NO_UNIT = {"units": "1"}
 """Attribute of numbers without a unit."""
@@ -59,6 +65,17 @@ class Evidence:
     def time(self) -> Hashable:
         """The dimension of the cases along which neighbours are successive."""
         return self.pairs.dim if self.pairs.dim in self.dims else self.dims[0]
+
+    @property
+    def dims_by_time(self) -> tuple[Hashable, ...]:
+        """Of the cases, with time first, so that those of one date stand together."""
+        return (self.time, *(d for d in self.dims if d != self.time))
+
+    @property
+    def simultaneous(self) -> int:
+        """Number of cases of one date."""
+        sizes = {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
+        return math.prod(sizes[d] for d in self.dims if d != self.time)
 
     @property
     def units(self) -> dict[str, Any]:
@@ -228,6 +245,13 @@ def _standard_error(series: np.ndarray) -> np.ndarray:
     return np.asarray(standard_error(series))
 
 
+def clusters_along(
+    obj: xr.DataArray, time: Hashable, cluster: str | None
+) -> npt.NDArray[np.int64] | None:
+    """Number of the year or season of each date; None where there are no clusters."""
+    return None if cluster is None else clusters_of_cases(case_axis(obj, time), cluster)
+
+
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
     """Number of cases, and the status that follows from it."""
     n = known.sum(list(dims), keep_attrs=False)
@@ -241,6 +265,23 @@ def where_enough(
     """Results, NaN where there are too few cases for any, with their counts beside them."""
     enough = counts["n_cases"] >= FEWEST
     return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
+
+
+def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
+    """Warn where a test of forecasts in memory takes cases as independent that are not."""
+    if status.chunks is not None or not status.size:
+        return
+    share = float(((status.to_numpy() & DEPENDENT) != 0).mean())
+    if share > MANY:
+        where = "" if status.size == 1 else f" at {share:.0%} of {status.size} locations"
+        warn_once(
+            f"successive cases depend on each other{where}, but this test takes them as "
+            f"independent, so that its p-values are too small; use {instead}"
+        )
+
+
+MANY = 0.1
+"""Share of locations with dependence that is no chance; one of a hundred is."""
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,39 @@ import xarray as xr
 from xrecal.chunks.blockwise import run_blockwise
 from xrecal.methods.call_errors import explained
 
+Adjust: TypeAlias = Literal["bh", "by", "holm"]
+
 SIGNIFICANT = 0.05
 """Share of false rejections among those of several locations."""
 
 
+UNTOLD = "?"
+"""In place of a p-value that too few cases leave open."""
+
+
 def shown_p(p: float) -> str:
-    """A p-value with two digits."""
+    """A p-value with two digits, or a question mark where it is not known."""
+    if np.isnan(p):
+        return UNTOLD
     return "<0.001" if p < 0.001 else f"{p:.2g}"
+
+
+def told_tests(data: xr.Dataset, *, untold: bool) -> str:
+    """How tests of calibration allow for dependence, from their block lengths, for a table.
+
+    ``untold``: whether some p-value is not known.
+    """
+    parts = []
+    for name in ("pit", "skce"):
+        if f"{name}_block_length" in data:
+            length = data[f"{name}_block_length"].to_numpy()
+            length = length[length > 0]
+            low, high = (int(length.min()), int(length.max())) if length.size else (1, 1)
+            cases = f"{low}" if low == high else f"{low} to {high}"
+            parts.append(f"{name.upper()} {cases}")
+    told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
+    few = f"{UNTOLD}: too few cases, as they depend on each other, to tell" if untold else ""
+    return "; ".join(filter(None, (told, few)))
 
 
 def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
@@ -32,18 +58,18 @@ def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
 
 
 @explained("xrecal.diagnostics.adjusted_p_values")
-def adjusted_p_values(
-    p_values: xr.DataArray, *, method: Literal["bh", "by"] = "bh"
-) -> xr.DataArray:
-    """P-values of many tests, adjusted so that those below q have a false discovery rate of q.
+def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.DataArray:
+    """P-values of many tests, adjusted for their number: false discovery rates, or Holm's.
 
     Parameters
     ----------
     p_values : DataArray
         In [0, 1], of one test at each location; NaN where there is none.
-    method : {"bh", "by"}
+    method : {"bh", "by", "holm"}
         Benjamini-Hochberg, for tests that are independent or positively dependent (fields), or
-        Benjamini-Yekutieli, for any dependence.
+        Benjamini-Yekutieli, for any dependence: of those below q a share q is false on average.
+        Holm, for few tests of any dependence: with a probability of q one of those below q or more
+        is false.
 
     Returns
     -------
@@ -67,7 +93,9 @@ def adjusted_p_values(
     ----------
     .. [1] Benjamini & Hochberg (1995), Controlling the false discovery rate.
        https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
-    .. [2] Wilks (2016), "The stippling shows statistically significant grid points".
+    .. [2] Holm (1979), A simple sequentially rejective multiple test procedure.
+       https://www.jstor.org/stable/4615733
+    .. [3] Wilks (2016), "The stippling shows statistically significant grid points".
        https://doi.org/10.1175/BAMS-D-15-00267.1
 
     Examples
@@ -78,8 +106,9 @@ def adjusted_p_values(
     """
     if not isinstance(p_values, xr.DataArray):
         raise TypeError(f"p_values must be a DataArray, got {type(p_values).__name__}")
-    if method not in ("bh", "by"):
-        raise ValueError(f"method is {method!r}; give 'bh' or 'by'")
+    names = {"bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli", "holm": "Holm"}
+    if method not in names:
+        raise ValueError(f"method is {method!r}; give 'bh', 'by' or 'holm'")
     whole = p_values if p_values.chunks is None else p_values.chunk(-1)
     (result,) = run_blockwise(
         partial(_adjusted, method=method),
@@ -90,9 +119,8 @@ def adjusted_p_values(
         sizes={},
         what="the control of false discoveries",
     )
-    name = {"bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}[method]
     text = p_values.attrs.get("long_name", "p-value")
-    attrs = {**p_values.attrs, "long_name": f"{text}, adjusted by {name}"}
+    attrs = {**p_values.attrs, "long_name": f"{text}, adjusted by {names[method]}"}
     return result.assign_coords(p_values.coords).assign_attrs(attrs).rename(p_values.name)
 
 

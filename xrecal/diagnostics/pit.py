@@ -9,7 +9,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.rows import is_whole
+from xrecal.arrays.status import DEPENDENT, NOT_TOLD
 from xrecal.chunks.blockwise import require_free
+from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_plain
 from xrecal.inputs.metadata import history_only
@@ -19,14 +21,29 @@ from xrecal.products.reductions import Reduction
 from xrecal.products.scores import pit_of, quantile_pit_of
 from xrecal.products.source import check_seed
 
-from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence
+from .evidence import (
+    NO_UNIT,
+    Evidence,
+    as_dataset,
+    counted,
+    described,
+    read_evidence,
+    task_name,
+    warn_of_dependence,
+    with_meanings,
+)
 
 ATTRS = {"long_name": "probability integral transform of the observations", "units": "1"}
 BIN = "pit_bin"
-_TEST_TEXTS = {
-    "statistic": "Kolmogorov-Smirnov distance of the PIT from uniform",
-    "p_value": "p-value of a uniform PIT, exact Kolmogorov-Smirnov test",
+_STATISTIC = "Kolmogorov-Smirnov distance of the PIT from uniform"
+P_TEXTS = {
+    True: "p-value of a uniform PIT, Kolmogorov-Smirnov test by rotated waves, which allow for "
+    "serial dependence",
+    False: "p-value of a uniform PIT, exact Kolmogorov-Smirnov test for independent cases",
 }
+"""Of a test that allows for dependence, and of one that does not."""
+
+BLOCK_TEXT = "number of successive dates of cases that count as one"
 
 
 @explained("xrecal.diagnostics.pit")
@@ -177,6 +194,7 @@ def pit_test(
     observations: Observations,
     dim: Dims = None,
     *,
+    block_length: int | None = 1,
     augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
@@ -187,40 +205,91 @@ def pit_test(
     ----------
     forecast, observations, dim, augmented, seed, member_dim
         As for :func:`pit_histogram`.
+    block_length : int, optional
+        Number of successive cases, or dates of several cases, that count as one. 1: all cases are
+        independent. None: from the data.
 
     Returns
     -------
     Dataset
         Over locations ``statistic`` in [0, 1], the largest distance between the distribution of
-        the transform and the uniform one; ``p_value``, exact for independent cases; ``n_cases``
-        and ``status``. NaN with fewer than 2 cases.
+        the transform and the uniform one; ``p_value``, exact for independent cases;
+        ``block_length``, if cases may depend on each other; ``n_cases`` and ``status``. NaN with
+        fewer than 2 cases, the p-value also with too few for their dependence (a flag).
 
     Raises
     ------
     ValueError
-        As for :func:`pit_histogram`.
+        As for :func:`pit_histogram`, or if the block length is no whole number from 1 on.
 
     Notes
     -----
     It sees calibration on average only: forecasts too wide on some days and too narrow on others
     pass, where :func:`skce_test` finds them out. Cases that depend on their neighbours are
-    rejected too often.
+    rejected too often with ``block_length=1``, of which a flag and a warning tell; see
+    :func:`xrecal.arrays.serial_uniform_test` for the test that allows for it.
 
     Examples
     --------
-    >>> test = hindcast.recal.pit_test(observations, ["init", "location"])
-    >>> test["statistic"].round(2).item(), bool(test["p_value"] < 0.05)
-    (0.35, True)
+    >>> test = hindcast.recal.pit_test(observations, "init", block_length=None)
+    >>> (test["p_value"] < 0.05).values
+    array([ True,  True,  True,  True])
     """
     check_seed(seed)
+    if block_length is not None and (not is_whole(block_length) or block_length < 1):
+        raise ValueError(
+            f"block_length must be a whole number of cases from 1 on, or None, got {block_length!r}"
+        )
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
-    values = pit_of_cases(evidence, seed, augmented)
-    from xrecal.arrays import uniform_test
+    result = tested_pit(evidence, pit_of_cases(evidence, seed, augmented), block_length, seed)
+    if block_length == 1:
+        warn_of_dependence(result["status"], "block_length=None")
+    return result
 
-    results = evidence.over_cases(uniform_test, values, out=[(), ()], what="the PIT test")
-    variables = described(results, _TEST_TEXTS, NO_UNIT)
+
+def tested_pit(
+    evidence: Evidence, values: xr.DataArray, block_length: int | None, seed: int
+) -> xr.Dataset:
+    """Test of the transforms of all cases; see :func:`pit_test`."""
+    time = evidence.time
+    index = values.indexes.get(time)
+    if index is not None and not index.is_monotonic_increasing:
+        values = values.isel({time: index.argsort()})
+    statistic, p_value, length, bits = over_cases(
+        _PitTask(block_length, 1 if block_length == 1 else evidence.simultaneous, seed),
+        values,
+        dims=evidence.dims_by_time,
+        out=[()] * 4,
+        dtypes=[values.dtype, values.dtype, np.int64, np.int16],
+        what=task_name("the PIT test", evidence),
+    )
+    serial = block_length != 1
+    texts = {"statistic": _STATISTIC, "p_value": P_TEXTS[serial]}
+    variables = described([statistic, p_value], texts, NO_UNIT)
+    if serial:
+        variables["block_length"] = length.assign_attrs(long_name=BLOCK_TEXT)
     variables |= counted(values.notnull(), evidence.dims)
+    variables["status"] = with_meanings(variables["status"] | bits)
     return as_dataset(evidence, variables, "test of a uniform PIT")
+
+
+class _PitTask:
+    """Statistic, p-value, block length and bits of the status of transforms (..., n)."""
+
+    def __init__(self, block_length: int | None, simultaneous: int, seed: int) -> None:
+        self.block_length, self.simultaneous, self.seed = block_length, simultaneous, seed
+
+    def __call__(self, pit: np.ndarray) -> tuple[np.ndarray, ...]:
+        from xrecal.arrays import serial_uniform_test
+
+        found = serial_uniform_test(
+            pit, self.block_length, simultaneous=self.simultaneous, seed=self.seed
+        )
+        if self.block_length == 1:
+            bits = found.dependent * DEPENDENT
+        else:
+            bits = (np.isnan(found.p_value) & ~np.isnan(found.statistic)) * NOT_TOLD
+        return found.statistic, found.p_value, found.block_length, bits
 
 
 def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.DataArray:

@@ -13,19 +13,30 @@ import xarray as xr
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
 from xrecal.fit.state import NEW_MEMBER
+from xrecal.inputs.covariates import season_of
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Form, Labelled, numbers_of, require_plain, task_parts
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 
-from .evidence import Evidence, as_dataset, by_quantiles, read_evidence, task_name, with_meanings
+from .evidence import (
+    Evidence,
+    as_dataset,
+    by_quantiles,
+    read_evidence,
+    task_name,
+    warn_of_dependence,
+    with_meanings,
+)
+from .pit import BLOCK_TEXT
 
-Test: TypeAlias = Literal["bootstrap", "wild", "montecarlo", "block"]
+Test: TypeAlias = Literal["serial", "bootstrap", "wild", "montecarlo", "block"]
 
 N_RESAMPLES = 1000
 
 _TESTS = {
+    "serial": "rotated waves, which allow for serial dependence",
     "bootstrap": "bootstrap of Arcones and Giné",
     "wild": "wild bootstrap",
     "montecarlo": "observations drawn from the forecasts",
@@ -49,7 +60,7 @@ class _Settings(NamedTuple):
         """The test in words."""
         assert self.test is not None
         words = _TESTS[self.test]
-        if self.test in ("wild", "block") and self.block_length is not None:
+        if self.test in ("serial", "wild", "block") and self.block_length is not None:
             words += f", {self.block_length} cases a block"
         return words if self.test == "block" else f"{words}, {self.n_resamples} resamples"
 
@@ -109,16 +120,18 @@ def skce_test(
         What verified, in the same units; matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
-    test : {"bootstrap", "wild", "montecarlo", "block"}
+    test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
         Where the distribution of the error of calibrated forecasts comes from: resampled cases
-        [1]_; random signs, closer to its level below 100 cases; observations drawn from the
-        forecasts themselves, right for any number of cases; or the normal approximation of the
-        mean of estimates from blocks of cases, for very many.
+        [1]_; slow waves of cases that depend on each other ("serial"); random signs, closer to its
+        level below 100 cases; observations drawn from the forecasts themselves, right for any
+        number of cases; or the normal approximation of the mean of estimates from blocks of cases,
+        for very many.
     n_resamples : int
         Number of resamples; not for "block".
     block_length : int, optional
-        For "wild" the number of successive cases that share a sign, as they depend on each other
-        (1 if not given); for "block" that of the cases of an estimate (the root of the number of
+        For "serial" the number of successive cases, or dates of several cases, that count as one
+        (from the data if not given); for "wild" of those that share a sign (1 if not given); for
+        "block" that of the cases of an estimate (the root of the number of
         cases if not given).
     augmented : bool
         Pool each observation into its own ensemble: exact for members that are exchangeable with
@@ -133,11 +146,13 @@ def skce_test(
     -------
     Dataset
         Over locations: ``skce``, unbiased and therefore possibly negative, without unit;
-        ``p_value`` (right-tailed, small if forecasts are not calibrated); ``n_cases``; ``status``,
-        flags: fewer than 2 cases, or observations that are all the same, have NaN; fewer than 10
-        are flagged; identical forecasts are compared without regard to them; weights that are
-        negative or do not sum to one are refused, NaN. Lazy if an input is; cases must be in one
-        chunk.
+        ``p_value`` (right-tailed, small if forecasts are not calibrated); for "serial"
+        ``block_length``; ``n_cases``; ``status``, flags: fewer than 2 cases, or observations that
+        are all the same, have NaN; fewer than 10 are flagged; identical forecasts are compared
+        without regard to them; weights that are negative or do not sum to one are refused, NaN;
+        cases that depend on each other where the test takes them as independent, or too few of them
+        ("serial", NaN); forecasts that are compared relative to their season. Lazy if an input is;
+        cases must be in one chunk.
 
     Raises
     ------
@@ -150,13 +165,17 @@ def skce_test(
     With the Energy Distance Kernel k on forecasts and a Laplace kernel l on observations, the
     mean over pairs of :math:`k(P_i, P_j) (l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i, Z_j) +
     E l(Z_i, Z_j))` with :math:`Z_i \sim P_i` [2]_; bandwidths are medians, that of "montecarlo"
-    of observations drawn from the forecasts. All but "wild" with blocks take cases as independent:
-    with serial dependence they reject too often, "block" most of all, as it compares neighbours.
-    "wild" needs ten blocks or more (fewer are flagged). Censored normal distributions are tested
-    by 200 quantiles of them.
-    A forecast that is given as quantiles is judged as the distribution that has these values
-    alone: few of them are rejected although they are exact, unlike by :func:`pit_test`. Test many
-    levels, the weighted ensemble that they came from, or ``cross_validate(..., output="pit")``.
+    of observations drawn from the forecasts. All but "serial", and "wild" with blocks, take cases
+    as independent: with serial dependence they reject too often, "block" most of all, as it
+    compares neighbours; a warning tells. "wild" needs ten blocks or more (fewer are flagged).
+    "serial" treats cases of one date, where several dimensions are pooled, as depending on each
+    other in any way. Where two harmonics of the season explain more than half of the variance of
+    the means of 20 or more dated forecasts, these are taken off forecasts and observations: beside
+    an annual cycle both kernels would be too wide to see anything else. Censored normal
+    distributions are tested by 200 quantiles of them. A forecast that is given as quantiles is
+    judged as the distribution that has these values alone: few of them are rejected although they
+    are exact, unlike by :func:`pit_test`. Test many levels, the weighted ensemble that they came
+    from, or ``cross_validate(..., output="pit")``.
 
     O(n²) distances and n² numbers of memory a location, and O(n_resamples n²) for the test, which
     for "montecarlo" of normal distributions takes seconds with hundreds of cases; "block" is
@@ -183,21 +202,23 @@ def skce_test(
         _check_block_length(test, block_length)
     check_seed(seed)
     evidence = read_evidence(forecast, observations, dim, member_dim)
-    return _run(evidence, _Settings(test, n_resamples, block_length, augmented, seed))
+    result = _run(evidence, _Settings(test, n_resamples, block_length, augmented, seed))
+    warn_of_dependence(result["status"], "test='serial'")
+    return result
 
 
-def skce_test_of(evidence: Evidence, *, seed: int) -> xr.Dataset:
-    """The default test of forecasts that are paired with observations already."""
-    return _run(evidence, _Settings("bootstrap", seed=seed))
+def skce_test_of(evidence: Evidence, block_length: int | None, seed: int) -> xr.Dataset:
+    """The serial test of forecasts that are paired with observations already."""
+    return _run(evidence, _Settings("serial", block_length=block_length, seed=seed))
 
 
 def _check_block_length(test: str, block_length: int) -> None:
-    if test not in ("wild", "block"):
+    if test not in ("serial", "wild", "block"):
         raise ValueError(
-            f"block_length is for test='wild' or 'block', not {test!r}, which takes cases as "
-            "independent"
+            f"block_length is for test='serial', 'wild' or 'block', not {test!r}, which takes "
+            "cases as independent"
         )
-    least = 1 if test == "wild" else 2
+    least = 2 if test == "block" else 1
     if not is_whole(block_length) or block_length < least:
         raise ValueError(
             f"block_length must be a whole number of cases from {least} on, got {block_length!r}"
@@ -209,7 +230,9 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     if settings.augmented:
         require_plain(evidence.form, "augmented=True")
     evidence, note = by_quantiles(evidence)
-    form, dims = evidence.form, evidence.dims
+    form, serial = evidence.form, settings.test == "serial"
+    dims = evidence.dims_by_time if serial else evidence.dims
+    season = None if evidence.time not in form.dims else season_of(form, evidence.time)
     for part in form.parts.values():
         require_one_chunk(part, [*dims, form.member_dim], name="forecast")
     require_one_chunk(evidence.observations, dims, name="observations")
@@ -218,23 +241,32 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     axes = tuple(cases.values())
     parts, core = _parts_and_core(form, loops, cases)
     observed = _cases_last(evidence.observations, form, loops, cases)
+    seasons = [] if season is None else [_cases_last(season, form, loops, cases)]
     numbers = _location_numbers(form, dims)
-    core += [axes, *[()] * len(numbers)]
+    core += [axes, *[axes] * len(seasons), *[()] * len(numbers)]
+    task = _SkceTask(
+        (*parts, "observed", *["season"] * len(seasons)),
+        [(c[-1:] == (NEW_MEMBER,), len(c)) for c in core],
+        settings,
+        evidence.simultaneous if serial else 1,
+    )
     results = run_blockwise(
-        _SkceTask(tuple(parts), [(c[-1:] == (NEW_MEMBER,), len(c)) for c in core], settings),
+        task,
         *parts.values(),
         observed,
+        *seasons,
         *numbers,
         core=core,
-        out=[()] * 4,
-        dtypes=[form.loc.dtype, form.loc.dtype, np.int16, np.int64],
+        out=[()] * 5,
+        dtypes=[form.loc.dtype, form.loc.dtype, np.int16, np.int64, np.int64],
         sizes={},
         what=task_name("the calibration test", evidence),
     )
-    value, p_value, status, n_cases = (
+    value, p_value, status, length, n_cases = (
         result.transpose(*[d for d in loops if d in result.dims]) for result in results
     )
     pooled = ", observations pooled into their ensembles" if settings.augmented else ""
+    pooled += ", relative to the season where status says so" if seasons else ""
     variables = {
         "skce": value.assign_attrs(
             long_name="squared kernel calibration error",
@@ -247,6 +279,8 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
         variables["p_value"] = p_value.assign_attrs(
             long_name=f"p-value of auto-calibration, {settings.description}", units="1"
         )
+    if serial:
+        variables["block_length"] = length.assign_attrs(long_name=BLOCK_TEXT)
     variables["n_cases"] = n_cases.assign_attrs(long_name="number of cases")
     variables["status"] = with_meanings(status)
     return as_dataset(evidence, variables, "squared kernel calibration error")
@@ -292,19 +326,24 @@ def _cases_last(
 
 
 class _SkceTask:
-    """Parts of forecasts, observations, and arrays whose sum numbers the locations of a chunk in.
+    """What ``names`` say, and arrays whose sum numbers the locations of a chunk in.
 
     ``core`` says of each argument whether its last axis is that of the members, and how many of
     its last axes are not locations.
     """
 
     def __init__(
-        self, parts: tuple[str, ...], core: list[tuple[bool, int]], settings: _Settings
+        self,
+        names: tuple[str, ...],
+        core: list[tuple[bool, int]],
+        settings: _Settings,
+        simultaneous: int,
     ) -> None:
-        self.parts, self.core, self.settings = parts, core, settings
+        self.names, self.core, self.settings = names, core, settings
+        self.simultaneous = simultaneous
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Errors, p-values, statuses and numbers of cases (...) of a chunk of locations."""
+        """Errors, p-values, statuses, block lengths, numbers of cases (...) of some locations."""
         from xrecal.arrays import skce_locations
         from xrecal.arrays.calibration.skce import one_row_each
         from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
@@ -312,16 +351,21 @@ class _SkceTask:
         lead = np.broadcast_shapes(
             *(a.shape[: a.ndim - n] for a, (_, n) in zip(args, self.core, strict=True))
         )
-        *parts, observed = (
-            _rows(a, lead, *core) for a, core in zip(args, self.core, strict=True) if core[1]
-        )
-        numbers = np.broadcast_to(sum(args[len(parts) + 1 :]), lead).reshape(-1)
-        forecasts = Forecasts(**dict(zip(self.parts, parts, strict=True)))
+        rows = [_rows(a, lead, *core) for a, core in zip(args, self.core, strict=True) if core[1]]
+        parts = dict(zip(self.names, rows, strict=True))
+        observed, season = parts.pop("observed"), parts.pop("season", None)
+        numbers = np.broadcast_to(sum(args[len(rows) :]), lead).reshape(-1)
+        forecasts = Forecasts(**parts)
         estimates = skce_locations(
-            forecasts, observed, location_numbers=numbers, **self.settings._asdict()
+            forecasts,
+            observed,
+            location_numbers=numbers,
+            season=season,
+            simultaneous=self.simultaneous,
+            **self.settings._asdict(),
         )
         n_cases = ((verdicts(one_row_each(forecasts)) == VALID) & np.isfinite(observed)).sum(-1)
-        types = args[0].dtype, args[0].dtype, np.int16, np.int64
+        types = args[0].dtype, args[0].dtype, np.int16, np.int64, np.int64
         results = zip((*estimates, n_cases), types, strict=True)
         return tuple(array.reshape(lead).astype(dtype) for array, dtype in results)
 

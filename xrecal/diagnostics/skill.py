@@ -13,17 +13,36 @@ from xrecal.inputs.dims import CALIBRATION, Dims, require_equal_labels, told_dim
 from xrecal.inputs.metadata import check_units, history_only, shown_units
 from xrecal.methods.call_errors import explained
 
-from .evidence import NO_UNIT, by_time, case_dim, counted, described, named_dims, where_enough
+from .evidence import (
+    NO_UNIT,
+    Cluster,
+    by_time,
+    case_dim,
+    clusters_along,
+    counted,
+    described,
+    named_dims,
+    where_enough,
+)
 
 _TEXTS = {
     "skill": "skill: 1 - score / score of the reference",
     "skill_error": "standard error of the skill, with autocorrelation",
-    "p_value": "two-sided p-value of equal scores, Diebold-Mariano with autocorrelation",
+    "p_value": "two-sided p-value of equal scores, t-test by cosines, with autocorrelation",
+    "skill_low": "lower end of the 95 % interval of the skill, with autocorrelation",
+    "skill_high": "upper end of the 95 % interval of the skill, with autocorrelation",
 }
 
 
 @explained("xrecal.diagnostics.skill")
-def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr.Dataset:
+def skill(
+    scores: xr.DataArray,
+    reference: xr.DataArray,
+    dim: Dims = None,
+    *,
+    block_length: int | None = None,
+    cluster: Cluster | None = None,
+) -> xr.Dataset:
     r"""Skill of scores against those of a reference, and its significance.
 
     Parameters
@@ -33,24 +52,36 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
         and of those they are compared with (raw, climatology), on the same labels.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+    block_length : int, optional
+        Number of successive dates that count as one, for error, p-value and interval; 1 if they are
+        independent. From the data if not given.
+    cluster : {"year", "season"}, optional
+        Whole years or seasons are independent of each other, and cases of one may depend in any
+        way: in place of blocks. Years begin in the largest gap of the calendar of the cases.
 
     Returns
     -------
     Dataset
         Over the other dimensions: ``skill`` :math:`1 - \bar S / \bar S_{ref}` over the cases that
         both have, 1 is perfect, 0 no gain; its standard error ``skill_error``; ``p_value``,
-        two-sided, of equal scores (Diebold-Mariano); ``n_cases`` and ``status``. Errors and
-        p-values allow for dependence of successive cases, and are those of means over other
-        dimensions of the cases. The skill is NaN with fewer than 2
-        cases, error and p-value with fewer than 3; skill and error against a perfect reference.
-        Lazy if an input is.
+        two-sided, of equal scores; ``skill_low`` and ``skill_high``, the ends of the 95 % interval;
+        ``n_cases`` and ``status``. Errors, intervals and p-values allow for dependence of
+        successive cases, and are those of means over other dimensions of the cases. The skill is
+        NaN with fewer than 2 cases, error and p-value with fewer than 3; p-value and interval with
+        too few for their dependence; skill and error against a perfect reference. Lazy if an input
+        is.
 
     Raises
     ------
     TypeError
         If an argument is no DataArray.
     ValueError
-        If dimensions, labels or units do not fit.
+        If dimensions, labels or units do not fit, the block length is out of range, or there are no
+        dates for clusters.
+
+    Notes
+    -----
+    See :func:`xrecal.arrays.skill_score` and :func:`xrecal.arrays.diebold_mariano`.
 
     Examples
     --------
@@ -81,12 +112,22 @@ def skill(scores: xr.DataArray, reference: xr.DataArray, dim: Dims = None) -> xr
     ]
     dtype = np.result_type(scores.dtype, np.float32)
     known = ordered[0].notnull() & ordered[1].notnull()
-    skills = partial(over_cases, skill_score, out=[()] * 3, dtypes=[dtype] * 3, what="the skill")
-    results = skills(*ordered, dims=dims)
-    if len(dims) > 1:
-        time = next((d for d in dims if d in CALIBRATION.names), dims[0])
+    time = next((d for d in dims if d in CALIBRATION.names), dims[0])
+    score = partial(
+        skill_score,
+        block_length=block_length,
+        cluster=clusters_along(ordered[0], time, cluster),
+    )
+    skills = partial(over_cases, out=[()] * 5, dtypes=[dtype] * 5, what="the skill")
+    if len(dims) == 1:
+        results = skills(score, *ordered, dims=dims)
+    else:
+        (found, *_) = skills(skill_score, *ordered, dims=dims)
         series = [by_time(array.where(known), dims, time) for array in ordered]
-        results = (results[0], *skills(*series, dims=[time])[1:])
+        of_means, *results = skills(score, *series, dims=[time])
+        # Cases of dates count alike in the skill: the interval moves with it.
+        low, high = (end + (found - of_means) for end in results[2:])
+        results = (found, *results[:2], low, high)
     variables = described(results, _TEXTS, NO_UNIT)
     name = scores.attrs.get("long_name", scores.name)
     units = shown_units(scores.attrs)

@@ -19,7 +19,7 @@ from xrecal.products.scores import crps
 from .comparison import Table
 from .evidence import as_dataset, read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
-from .p_values import SIGNIFICANT, rejections, shown_p
+from .p_values import SIGNIFICANT, UNTOLD, rejections, shown_p, told_tests
 from .pit import pit_test
 from .skce import Test, skce_test
 from .spread import spread_skill
@@ -78,6 +78,8 @@ class Summary(xr.Dataset):
         n = self["n_cases"].to_numpy()
         cases = f"{n.min()}" if n.size == 0 or n.min() == n.max() else f"{n.min()} to {n.max()}"
         beyond = "; not known: beyond the levels of these quantiles" if has_unknown else ""
+        untold = any(UNTOLD in row for row in rows)
+        beyond += f"; {told}" if (told := told_tests(self, untold=untold)) else ""
         if n.size == 1:
             return Table((), [row[:2] for row in rows], f"{cases} cases{beyond}")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
@@ -112,7 +114,7 @@ def summary(
     observations: Observations,
     dim: Dims = None,
     *,
-    test: Test = "bootstrap",
+    test: Test = "serial",
     n_resamples: int = 1000,
     block_length: int | None = None,
     augmented: bool = False,
@@ -130,7 +132,9 @@ def summary(
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     test, n_resamples, block_length, seed
-        As for :func:`skce_test`.
+        As for :func:`skce_test`. By default tests allow for serial dependence, as much as the data
+        show; ``block_length`` counts for the test of the PIT too, which takes cases as independent
+        where the test of the SKCE does.
     augmented : bool
         Pool each observation into its own ensemble for the tests of calibration, which are then
         exact for plain ensembles whose members are exchangeable with the observation.
@@ -143,8 +147,11 @@ def summary(
         A Dataset over locations: ``crps`` and ``bias``, in the unit of the variable;
         ``spread_error_ratio``, 1 if calibrated; ``coverage`` of the central 50 and 90 % intervals
         over ``level``, NaN where a forecast that is given as quantiles leaves them open;
-        ``pit_p_value``; ``skce`` and ``skce_p_value``; ``n_cases`` and ``status``
-        of the SKCE. Lazy if an input is; computed it prints as a table.
+        ``pit_p_value``; ``skce`` and ``skce_p_value``; ``pit_block_length`` and
+        ``skce_block_length``, the successive cases that count as one, of tests that allow for
+        dependence; ``n_cases`` and ``status`` of the SKCE. A p-value is NaN, and a question mark in
+        the table, where cases are too few for their dependence. Lazy if an input is; computed it
+        prints as a table.
 
     Raises
     ------
@@ -175,9 +182,19 @@ def summary(
     spread = spread_skill(forecast, observations, dims, bins=1, **options)
     inside = coverage(forecast, observations, dims, level=LEVELS, seed=seed, **options)
     options |= {"seed": seed, "augmented": augmented}
-    uniform = pit_test(forecast, observations, dims, **options)
-    options |= {"test": test, "n_resamples": n_resamples, "block_length": block_length}
-    calibrated = skce_test(forecast, observations, dims, **options)
+    calibrated = skce_test(
+        forecast,
+        observations,
+        dims,
+        test=test,
+        n_resamples=n_resamples,
+        block_length=block_length,
+        **options,
+    )
+    length = block_length if test == "serial" else 1
+    if test == "wild" and block_length is not None:
+        length = block_length
+    uniform = pit_test(forecast, observations, dims, block_length=length, **options)
     if isinstance(score, xr.Dataset):
         (score,) = score.data_vars.values()
     score.attrs.pop("history", None)  # that of the summary tells more
@@ -192,5 +209,8 @@ def summary(
         "n_cases": calibrated["n_cases"],
         "status": calibrated["status"],
     }
+    for name, tested in {"pit": uniform, "skce": calibrated}.items():
+        if "block_length" in tested:
+            variables[f"{name}_block_length"] = tested["block_length"]
     dataset = as_dataset(evidence, variables, "summary of the evidence")
     return Summary(dataset.data_vars, dataset.coords, dataset.attrs)

@@ -84,6 +84,31 @@ def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | 
     return axis.year - 1 + after if early else axis.year + after
 
 
+def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
+    """Number of the whole year or season of each case (n,).
+
+    Years begin as in :func:`years_of_cases`; seasons are December to February, and so on.
+
+    Raises
+    ------
+    ValueError
+        If ``cluster`` is no such length, or cases have no dates.
+    """
+    if cluster not in ("year", "season"):
+        raise ValueError(f"cluster is {cluster!r}; give 'year' or 'season', or leave it out")
+    year = years_of_cases(axis)
+    if year is None or (cluster == "season" and axis.month_day is None):
+        raise ValueError(
+            f"cluster={cluster!r} needs dates along the dimension of the cases (datetime64 or "
+            "cftime); leave it out"
+        )
+    if cluster == "year":
+        return year
+    assert axis.year is not None
+    assert axis.month_day is not None
+    return (12 * axis.year + axis.month_day // 100) // 3
+
+
 def _largest_gap(season: FloatArray) -> float:
     """Middle of the largest gap between fractions of the year; 0 where it is short or holds 0."""
     dates = np.unique(season)

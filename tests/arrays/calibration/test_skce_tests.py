@@ -265,7 +265,7 @@ def rejected(rng, test, n, repetitions, spread=1.0):
         ensembles.append(forecasts.loc)
         y.append(verified)
     loc = np.array(ensembles)
-    _, p, status = skce_locations(
+    _, p, status, _ = skce_locations(
         Forecasts(loc, np.full(loc.shape, spread)), np.array(y), test=test, n_resamples=200
     )
     assert (status == 0).all()
@@ -344,7 +344,7 @@ def test_each_location_is_that_of_its_cases(rng, test, kind):
     scale = np.abs(loc) if kind == "normal" else None
     options = {"augmented": kind == "augmented"}
     numbers = np.array([4, 0, 9])
-    skce, p, status = skce_locations(
+    skce, p, status, _ = skce_locations(
         Forecasts(loc, scale, weights),
         y,
         test=test,
@@ -404,7 +404,9 @@ def test_status(rng, test):
     y[4], expected[4] = 0.25, NO_SPREAD
     weights[5, 7, 0], expected[5] = -0.1, REFUSED
     y[6, 2], loc[6, 5, 1], expected[6] = np.inf, -np.inf, INVALID
-    skce, p, status = skce_locations(Forecasts(loc, scale, weights), y, test=test, n_resamples=20)
+    skce, p, status, _ = skce_locations(
+        Forecasts(loc, scale, weights), y, test=test, n_resamples=20
+    )
     np.testing.assert_array_equal(status, expected)
     gone = np.isin(expected, [TOO_FEW, NO_SPREAD, REFUSED])
     np.testing.assert_array_equal(np.isnan(skce), gone)
@@ -425,7 +427,7 @@ def test_what_no_distribution_has_is_refused(rng, part, value):
     given = {"scale": np.ones((2, 12, 3)), "weights": np.full((2, 12, 3), 1 / 3)}
     given[part][1, 4, 2] = value
     forecasts = Forecasts(rng.normal(size=(2, 12, 3)), **given)
-    skce, p, status = skce_locations(forecasts, rng.normal(size=(2, 12)), test="wild")
+    skce, p, status, _ = skce_locations(forecasts, rng.normal(size=(2, 12)), test="wild")
     np.testing.assert_array_equal(status, [0, REFUSED])
     np.testing.assert_array_equal(np.isnan([skce, p]), [[False, True]] * 2)
 
@@ -445,7 +447,7 @@ def test_weights_of_float32_and_of_missing_forecasts_are_not_refused(rng):
 
 
 def test_meanings():
-    assert len(set(EVIDENCE_MEANINGS.values())) == len(EVIDENCE_MEANINGS) == 6
+    assert len(set(EVIDENCE_MEANINGS.values())) == len(EVIDENCE_MEANINGS) == 9
     for bit in EVIDENCE_MEANINGS:
         assert bit.bit_count() == 1
     assert not {FEW, NO_SPREAD, REFUSED} & set(MEANINGS)
@@ -484,13 +486,13 @@ def test_no_locations():
 
 
 WRONG = {
-    r"test is 'sign'; give one of 'bootstrap', 'wild', 'montecarlo', 'block', or None": {
+    r"test is 'sign'; give one of 'serial', 'bootstrap', 'wild', 'montecarlo', 'block', or None": {
         "test": "sign"
     },
     r"n_resamples is 0; give a whole number from 1": {"n_resamples": 0},
     r"block_length is 0; give a whole number from 1": {"test": "wild", "block_length": 0},
     r"block_length is 1; give a whole number from 2": {"test": "block", "block_length": 1},
-    r"block_length is 3, but test='bootstrap' takes cases as independent; use test='wild'": {
+    r"block_length is 3, but test='bootstrap' takes cases as independent; use test='serial'": {
         "test": "bootstrap",
         "block_length": 3,
     },
@@ -527,7 +529,9 @@ def test_what_is_wrong_is_said(rng, message):
 
 
 def test_errors_of_the_test_of_a_matrix(matrix):
-    with pytest.raises(ValueError, match="test is 'block'; give 'bootstrap' or 'wild' for a matr"):
+    with pytest.raises(
+        ValueError, match="test is 'block'; give 'bootstrap', 'wild' or 'serial' for a"
+    ):
         skce_test(matrix, "block")
     with pytest.raises(ValueError, match="block_length is 2, but the bootstrap assumes indep"):
         skce_test(matrix, block_length=2)

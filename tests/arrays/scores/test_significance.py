@@ -76,9 +76,9 @@ def autoregressive(rng, rho, shape):
     return lfilter([1.0], [1.0, -rho], noise, axis=-1)[..., 200:]
 
 
-@given(series, st.none() | st.integers(0, 2))
+@given(series, st.integers(0, 2))
 def test_statistic_and_error_follow_the_formula(d, lag):
-    b = reference_length(d) if lag is None else lag + 1
+    b = lag + 1
     statistic, p_value = diebold_mariano(d, lag)
     assert statistic.shape == p_value.shape == ()
     error = reference_error(d, b)
@@ -158,7 +158,8 @@ def test_equal_differences(value, n):
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
 def test_an_infinite_difference_leaves_nothing_to_say(bad):
     d = np.array([[1.0, 2, bad, 3, 4], [1, 2, 2, 3, 4]])
-    found = [*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d)]
+    how = {"block_length": 1}
+    found = [*diebold_mariano(d, **how), standard_error(d), *block_bootstrap_interval(d)]
     assert np.isnan([row[0] for row in found]).all()
     assert np.isfinite([row[1] for row in found]).all()
 

@@ -9,7 +9,8 @@ from xrecal.typing import FloatArray
 
 HARMONICS = 2
 MOST = 0.5
-"""Of the variance of the centres of forecasts: from there on they are compared relative to their cycle."""
+"""Of the variance of the means of forecasts: beyond it they are compared relative to their
+cycle."""
 
 FEWEST = 20
 """Cases below which no cycle is looked for."""
@@ -18,11 +19,12 @@ FEWEST = 20
 def relative_to_season(
     parts: Forecasts, y: FloatArray, season: FloatArray
 ) -> tuple[Forecasts, FloatArray] | None:
-    """Normalised forecasts and observations (n,) minus the cycle of the forecasts, if there is one.
+    """Normalised forecasts and observations (n,) minus the cycle of the forecasts, if any.
 
-    The cycle is the least-squares fit of the year and half-year waves to the means of the forecasts. As it
-    follows from forecasts and dates alone, what was calibrated given both still is. None where it
-    explains half of the variance of the means or less, degrees of freedom counted.
+    The cycle is the least-squares fit of the year and half-year waves to the means of the
+    forecasts. As it follows from forecasts and dates alone, what was calibrated given both still
+    is. None where it explains half of the variance of the means or less, degrees of freedom
+    counted.
     """
     loc, scale, weights = parts
     assert weights is not None  # as normalised() leaves them

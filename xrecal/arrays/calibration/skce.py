@@ -241,8 +241,8 @@ def skce_test(
     seed, location_number : int
         Random numbers depend on these two alone.
     block_length : int, optional
-        Of cases in order of time, how many successive ones count as one; 1 for independent ones, which
-        "bootstrap" always assumes. If not given 1 for "wild", from the data for "serial"
+        Of cases in order of time, how many successive ones count as one; 1 for independent ones,
+        which "bootstrap" always assumes. If not given 1 for "wild", from the data for "serial"
         (:func:`skce_block_length`).
 
     Returns
@@ -275,10 +275,10 @@ def skce_test(
     [4]_, and :math:`a_0` picks the sum: the test of :func:`xrecal.arrays.diebold_mariano` for many
     dimensions, by rotations [5]_.
 
-    Serial dependence that is not accounted for makes p-values too small. For signs strong dependence
-    needs blocks of many times its reach, and few blocks leave little power. O(B n²) as matrix
-    products, "serial" O(n² log n + B n² / b²); memory for 1e6 random numbers, or those of one
-    resample.
+    Serial dependence that is not accounted for makes p-values too small. For signs strong
+    dependence needs blocks of many times its reach, and few blocks leave little power. O(B n²) as
+    matrix products, "serial" O(n² log n + B n² / b²); memory for 1e6 random numbers, or those of
+    one resample.
 
     References
     ----------
@@ -329,8 +329,8 @@ def skce_block_length(matrix: FloatArray) -> int:
     Returns
     -------
     int
-        At least 1. From the autocorrelation of neighbours in the two leading principal components of
-        the errors, the larger of the two.
+        At least 1. From the autocorrelation of neighbours in the two leading principal components
+        of the errors, the larger of the two.
 
     Raises
     ------

@@ -104,9 +104,9 @@ def skce_locations(
     augmented : bool
         Whether each observation joins its own plain ensemble, see :func:`case_matrix`.
     season : array of float, shape (L, n), optional
-        Fraction of the year of each case, in [0, 1). Where two harmonics of it explain more than half of
-        the variance of the means of the forecasts, of 20 or more, these are taken off forecasts and
-        observations: beside an annual cycle the kernels would see nothing else.
+        Fraction of the year of each case, in [0, 1). Where two harmonics of it explain more than
+        half of the variance of the means of the forecasts, of 20 or more, these are taken off
+        forecasts and observations: beside an annual cycle the kernels would see nothing else.
     simultaneous : int
         For "serial" the number of successive cases of one date, which blocks then count.
 
@@ -114,8 +114,8 @@ def skce_locations(
     -------
     SkceEstimates
         Estimates, with "block" the mean over blocks, NaN with fewer cases than make one; p-values
-        in (0, 1], with "block" [0, 1], NaN without a test, with fewer than two blocks, or too few cases for
-        their dependence. Both are NaN with fewer than two cases that hold forecast and
+        in (0, 1], with "block" [0, 1], NaN without a test, with fewer than two blocks, or too few
+        cases for their dependence. Both are NaN with fewer than two cases that hold forecast and
         observation, with observations that are all the same, and where any forecast has weights or
         scales that no distribution has. Cases with infinite values are left out; neighbours of a
         case left out count as successive.

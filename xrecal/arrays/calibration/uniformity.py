@@ -99,8 +99,9 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     Notes
     -----
     That of :func:`scipy.stats.kstest` with ``mode="exact"``. For independent cases: where
-    neighbours in time are alike, p-values are too small; see :func:`serial_uniform_test`. O(n log n) a location, and SciPy's exact
-    distribution [1]_, tens of microseconds that hold the interpreter.
+    neighbours in time are alike, p-values are too small; see :func:`serial_uniform_test`. O(n log
+    n) a location, and SciPy's exact distribution [1]_, tens of microseconds that hold the
+    interpreter.
 
     References
     ----------
@@ -186,11 +187,12 @@ def serial_uniform_test(
     .. math:: \Lambda_0(u) = n^{-1/2} \sum_t e_t(u), \quad \Lambda_j(u) = (2 / n)^{1/2}
        \sum_t e_t(u) \cos \frac{\pi j (t - 1/2)}{n}
 
-    are nearly independent Gaussian processes of one distribution for calibrated forecasts, whatever the
-    dependence [1]_. So is any rotation of them, and the largest :math:`|\Lambda_0(u)|` over 63 levels is
-    compared with those of rotations [2]_: the counterpart for a distribution of
-    :func:`xrecal.arrays.diebold_mariano` for a mean. The block length from the data is the larger of those
-    for the PIT and for the square of its distance from ½. O(n log n) and O(n_resamples n / b) a location.
+    are nearly independent Gaussian processes of one distribution for calibrated forecasts, whatever
+    the dependence [1]_. So is any rotation of them, and the largest :math:`|\Lambda_0(u)|` over 63
+    levels is compared with those of rotations [2]_: the counterpart for a distribution of
+    :func:`xrecal.arrays.diebold_mariano` for a mean. The block length from the data is the larger
+    of those for the PIT and for the square of its distance from ½. O(n log n) and O(n_resamples n /
+    b) a location.
 
     References
     ----------

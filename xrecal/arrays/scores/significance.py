@@ -17,7 +17,7 @@ from xrecal.typing import FloatArray, IntArray
 SMALLEST = 3
 """With fewer cases there is no spread to speak of."""
 
-METHODS = ("bh", "by")
+METHODS = ("bh", "by", "holm")
 
 
 class Skill(NamedTuple):
@@ -151,10 +151,10 @@ def diebold_mariano(
     (:func:`xrecal.arrays.serial.block_lengths`): 8 at an autocorrelation of 0.6, 40 at 0.9. With
     fewer than 3 cosines nothing can be told, and the p-value is NaN.
 
-    With a lag the weights are :math:`1 - k / (\mathrm{lag} + 1)`, the variance of the mean is divided
-    by its expected share for independent differences, as in [3]_, and t has n - 1 degrees of freedom:
-    too small p-values with strong dependence. With clusters the variance is that of their sums of
-    deviations from the mean, and t has one degree of freedom fewer than clusters.
+    With a lag the weights are :math:`1 - k / (\mathrm{lag} + 1)`, the variance of the mean is
+    divided by its expected share for independent differences, as in [3]_, and t has n - 1 degrees
+    of freedom: too small p-values with strong dependence. With clusters the variance is that of
+    their sums of deviations from the mean, and t has one degree of freedom fewer than clusters.
 
     Each location is tested by itself; many tests find some differences by chance. O(n log n) a
     location.
@@ -275,8 +275,7 @@ def block_bootstrap_interval(
         locations are asked for.
     block : int, optional
         Length of blocks in cases, from 1 to n / 2; a location with missing cases has blocks of
-        at most half of those left. From the data if not given: ``b`` of :func:`diebold_mariano`,
-        which is the optimal length of [2]_ for an autoregressive process of first order as well.
+        at most half of those left. From the data if not given, see Notes.
 
     Returns
     -------
@@ -294,8 +293,14 @@ def block_bootstrap_interval(
     Blocks start anywhere and wrap around at the end, so each case counts equally; the last one is
     cut to give n cases. Resampled means vary too little about the sample's own mean: they are
     stretched by :math:`(1 - \sum_j l_j^2 / n^2)^{-1/2}`, with the lengths :math:`l_j` of blocks:
-    right for independent cases. Strong dependence in few cases still makes intervals too short.
-    O(n_resamples n / block) a location.
+    right for independent cases. Strong dependence in few cases still makes intervals too short:
+    :func:`skill_score` has intervals that allow for it.
+
+    Without ``block`` it is :math:`\lceil (\frac{3}{2} \alpha n)^{1/3} \rceil` with
+    :math:`\alpha = 4 \rho^2 / (1 - \rho^2)^2` from the autocorrelation :math:`\rho` of neighbours,
+    best for an autoregressive process of first order [2]_; at least :math:`1 + \lfloor 4 (n /
+    100)^{2/9} \rfloor`, and at most :math:`\min(3 \sqrt n, n / 3)`. O(n_resamples n / block) a
+    location.
 
     References
     ----------
@@ -328,21 +333,22 @@ def block_bootstrap_interval(
 
 
 def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
-    """p-values adjusted for the number of tests: false discovery rates.
+    """p-values adjusted for the number of tests: false discovery rates, or Holm's.
 
     Parameters
     ----------
     p_values : array of float, shape (...)
         p-values in [0, 1] of all tests together; NaN ones (sea) are no test.
-    method : {"bh", "by"}
+    method : {"bh", "by", "holm"}
         Benjamini & Hochberg [1]_, for tests that are independent or, as on most maps, positively
-        dependent; Benjamini & Yekutieli [2]_ for any dependence, with less power.
+        dependent; Benjamini & Yekutieli [2]_ for any dependence, with less power; Holm [4]_ for any
+        dependence, of few tests.
 
     Returns
     -------
     array of float64, shape (...)
         In [0, 1], NaN where ``p_values`` are. Among tests with at most q at most a share q is
-        expected to be false.
+        expected to be false; by Holm there is a false one with probability q at most.
 
     Raises
     ------
@@ -362,6 +368,8 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
        testing under dependency. https://doi.org/10.1214/aos/1013699998
     .. [3] Wilks (2016), "The stippling shows statistically significant grid points".
        https://doi.org/10.1175/BAMS-D-15-00267.1
+    .. [4] Holm (1979), A simple sequentially rejective multiple test procedure.
+       https://www.jstor.org/stable/4615733
 
     Examples
     --------
@@ -371,12 +379,23 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     from scipy.stats import false_discovery_control
 
     if method not in METHODS:
-        raise ValueError(f"method is {method!r}; give 'bh' or 'by'")
+        raise ValueError(f"method is {method!r}; give 'bh', 'by' or 'holm'")
     p_values = np.asarray(p_values, dtype=np.float64)
     check_probability("p_values", p_values)
     adjusted = np.full(p_values.shape, np.nan)
     known = ~np.isnan(p_values)
-    adjusted[known] = false_discovery_control(np.clip(p_values[known], 0.0, 1.0), method=method)
+    some = np.clip(p_values[known], 0.0, 1.0)
+    adjusted[known] = (
+        _by_holm(some) if method == "holm" else false_discovery_control(some, method=method)
+    )
+    return adjusted
+
+
+def _by_holm(p_values: FloatArray) -> FloatArray:
+    order = np.argsort(p_values)
+    stepped = p_values[order] * np.arange(p_values.size, 0, -1)
+    adjusted = np.empty(p_values.size)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
     return adjusted
 
 
