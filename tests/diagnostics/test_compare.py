@@ -116,13 +116,14 @@ def test_a_method_is_selected_by_its_label():
 
 
 def test_table():
-    result = compare([xrecal.EMOS(), xrecal.CKME()])
-    head, *rows, foot, remark = repr(result).splitlines()
+    result = compare([xrecal.EMOS(), xrecal.CKME()], block_length=1)
+    head, *rows, foot, told, remark = repr(result).splitlines()
     shown = ["CRPS", "±", "skill v climatology", "p", "skill v raw", "p"]
     shown += ["PIT rejects", "SKCE rejects", "seconds"]
     assert " ".join(head.split()) == " ".join(shown)
     assert [row.split()[0] for row in rows] == ["raw", "climatology", "EMOS", "CKME"]
     assert foot == "28 cases, CRPS in K"
+    assert told == "successive cases that count as one: PIT 1, SKCE 1"
     assert "has the best CRPS, but PIT rejects it (at " in remark
     raw, _, emos, _ = (row.split() for row in rows)
     assert float(raw[1]) == pytest.approx(NEW.recal.crps(VERIFIED).mean().item(), rel=1e-3)
@@ -133,7 +134,7 @@ def test_table():
     )
     page = result._repr_html_()
     assert page.count("<tr>") == 5
-    for cell in (*emos, f"28 cases, CRPS in K<br>{remark}"):
+    for cell in (*emos, f"28 cases, CRPS in K<br>{told}<br>{remark}"):
         assert cell in page
 
 
@@ -142,14 +143,18 @@ def test_calibration_is_that_of_the_forecasts():
     levels = (np.arange(200) + 0.5) / 200
     result = compare([xrecal.CKME(), xrecal.EMOS()])
     raw = one(result, "raw")
-    np.testing.assert_array_equal(raw.pit_p_value, NEW.recal.pit_test(VERIFIED).p_value)
-    np.testing.assert_array_equal(raw.skce_p_value, NEW.recal.skce_test(VERIFIED).p_value)
+    np.testing.assert_array_equal(
+        raw.pit_p_value, NEW.recal.pit_test(VERIFIED, block_length=None).p_value
+    )
+    np.testing.assert_array_equal(
+        raw.skce_p_value, NEW.recal.skce_test(VERIFIED, test="serial").p_value
+    )
     for label, method in {"CKME": xrecal.CKME(), "EMOS": xrecal.EMOS()}.items():
         model, found = HINDCAST.recal.fit(TRUTH, method), one(result, label)
         pit = model.pit(NEW, VERIFIED)
-        expected = arrays.uniform_test(pit.transpose(..., "time").to_numpy())[1]
+        expected = arrays.serial_uniform_test(pit.transpose(..., "time").to_numpy())[1]
         np.testing.assert_allclose(found.pit_p_value, expected, rtol=1e-10)
-        tested = model.quantile(NEW, levels).recal.skce_test(VERIFIED)
+        tested = model.quantile(NEW, levels).recal.skce_test(VERIFIED, test="serial")
         np.testing.assert_allclose(found.skce, tested.skce, atol=1e-12)
         np.testing.assert_array_equal(found.skce_p_value, tested.p_value)
 
@@ -159,11 +164,11 @@ def test_calibration_of_cross_validated_methods():
     result = validate([xrecal.EMOS()])
     options = {"method": xrecal.EMOS(), "by": "block"}
     pit = HINDCAST.recal.cross_validate(TRUTH, output="pit", **options)
-    expected = arrays.uniform_test(pit.transpose(..., "time").to_numpy())[1]
+    expected = arrays.serial_uniform_test(pit.transpose(..., "time").to_numpy())[1]
     np.testing.assert_array_equal(one(result, "EMOS").pit_p_value, expected)
     issued = HINDCAST.recal.cross_validate(TRUTH, output="quantile", q=levels, **options)
-    tested = issued.recal.skce_test(TRUTH)
-    assert (one(result, "raw").skce_p_value < 0.01).all()
+    tested = issued.recal.skce_test(TRUTH, test="serial")
+    assert (one(result, "raw").skce_p_value < 0.02).all()
     np.testing.assert_array_equal(one(result, "EMOS").skce_p_value, tested.p_value)
 
 
@@ -255,7 +260,7 @@ def validate(methods=None, hindcast=HINDCAST, truth=TRUTH, **options):
 def test_without_new_forecasts_methods_are_cross_validated():
     result = validate(by="year", gap=1)
     assert result.attrs["cross_validation"] == "by='year', gap=1"
-    assert repr(result).endswith("192 cases, CRPS in K, cross-validated by='year', gap=1")
+    assert "192 cases, CRPS in K, cross-validated by='year', gap=1\n" in repr(result)
     np.testing.assert_allclose(one(result, "raw").crps, HINDCAST.recal.crps(TRUTH, "time"))
     for label, method in {"EMOS": xrecal.EMOS(), "CKME": xrecal.CKME()}.items():
         scores = HINDCAST.recal.cross_validate(TRUTH, method, by="year", gap=1, output="crps")

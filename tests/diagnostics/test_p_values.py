@@ -68,8 +68,8 @@ def test_rejections_of_a_calibrated_map_are_rare():
 def test_what_is_no_p_value():
     with pytest.raises(ValueError, match="p_values must lie between 0 and 1, found 5"):
         adjusted_p_values(0 * MAP + 5)
-    with pytest.raises(ValueError, match="method is 'holm'; give 'bh' or 'by'"):
-        adjusted_p_values(MAP, method="holm")
+    with pytest.raises(ValueError, match="method is 'fdr'; give 'bh', 'by' or 'holm'"):
+        adjusted_p_values(MAP, method="fdr")
     with pytest.raises(TypeError, match="p_values must be a DataArray, got Dataset"):
         adjusted_p_values(MAP.to_dataset())
 

@@ -76,7 +76,7 @@ def test_every_form_at_every_point(form):
     forecast = normalised(FORMS[form](ENSEMBLE))
     result = forecast.recal.skce_test(TRUTH, **OPTIONS)
     for number, point in enumerate(points(TRUTH)):  # locations count with dimensions by name
-        value, p_value, status = of_arrays(FORMS[form](ENSEMBLE), form, point, number)
+        value, p_value, status, _ = of_arrays(FORMS[form](ENSEMBLE), form, point, number)
         found = result.isel(point)
         np.testing.assert_allclose(found.skce, value[0], rtol=1e-12, atol=1e-15)
         assert found.p_value.item() == pytest.approx(p_value[0], abs=1e-15)
@@ -244,7 +244,9 @@ def test_errors():
         ENSEMBLE.recal.skce_test(TRUTH, test="normal")
     with pytest.raises(ValueError, match="n_resamples must be a whole number from 1 on, got 0"):
         ENSEMBLE.recal.skce_test(TRUTH, n_resamples=0)
-    with pytest.raises(ValueError, match="block_length is for test='wild' or 'block', not 'boot"):
+    with pytest.raises(
+        ValueError, match="block_length is for test='serial', 'wild' or 'block', not"
+    ):
         ENSEMBLE.recal.skce_test(TRUTH, block_length=3)
     with pytest.raises(ValueError, match=r"block_length must be .* from 2 on, got 1"):
         ENSEMBLE.recal.skce_test(TRUTH, test="block", block_length=1)

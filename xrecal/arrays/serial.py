@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
-SHARE = 0.75
+SHARE = 0.7
 """Of the frequency at which the spectrum of a process of first order is half of that at zero."""
 
 CAUTION = 0.5
@@ -48,7 +48,7 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
     -----
     The spectrum of an autoregressive process of first order with autocorrelation :math:`\rho` falls
     to half of its height at zero at the frequency :math:`(1 - \rho) / \sqrt \rho`. The n / b - 1
-    waves that are kept reach ``share`` of it: with 0.75 a t-test at 5 % rejects 6 to 7 %. To the
+    waves that are kept reach ``share`` of it: with 0.7 a t-test at 5 % rejects about 6 %. To the
     estimate is added its bias, :math:`(1 + 3 \rho) / n`, and half of its standard error.
     """
     n = np.maximum(n, 1)

@@ -161,10 +161,7 @@ def compare(
         for label, method in _label(methods).items()
     }
     _check_covariates(covariates, labelled)
-    if block_length is not None and (not is_whole(block_length) or block_length < 1):
-        raise ValueError(f"block_length must be a whole number from 1 on, got {block_length!r}")
-    if block_length is not None and cluster is not None:
-        raise ValueError("give one of block_length and cluster, as each says what is independent")
+    how = _dependence(block_length, cluster)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
     positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.dims
@@ -205,8 +202,15 @@ def compare(
     attrs |= {} if pool is None else {"pool": repr(pool)}
     text = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
     attrs |= {} if text is None else {"cross_validation": text}
-    how = Dependence(block_length, cluster)
     return compare_scores(known_of, case, attrs, lags, how)
+
+
+def _dependence(block_length: int | None, cluster: Cluster | None) -> Dependence:
+    if block_length is not None and (not is_whole(block_length) or block_length < 1):
+        raise ValueError(f"block_length must be a whole number from 1 on, got {block_length!r}")
+    if block_length is not None and cluster is not None:
+        raise ValueError("give one of block_length and cluster, as each says what is independent")
+    return Dependence(block_length, cluster)
 
 
 def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:

@@ -16,7 +16,7 @@ from xrecal.fit.pooling import read_pool
 from xrecal.fit.select_fits import match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of
-from xrecal.inputs.pairing import Pairs, pair_cases
+from xrecal.inputs.pairing import Pairs, in_order, pair_cases
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.recalibrated import Recalibrated
@@ -124,7 +124,7 @@ def as_issued(
     pairs = pair_cases(form, observed, case, name=name)
     scores = reduce(Issued(form), crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
-    calibration = skce_test_of(_whole(pairs, case), block_length, SEED)
+    calibration = skce_test_of(_whole(in_order(pairs), case), block_length, SEED)
     kept: tuple[xr.DataArray, ...] = ()
     if sequential:
         quantiles = partial(quantiles_of, levels=LEVELS)

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import DEPENDENT, ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
@@ -31,6 +30,7 @@ from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.reductions import Reduction
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of
+from xrecal.typing import IntArray
 
 Cluster: TypeAlias = Literal["year", "season"]
 
@@ -245,9 +245,7 @@ def _standard_error(series: np.ndarray) -> np.ndarray:
     return np.asarray(standard_error(series))
 
 
-def clusters_along(
-    obj: xr.DataArray, time: Hashable, cluster: str | None
-) -> npt.NDArray[np.int64] | None:
+def clusters_along(obj: xr.DataArray, time: Hashable, cluster: str | None) -> IntArray | None:
     """Number of the year or season of each date; None where there are no clusters."""
     return None if cluster is None else clusters_of_cases(case_axis(obj, time), cluster)
 

@@ -232,29 +232,23 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     evidence, note = by_quantiles(evidence)
     form, serial = evidence.form, settings.test == "serial"
     dims = evidence.dims_by_time if serial else evidence.dims
-    season = None if evidence.time not in form.dims else season_of(form, evidence.time)
     for part in form.parts.values():
         require_one_chunk(part, [*dims, form.member_dim], name="forecast")
     require_one_chunk(evidence.observations, dims, name="observations")
     loops = [d for d in form.dims if d not in dims]
     cases = {d: f"case_{i}" for i, d in enumerate(dims)}
-    axes = tuple(cases.values())
     parts, core = _parts_and_core(form, loops, cases)
-    observed = _cases_last(evidence.observations, form, loops, cases)
-    seasons = [] if season is None else [_cases_last(season, form, loops, cases)]
+    parts["observed"] = _cases_last(evidence.observations, form, loops, cases)
+    season = season_of(form, evidence.time) if evidence.time in form.dims else None
+    if season is not None:
+        parts["season"] = _cases_last(season, form, loops, cases)
+        note += ", relative to the season where the status says so"
     numbers = _location_numbers(form, dims)
-    core += [axes, *[axes] * len(seasons), *[()] * len(numbers)]
-    task = _SkceTask(
-        (*parts, "observed", *["season"] * len(seasons)),
-        [(c[-1:] == (NEW_MEMBER,), len(c)) for c in core],
-        settings,
-        evidence.simultaneous if serial else 1,
-    )
+    core += [tuple(cases.values())] * (len(parts) - len(core)) + [()] * len(numbers)
+    last = [(c[-1:] == (NEW_MEMBER,), len(c)) for c in core]
     results = run_blockwise(
-        task,
+        _SkceTask(tuple(parts), last, settings, evidence.simultaneous if serial else 1),
         *parts.values(),
-        observed,
-        *seasons,
         *numbers,
         core=core,
         out=[()] * 5,
@@ -262,11 +256,17 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
         sizes={},
         what=task_name("the calibration test", evidence),
     )
-    value, p_value, status, length, n_cases = (
-        result.transpose(*[d for d in loops if d in result.dims]) for result in results
-    )
+    results = tuple(r.transpose(*[d for d in loops if d in r.dims]) for r in results)
+    variables = _described(results, settings, note)
+    return as_dataset(evidence, variables, "squared kernel calibration error")
+
+
+def _described(
+    results: tuple[xr.DataArray, ...], settings: _Settings, note: str
+) -> dict[str, xr.DataArray]:
+    """Results of the task by name, with attributes."""
+    value, p_value, status, length, n_cases = results
     pooled = ", observations pooled into their ensembles" if settings.augmented else ""
-    pooled += ", relative to the season where status says so" if seasons else ""
     variables = {
         "skce": value.assign_attrs(
             long_name="squared kernel calibration error",
@@ -279,11 +279,10 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
         variables["p_value"] = p_value.assign_attrs(
             long_name=f"p-value of auto-calibration, {settings.description}", units="1"
         )
-    if serial:
+    if settings.test == "serial":
         variables["block_length"] = length.assign_attrs(long_name=BLOCK_TEXT)
     variables["n_cases"] = n_cases.assign_attrs(long_name="number of cases")
-    variables["status"] = with_meanings(status)
-    return as_dataset(evidence, variables, "squared kernel calibration error")
+    return variables | {"status": with_meanings(status)}
 
 
 def _parts_and_core(

@@ -124,10 +124,10 @@ def skill(
     else:
         (found, *_) = skills(skill_score, *ordered, dims=dims)
         series = [by_time(array.where(known), dims, time) for array in ordered]
-        of_means, *results = skills(score, *series, dims=[time])
-        # Cases of dates count alike in the skill: the interval moves with it.
-        low, high = (end + (found - of_means) for end in results[2:])
-        results = (found, *results[:2], low, high)
+        of_means, error, p_value, low, high = skills(score, *series, dims=[time])
+        # Where dates have different numbers of cases the skill is not that of their means.
+        shift = found - of_means
+        results = (found, error, p_value, low + shift, high + shift)
     variables = described(results, _TEXTS, NO_UNIT)
     name = scores.attrs.get("long_name", scores.name)
     units = shown_units(scores.attrs)

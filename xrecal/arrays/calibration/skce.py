@@ -17,13 +17,26 @@ from xrecal.arrays.distributions.distance import pairwise_distances, shared_dist
 from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
 from xrecal.arrays.kernels.kernel import MEDIAN_CASES, positive_median, subset
 from xrecal.arrays.rows import whole_number
-from xrecal.typing import FloatArray
+from xrecal.arrays.serial import (
+    FEWEST_WAVES,
+    block_lengths,
+    is_dependent,
+    neighbour_correlation,
+    rotations,
+    waves,
+)
+from xrecal.typing import FloatArray, IntArray
 
 from .expectations import expectations, normalised, take_cases, target_bandwidth
-from .serial_skce import chosen_length, serial_p_value
 
 # Random numbers and products exist for this many resamples times cases at a time.
 RESAMPLED = 1_000_000
+
+SHARE = 0.45
+"""Of the waves of :mod:`xrecal.arrays.serial`: a sum of squares errs further than a mean does."""
+
+COMPONENTS, ITERATIONS = 2, 12
+"""Directions of error whose dependence counts, and steps of the search for them."""
 
 # Statistics that differ by this share of the largest term count as equal: rounding must not
 # decide between a sample and a resample that is the same.
@@ -543,6 +556,62 @@ def random_signs(
     block = (np.arange(n) + phase) // block_length
     of_block = rng.integers(0, 2, (n_resamples, (n - 2) // block_length + 2), dtype=np.int8)
     return 2.0 * np.take_along_axis(of_block, block, axis=-1) - 1.0
+
+
+def sums_by_date(h: FloatArray, date: IntArray) -> FloatArray:
+    """Matrix (d, d) of the sums over pairs of cases of two dates, 0, 1, ... of cases (n,)."""
+    n = int(date[-1]) + 1 if date.size else 0
+    if n == len(h):
+        return h
+    first = np.searchsorted(date, np.arange(n))
+    return np.asarray(np.add.reduceat(np.add.reduceat(h, first, axis=0), first, axis=1))
+
+
+def error_correlation(h: FloatArray) -> FloatArray:
+    """Autocorrelation (2,) of neighbours in the leading principal components of errors.
+
+    Errors of cases are vectors with products h (n, n), taken about their mean. By orthogonal
+    iteration; the first components are known well where they are large, the others count less.
+    """
+    n = len(h)
+    centred = h - h.mean(0)
+    centred -= centred.mean(1, keepdims=True)
+    k = min(2 * COMPONENTS, n)
+    basis = np.random.default_rng(0).standard_normal((n, k))
+    for _ in range(ITERATIONS):
+        basis = np.linalg.qr(centred @ basis)[0]
+    turned = np.linalg.eigh(basis.T @ centred @ basis)[1][:, ::-1][:, :COMPONENTS]
+    return neighbour_correlation((basis @ turned).T)
+
+
+def chosen_length(h: FloatArray) -> int:
+    """Successive cases that count as one; see :func:`xrecal.arrays.skce_block_length`."""
+    return int(block_lengths(error_correlation(h), np.array(len(h)), SHARE).max())
+
+
+def shows_dependence(h: FloatArray) -> bool:
+    """Whether errors of successive cases are more alike than by chance."""
+    return bool(is_dependent(error_correlation(h), np.array(len(h))).any())
+
+
+def serial_p_value(
+    h: FloatArray, n_resamples: int, rng: np.random.Generator, block_length: int, given: bool
+) -> float:
+    """p-value of rotations of the slow waves of a float64 matrix; see :func:`skce_test`.
+
+    NaN with fewer waves than tell anything: 1 if the block length is given, else 3.
+    """
+    n_waves = len(h) // block_length - 1
+    if n_waves < (1 if given else FEWEST_WAVES) or np.isnan(h).any():
+        return np.nan
+    slow = h if block_length == 1 else waves(waves(h, n_waves).T, n_waves)
+    # Blocks of 1 keep all waves, of which a rotation is as good as one of the cases themselves.
+    statistic = h.sum() / len(h)
+    least, count = statistic - TIES * len(h) * np.abs(h).max(), 0
+    for size in chunks(n_resamples, n_waves + 1):
+        turned = rotations(rng, size, n_waves)
+        count += int((np.einsum("bi,bi->b", turned @ slow, turned) >= least).sum())
+    return (1 + count) / (n_resamples + 1)
 
 
 def generator(seed: int, location_number: int) -> np.random.Generator:

@@ -27,23 +27,34 @@ from xrecal.typing import FloatArray, IntArray
 
 from .expectations import target_bandwidth, unsound
 from .montecarlo import montecarlo_p_value
-from .seasonal_cycle import relative_to_season
-from .serial_skce import chosen_length, serial_p_value, shows_dependence, sums_by_date
 from .skce import (
     block_estimates,
     block_p_value,
     bootstrap_p_value,
+    chosen_length,
     forecast_similarity,
     generator,
     matrix_of,
     one_row_each,
+    serial_p_value,
+    shows_dependence,
     skce_unbiased,
     subset_bandwidth,
+    sums_by_date,
     usable_cases,
     wild_p_value,
 )
 
 TESTS = ("serial", "bootstrap", "wild", "montecarlo", "block")
+
+
+ROUNDING = 1e-12
+HARMONICS = 2
+MOST = 0.5
+"""Of the variance of the means of forecasts: beyond it they are relative to their cycle."""
+
+FEWEST_DATED = 20
+"""Cases below which no cycle is looked for."""
 
 
 class _Settings(NamedTuple):
@@ -240,6 +251,37 @@ def _one(
 def default_block(n: int) -> int:
     """Number of cases in a block where none is given: the root of n, rounded down."""
     return max(math.isqrt(n), 2)
+
+
+def relative_to_season(
+    parts: Forecasts, y: FloatArray, season: FloatArray
+) -> tuple[Forecasts, FloatArray] | None:
+    """Normalised forecasts and observations (n,) minus the cycle of the forecasts, if any.
+
+    The cycle is the least-squares fit of the year and half-year waves to the means of the
+    forecasts. As it follows from forecasts and dates alone, what was calibrated given both still
+    is. None where it explains half of the variance of the means or less, degrees of freedom
+    counted.
+    """
+    loc, scale, weights = parts
+    assert weights is not None  # as normalised() leaves them
+    known = np.isfinite(season)
+    n = int(known.sum())
+    if n < max(FEWEST_DATED, len(season)):  # all of them need a date
+        return None
+    centre = np.einsum("nm,nm->n", weights, np.broadcast_to(loc, weights.shape))
+    angle = 2 * np.pi * np.outer(season, np.arange(1, HARMONICS + 1))
+    design = np.column_stack([np.ones(n), np.cos(angle), np.sin(angle)])
+    centred = centre - centre.mean()
+    coefficients, _, rank, _ = np.linalg.lstsq(design, centred, rcond=1e-6)
+    cycle = design @ coefficients
+    left, whole = centred - cycle, float(centred @ centred)
+    if whole <= n * (ROUNDING * np.abs(centre).max()) ** 2:
+        return None
+    if float(left @ left) / whole * (n - 1) / (n - rank) >= 1 - MOST:
+        return None
+    shifted = np.where(weights > 0, np.broadcast_to(loc, weights.shape) - cycle[:, np.newaxis], 0.0)
+    return Forecasts(shifted, scale, weights), y - cycle
 
 
 def _from_blocks(
