@@ -200,7 +200,9 @@ def test_censored_forecasts_are_tested_by_quantiles():
     expected = bounded.recal.quantile(levels).recal.skce_test({"t2m": TRUTH}, **OPTIONS)
     np.testing.assert_array_equal(found.skce, expected.skce)
     np.testing.assert_array_equal(found.p_value, expected.p_value)
-    assert found.skce.attrs["estimator"].endswith("of 200 quantiles")
+    assert found.skce.attrs["estimator"].endswith(
+        "of 200 quantiles, relative to the season where the status says so"
+    )
 
 
 def test_few_blocks_are_flagged():

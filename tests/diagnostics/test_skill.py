@@ -14,12 +14,12 @@ from .calls import hindcast
 ENSEMBLE, TRUTH = hindcast(n=40)
 SCORES = ENSEMBLE.recal.crps(TRUTH)
 REFERENCE = ENSEMBLE.mean("time", keep_attrs=True).expand_dims(time=TRUTH.time).recal.crps(TRUTH)
-NAMES = ("skill", "skill_error", "p_value")
+NAMES = ("skill", "skill_error", "p_value", "skill_low", "skill_high")
 
 
 def assert_values(found, expected):
     for name, value in zip(NAMES, expected, strict=True):
-        np.testing.assert_array_equal(found[name], value, name)
+        np.testing.assert_allclose(found[name], value, rtol=1e-12, err_msg=name)
 
 
 def test_skill_at_each_point():
@@ -93,8 +93,10 @@ def test_few_cases(n, status):
     assert (found.status == status).all()
     assert (found.n_cases == n).all()
     assert (found.skill.isnull() == (n < 2)).all()
-    for name in ("skill_error", "p_value"):
-        assert (found[name].isnull() == (n < 3)).all()
+    assert (found.skill_error.isnull() == (n < 3)).all()
+    independent = skill(SCORES[:n], REFERENCE[:n], block_length=1)
+    for name in ("skill_error", "p_value", "skill_low", "skill_high"):
+        assert (independent[name].isnull() == (n < 3)).all()
 
 
 def test_perfect_references_leave_no_skill():
@@ -138,3 +140,31 @@ def test_what_cannot_be_compared():
         skill(SCORES, REFERENCE, [])
     with pytest.raises(ValueError, match="scores have none of the known calibration dimensions"):
         skill(SCORES.rename(time="case"), REFERENCE.rename(time="case"))
+
+
+def test_blocks_and_clusters_are_those_of_the_array_function():
+    here = {"lat": 0, "lon": 1}
+    s, r = SCORES.isel(here).to_numpy(), REFERENCE.isel(here).to_numpy()
+    for how in ({"block_length": 1}, {"block_length": 3}):
+        assert_values(skill(SCORES, REFERENCE, **how).isel(here), arrays.skill_score(s, r, **how))
+    times = xr.date_range("2000-12-01", periods=SCORES.sizes["time"], freq="20D")
+    dated, reference = (a.assign_coords(time=times) for a in (SCORES, REFERENCE))
+    quarter = (12 * times.year + times.month) // 3
+    for name, cluster in {"year": times.year, "season": quarter}.items():
+        found = skill(dated, reference, cluster=name)
+        assert_values(found.isel(here), arrays.skill_score(s, r, cluster=np.asarray(cluster)))
+    lazy = skill(dated.chunk(lat=1, time=7), reference.chunk(lat=1), cluster="season")
+    xr.testing.assert_identical(lazy.compute(), skill(dated, reference, cluster="season"))
+    means = skill(dated, reference, ["time", "lat"], cluster="season")
+    alone = skill(dated.mean("lat"), reference.mean("lat"), cluster="season")
+    for name in NAMES:
+        np.testing.assert_allclose(means[name], alone[name], rtol=1e-12)
+
+
+def test_clusters_need_dates():
+    with pytest.raises(ValueError, match="cluster='year' needs dates along the dimension of the"):
+        skill(SCORES.drop_vars("time"), REFERENCE.drop_vars("time"), cluster="year")
+    with pytest.raises(ValueError, match="cluster is 'month'; give 'year' or 'season'"):
+        skill(SCORES, REFERENCE, cluster="month")
+    with pytest.raises(ValueError, match="give one of lag, block_length and cluster, not block_le"):
+        skill(SCORES, REFERENCE, cluster="year", block_length=2)

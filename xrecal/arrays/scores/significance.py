@@ -514,7 +514,8 @@ def _cosine_error(series: _Series, length: int | None) -> tuple[FloatArray, Floa
         b = np.full(n.shape, length)
     told = n // b - 1
     least = np.where(b == 1, 1, FEWEST_WAVES) if length is None else np.ones_like(n)
-    used = np.clip(told, np.minimum(FEWEST_WAVES, np.maximum(n - 1, 1)), np.maximum(n - 1, 1))
+    most = np.maximum(n - 1, 1)
+    used = np.minimum(np.where(told < least, FEWEST_WAVES, told), most)
     square = np.zeros(n.shape)
     for size in np.unique(n[n >= SMALLEST]):
         some = np.flatnonzero(n == size)
