@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from xrecal.arrays import Forecasts, skce_locations
+from xrecal.arrays import Forecasts, SkceSettings, skce_locations
 
 from .tables import Line, seconds
 from .timing import shortest
@@ -19,7 +19,7 @@ def budgets(quick: bool) -> Iterator[Line]:
         observed = centre[..., 0] + rng.normal(size=(n_locations, n))
 
         def test(members=members, observed=observed):
-            return skce_locations(Forecasts(members), observed, test="bootstrap")
+            return skce_locations(Forecasts(members), observed, SkceSettings("bootstrap"))
 
         one = shortest(test, 3) / n_locations
         work = f"SKCE test, 1000 resamples, n={n} m={m}"

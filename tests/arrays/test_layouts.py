@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from xrecal import arrays
-from xrecal.arrays import Features, Forecasts, Settings, Vectors
+from xrecal.arrays import Features, Forecasts, Settings, SkceSettings, Vectors
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 
 L, N, T, M, D = 2, 30, 5, 6, 2
@@ -207,14 +207,21 @@ CALLS = {
     "score_e_values": [call(y / 9, np.abs(y), 2)],
     "shuffled_members": [call(members, 3, numbers, numbers)],
     "similarity": [call(distances[0], 0.5, "laplace")],
+    "serial_uniform_test": [call(uniform(L, N)), call(uniform(L, N), 2)],
     "skce_biased": [call(square)],
+    "skce_block_length": [call(square)],
     "skce_blocks": [call(one, y[0], 5) for one in (*first, shared)],
     "skce_locations": [
-        call(one, y, test=test, n_resamples=20)
-        for one, test in ((plain, "block"), (mixture, "montecarlo"), (weighted, "bootstrap"))
+        call(one, y, SkceSettings(test, 20))
+        for one, test in (
+            (plain, "block"),
+            (mixture, "montecarlo"),
+            (weighted, "bootstrap"),
+            (plain, "serial"),
+        )
     ],
     "skce_matrix": [call(square, square + 1, square + 2, square + 3)],
-    "skce_test": [call(square, test, n_resamples=20) for test in ("bootstrap", "wild")],
+    "skce_test": [call(square, test, n_resamples=20) for test in ("bootstrap", "wild", "serial")],
     "skce_unbiased": [call(square)],
     "skill_score": [call(y + 9, y + 8)],
     "splits": [call(N, "year", year=steps)],

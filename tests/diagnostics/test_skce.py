@@ -62,7 +62,8 @@ def of_arrays(forecast, form, point, number):
     }[form]()
     y = TRUTH.isel(point).to_numpy()[None]
     number = np.array([number])
-    return arrays.skce_locations(parts, y, test="bootstrap", location_numbers=number, **OPTIONS)
+    settings = arrays.SkceSettings("bootstrap", **OPTIONS)
+    return arrays.skce_locations(parts, y, settings, location_numbers=number)
 
 
 def masses(levels):

@@ -79,7 +79,7 @@ _PUBLIC = {
     ),
     "calibration.monitoring": "calibration_changes calibration_e_values",
     "calibration.montecarlo": "montecarlo_test",
-    "calibration.skce_locations": "SkceEstimates skce_locations",
+    "calibration.skce_locations": "SkceEstimates SkceSettings skce_locations",
     "calibration.uniformity": "UniformTest pit_counts serial_uniform_test uniform_test",
     "calibration.ranks": "flatness_test observation_ranks rank_counts",
     "calibration.reliability": "corp quantile_reliability",

@@ -46,7 +46,7 @@ _TESTS = {
 
 
 class _Settings(NamedTuple):
-    """Settings of the estimate and its test, as :func:`xrecal.arrays.skce_locations` has them."""
+    """Settings of the estimate and its test, as :class:`xrecal.arrays.SkceSettings` has them."""
 
     test: Test | None = None
     """None for the estimate alone."""
@@ -343,7 +343,7 @@ class _SkceTask:
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         """Errors, p-values, statuses, block lengths, numbers of cases (...) of some locations."""
-        from xrecal.arrays import skce_locations
+        from xrecal.arrays import SkceSettings, skce_locations
         from xrecal.arrays.calibration.skce import one_row_each
         from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
 
@@ -358,10 +358,9 @@ class _SkceTask:
         estimates = skce_locations(
             forecasts,
             observed,
+            SkceSettings(**self.settings._asdict(), simultaneous=self.simultaneous),
             location_numbers=numbers,
             season=season,
-            simultaneous=self.simultaneous,
-            **self.settings._asdict(),
         )
         n_cases = ((verdicts(one_row_each(forecasts)) == VALID) & np.isfinite(observed)).sum(-1)
         types = args[0].dtype, args[0].dtype, np.int16, np.int64, np.int64

@@ -6,17 +6,25 @@ from scipy import stats
 from scipy.special import ndtr
 
 from tests.arrays.test_serial import autoregressive
+from xrecal import arrays
 from xrecal.arrays import (
     Forecasts,
     case_matrix,
     serial_uniform_test,
     skce_block_length,
-    skce_locations,
     skce_test,
     skce_unbiased,
     uniform_test,
 )
 from xrecal.arrays.status import DEPENDENT, NOT_TOLD, SEASONAL
+
+
+def skce_locations(forecasts, observations, *, location_numbers=None, season=None, **settings):
+    """The array function, with its settings by name."""
+    settings = arrays.SkceSettings(**settings)
+    return arrays.skce_locations(
+        forecasts, observations, settings, location_numbers=location_numbers, season=season
+    )
 
 
 def cosines(n, n_waves):

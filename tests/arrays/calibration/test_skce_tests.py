@@ -5,6 +5,7 @@ import pytest
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
+from xrecal import arrays
 from xrecal.arrays import (
     Forecasts,
     block_p_value,
@@ -15,7 +16,6 @@ from xrecal.arrays import (
     similarity,
     skce_biased,
     skce_blocks,
-    skce_locations,
     skce_matrix,
     skce_test,
     skce_unbiased,
@@ -36,6 +36,14 @@ from xrecal.arrays.status import (
     REFUSED,
     TOO_FEW,
 )
+
+
+def skce_locations(forecasts, observations, *, location_numbers=None, season=None, **settings):
+    """The array function, with its settings by name."""
+    settings = arrays.SkceSettings(**settings)
+    return arrays.skce_locations(
+        forecasts, observations, settings, location_numbers=location_numbers, season=season
+    )
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def test_kernel_can_be_called_from_compiled_code(rng):
     @njit
     def first_row(loc, scale, weights):
         out = np.empty((1, loc.shape[0]))
-        fill_normal_distances((loc[:1], scale[:1], weights[:1]), (loc, scale, weights), out)
+        fill_normal_distances(loc[:1], scale[:1], weights[:1], loc, scale, weights, out)
         return out
 
     loc, scale, weights = random_mixture(rng, 4, 3)

@@ -57,13 +57,28 @@ FEWEST_DATED = 20
 """Cases below which no cycle is looked for."""
 
 
-class _Settings(NamedTuple):
-    test: str | None
-    n_resamples: int
-    seed: int
-    block_length: int | None
-    augmented: bool
-    simultaneous: int
+class SkceSettings(NamedTuple):
+    """How the squared kernel calibration error is estimated and tested."""
+
+    test: str | None = None
+    """"serial", "bootstrap", "wild", "montecarlo" or "block", see
+    :func:`xrecal.arrays.skce_test`, :func:`xrecal.arrays.montecarlo_test` and
+    :func:`xrecal.arrays.block_p_value`; None: no test"""
+    n_resamples: int = 1000
+    """Of all tests but "block", which draws nothing"""
+    seed: int = 0
+    """Of random numbers"""
+    block_length: int | None = None
+    """For "serial" and "wild" the number of successive cases that count as one: from the data,
+    or 1, if not given. For "block" the cases in a block, at least 2; the root of n if not given"""
+    augmented: bool = False
+    """Whether each observation joins its own plain ensemble; see
+    :func:`xrecal.arrays.case_matrix`"""
+    simultaneous: int = 1
+    """For "serial" the number of successive cases of one date, which blocks then count"""
+
+
+ESTIMATE = SkceSettings()
 
 
 class SkceEstimates(NamedTuple):
@@ -82,15 +97,10 @@ class SkceEstimates(NamedTuple):
 def skce_locations(
     forecasts: Forecasts,
     observations: FloatArray,
+    settings: SkceSettings = ESTIMATE,
     *,
-    test: str | None = None,
-    n_resamples: int = 1000,
-    seed: int = 0,
     location_numbers: IntArray | None = None,
-    block_length: int | None = None,
-    augmented: bool = False,
     season: FloatArray | None = None,
-    simultaneous: int = 1,
 ) -> SkceEstimates:
     """Squared kernel calibration error of forecasts, and a test of it, at each location.
 
@@ -101,25 +111,15 @@ def skce_locations(
         (L, n, m) for members that all cases of a location share.
     observations : array of float, shape (L, n)
         In u, cases in order of time.
-    test : {None, "serial", "bootstrap", "wild", "montecarlo", "block"}
-        See :func:`skce_test`, :func:`montecarlo_test`, :func:`block_p_value`; None: no test.
-    n_resamples, seed : int
-        Of all tests but "block", which draws nothing.
+    settings : SkceSettings
+        The test and its numbers; none by default.
     location_numbers : array of int, shape (L,), optional
         Number from 0 of each location in the whole data set, which its random numbers depend on,
         so that chunks make no difference. 0, 1, ... if not given.
-    block_length : int, optional
-        For "serial" and "wild" the number of successive cases that count as one: from the data, or
-        1, if not given. For "block" the cases in a block, at least 2 and the root of n, rounded
-        down, if not given.
-    augmented : bool
-        Whether each observation joins its own plain ensemble, see :func:`case_matrix`.
     season : array of float, shape (L, n), optional
         Fraction of the year of each case, in [0, 1). Where two harmonics of it explain more than
         half of the variance of the means of the forecasts, of 20 or more, these are taken off
         forecasts and observations: beside an annual cycle the kernels would see nothing else.
-    simultaneous : int
-        For "serial" the number of successive cases of one date, which blocks then count.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def skce_locations(
     >>> from xrecal.arrays import Forecasts
     >>> rng = np.random.default_rng(0)
     >>> members = Forecasts(rng.normal(size=(1, 50, 9)))
-    >>> found = skce_locations(members, rng.normal(3.0, 1.0, (1, 50)), test="wild")
+    >>> found = skce_locations(members, rng.normal(3.0, 1.0, (1, 50)), SkceSettings("wild"))
     >>> found.p_value.round(3), found.status
     (array([0.001]), array([0]))
     """
@@ -158,11 +158,7 @@ def skce_locations(
         raise ValueError(
             f"observations have shape {observations.shape}, but forecasts need {shape[:2]}"
         )
-    settings = _checked(
-        _Settings(test, n_resamples, seed, block_length, augmented, simultaneous),
-        by_case,
-        forecasts,
-    )
+    settings = _checked(settings, by_case, forecasts)
     numbers = np.arange(shape[0]) if location_numbers is None else np.asarray(location_numbers)
     if numbers.shape != shape[:1] or not np.issubdtype(numbers.dtype, np.integer):
         raise ValueError(
@@ -172,8 +168,8 @@ def skce_locations(
     dates = np.full(shape[:2], np.nan) if season is None else np.asarray(season, np.float64)
     if dates.shape != shape[:2] or shape[1] % settings.simultaneous:
         raise ValueError(
-            f"season has shape {dates.shape} and simultaneous is {simultaneous}, but forecasts "
-            f"have shape {shape[:2]}"
+            f"season has shape {dates.shape} and simultaneous is {settings.simultaneous}, but "
+            f"forecasts have shape {shape[:2]}"
         )
     skce, p_value = np.full((2, shape[0]), np.nan)
     status, length = np.zeros((2, shape[0]), dtype=np.int64)
@@ -184,7 +180,7 @@ def skce_locations(
     return SkceEstimates(skce, p_value, status, length)
 
 
-def _checked(settings: _Settings, by_case: Forecasts, forecasts: Forecasts) -> _Settings:
+def _checked(settings: SkceSettings, by_case: Forecasts, forecasts: Forecasts) -> SkceSettings:
     test, length = settings.test, settings.block_length
     if test is not None and test not in TESTS:
         names = ", ".join(map(repr, TESTS))
@@ -214,7 +210,7 @@ def _one(
     forecasts: Forecasts,
     observations: FloatArray,
     season: FloatArray,
-    settings: _Settings,
+    settings: SkceSettings,
     number: int,
 ) -> tuple[float, float, int, int]:
     """SKCE, p-value, status and block length of one location."""
@@ -298,7 +294,7 @@ def _from_matrix(
     y: FloatArray,
     theta: float,
     date: IntArray,
-    settings: _Settings,
+    settings: SkceSettings,
     number: int,
 ) -> tuple[float, float, bool, int, int]:
     """SKCE, p-value, whether forecasts are the same, block length, and bits of the status."""

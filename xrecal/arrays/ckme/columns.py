@@ -63,7 +63,7 @@ class Columns:
             return self_distances(loc, weights)
         distances = np.empty((chosen.size, chosen.size))
         one = loc, self._scale[chosen], weights
-        fill_normal_distances(one, one, distances)
+        fill_normal_distances(*one, *one, distances)
         return distances
 
     def _compute(self, cases: IntArray) -> FloatArray:
@@ -74,8 +74,8 @@ class Columns:
         if self._scale is not None:
             distances = np.empty((cases.size, self.n))
             every = self._loc, self._scale, self._weights
-            chosen = self._loc[cases], self._scale[cases], self._weights[cases]
-            fill_normal_distances(chosen, every, distances)
+            loc, scale, weights = (part[cases] for part in every)
+            fill_normal_distances(loc, scale, weights, *every, distances)
             return distances
         if self._arranged is None:
             self._arranged = arrange(self._loc, self._weights)

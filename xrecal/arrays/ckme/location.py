@@ -322,7 +322,7 @@ def _among_cases(cases: OrderedCases, cell: int, squared: Squared | None) -> Flo
     if scale is None:
         return self_distances(loc, weights)
     distances, one = np.empty((n, n)), (loc, scale, weights)
-    fill_normal_distances(one, one, distances)
+    fill_normal_distances(*one, *one, distances)
     return distances
 
 
@@ -344,9 +344,10 @@ def from_new(
     if cases.scale is None or new.scale is None:
         return cross_distances(*mine, *theirs)
     distances = np.empty((mine[0].shape[0], theirs[0].shape[0]))
-    here = mine[0], new.scale[cell, rows], mine[1]
-    there = theirs[0], cases.scale[cell, chosen], theirs[1]
-    fill_normal_distances(here, there, distances)
+    fill_normal_distances(
+        mine[0], new.scale[cell, rows], mine[1],
+        theirs[0], cases.scale[cell, chosen], theirs[1], distances,
+    )  # fmt: skip
     return distances
 
 

@@ -128,7 +128,7 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
     scale = _contiguous(forecasts.scale)
     for i in range(n_locations):
         one = loc[i], scale[i], weights[i]
-        fill_normal_distances(one, one, squared[i])
+        fill_normal_distances(*one, *one, squared[i])
     return squared
 
 

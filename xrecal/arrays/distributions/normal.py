@@ -78,7 +78,7 @@ def normal_squared_energy_distance(
             f"{np.shape(x_loc)} and {np.shape(x_loc if y_loc is None else y_loc)}"
         )
     out = np.empty((len(x[0]), len(y[0])))
-    fill_normal_distances(x, y, out)
+    fill_normal_distances(*x, *y, out)
     return out
 
 
@@ -378,16 +378,20 @@ def _prepare(loc, scale, weights):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_normal_distances(
-    x: tuple[Matrix, Matrix, Matrix], y: tuple[Matrix, Matrix, Matrix], out: OutMatrix
+    x_loc: Matrix,
+    x_scale: Matrix,
+    x_weights: Matrix,
+    y_loc: Matrix,
+    y_scale: Matrix,
+    y_weights: Matrix,
+    out: OutMatrix,
 ) -> None:
     """Squared energy distances of mixtures (n, k) and (q, l) into `out` (n, q). Compiled, no GIL.
 
-    A mixture has its locations, scales and weights. All arrays are float64 and C-contiguous.
-    Components with a NaN location or scale or without positive weight are skipped; a forecast
-    without any gives NaN. Given the same three arrays twice, each pair is computed once.
+    All arrays are float64 and C-contiguous. Components with a NaN location or scale or without
+    positive weight are skipped; a forecast without any gives NaN. Given the same three arrays
+    twice, each pair is computed once.
     """
-    x_loc, x_scale, x_weights = x
-    y_loc, y_scale, y_weights = y
     same = x_loc is y_loc and x_scale is y_scale and x_weights is y_weights
     x_normalised, x_within = _prepare(x_loc, x_scale, x_weights)
     y_normalised, y_within = _prepare(y_loc, y_scale, y_weights)
