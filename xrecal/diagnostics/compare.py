@@ -167,8 +167,7 @@ def compare(
     positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.dims
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
-    options: dict[str, Any] = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples}
-    options["pool"] = pool
+    options = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples, "pool": pool}
     splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start)
     scored = form if forecast is None else _only_form(forecast, member_dim, "forecast")
     lags = _lags(scored, case, by if forecast is None else None) if sequential else None
