@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import xarray as xr
 
