@@ -94,7 +94,9 @@ def test_the_table_is_that_of_the_summary():
     found = texts(figure, "Summary")
     assert found[0] == "CRPS (K)"
     assert found[1] == f"{float(summary.crps):.4g}"
-    assert found[-1] == "120 cases"
+    foot = repr(summary).splitlines()[-1]
+    assert foot.startswith("120 cases; successive cases that count as one: PIT ")
+    assert " ".join(found[-1].split()) == foot
     rows = dict(zip(found[:-1:2], found[1:-1:2], strict=True))
     assert list(rows) == [
         *("CRPS (K)", "bias (K)", "spread / error", "coverage of 50%", "coverage of 90%"),
