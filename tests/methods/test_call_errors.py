@@ -164,7 +164,8 @@ MODELS = {
         lambda: xrecal.compare(HINDCAST, TRUTH, metods=[EMOS()]),
         "xrecal.compare has no parameter 'metods'; did you mean 'methods'? It takes hindcast, "
         "observations, methods, forecast, verification, dim, member_dim, by, gap, blocks, window, "
-        "every, year_start, condition_on, covariates, pool, min_samples, sequential",
+        "every, year_start, condition_on, covariates, pool, min_samples, block_length, cluster, "
+        "sequential",
     ),
     "compare without observations": (
         lambda: xrecal.compare(HINDCAST),
@@ -190,14 +191,14 @@ METHODS = {
     "no method": (
         lambda: FIT(TRUTH, "emoss"),
         "method must be settings such as xrecal.CKME(), got 'emoss'; write "
-        "hindcast.recal.fit(observations, xrecal.CKME()). Methods are CKME, EMOS, LinearPool, IDR, "
-        "PITRecalibration, ConformalPrediction, Climatology, Raw",
+        "hindcast.recal.fit(observations, xrecal.CKME()). Methods are CKME, EMOS, LinearPool, "
+        "OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw",
     ),
     "array": (
         lambda: xrecal.plan(HINDCAST, TRUTH, TRUTH),
         "method must be settings such as xrecal.CKME(), got a DataArray; write "
         "xrecal.plan(hindcast, observations, xrecal.CKME()). Methods are CKME, EMOS, LinearPool, "
-        "IDR, PITRecalibration, ConformalPrediction, Climatology, Raw",
+        "OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology, Raw",
     ),
     "name in compare": (
         lambda: xrecal.compare(HINDCAST, TRUTH, "EMOS"),
@@ -223,7 +224,7 @@ CLASSES = {
     ),
     "of several": (
         lambda: xrecal.Raw(bounds=None),
-        "Raw has no setting 'bounds', which CKME and EMOS and LinearPool have. Its settings: none",
+        "Raw has no setting 'bounds', which CKME and EMOS and LinearPool and OnlinePool have. Its settings: none",
     ),
     "of none": (
         lambda: xrecal.IDR(zzz=1),

@@ -61,6 +61,8 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
 def neighbour_correlation(series: FloatArray) -> FloatArray:
     """Autocorrelation (...) of neighbours in series (..., n) about their mean; 0 if constant."""
     deviation = series - series.mean(-1, keepdims=True)
+    # What rounding leaves of a constant series would be alike at all times.
+    deviation[np.ptp(series, axis=-1) == 0.0] = 0.0
     square = (deviation * deviation).sum(-1)
     product = (deviation[..., 1:] * deviation[..., :-1]).sum(-1)
     return np.asarray(product / np.where(square > 0, square, 1.0))

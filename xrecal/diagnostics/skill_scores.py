@@ -20,7 +20,7 @@ from .probability_scores import RANKED, brier_score, brier_scores, ranked_probab
 from .reliability import Events, events_at, read_events
 from .skill import skill
 
-RESULTS = ("skill", "skill_error", "p_value", "n_cases", "status")
+RESULTS = ("skill", "skill_error", "p_value", "skill_low", "skill_high", "n_cases", "status")
 """Names of the results of a skill."""
 
 
@@ -58,7 +58,8 @@ def brier_skill_score(
     Dataset
         As from :func:`xrecal.skill`: over locations and ``threshold`` (for several) ``skill``, 1
         minus the Brier score over that of the reference, its standard error ``skill_error``,
-        ``p_value`` of equal scores, ``n_cases`` and ``status``. Lazy if an input is.
+        ``p_value`` of equal scores, ``skill_low`` and ``skill_high``, ``n_cases`` and ``status``.
+        Lazy if an input is.
 
     Raises
     ------

@@ -47,7 +47,7 @@ _AREA = {
 _SKILL = {
     "rpss": "skill: 1 - ranked probability score / that of equal odds",
     "rpss_error": "standard error of the skill, with autocorrelation",
-    "p_value": "two-sided p-value of equal scores, Diebold-Mariano with autocorrelation",
+    "p_value": "two-sided p-value of equal scores, t-test by cosines, with autocorrelation",
 }
 
 

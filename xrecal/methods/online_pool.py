@@ -85,7 +85,7 @@ class OnlinePool(Shown):
     >>> model = hindcast[:40].recal.fit(observations, xrecal.OnlinePool())
     >>> model = model.update(hindcast[40:], observations)
     >>> model.crps(forecast, observations).mean().round(2).item()
-    0.33
+    0.34
     """
 
     methods: tuple[Method, ...] | None = None

@@ -54,7 +54,7 @@ def test_edges():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="method is 'holm'; give 'bh' or 'by'"):
-        adjusted_p_values(np.zeros(2), "holm")
+    with pytest.raises(ValueError, match="method is 'fdr'; give 'bh', 'by' or 'holm'"):
+        adjusted_p_values(np.zeros(2), "fdr")
     with pytest.raises(ValueError, match="p_values must lie between 0 and 1, found 5"):
         adjusted_p_values(np.array([5.0]))
