@@ -224,7 +224,8 @@ CLASSES = {
     ),
     "of several": (
         lambda: xrecal.Raw(bounds=None),
-        "Raw has no setting 'bounds', which CKME and EMOS and LinearPool and OnlinePool have. Its settings: none",
+        "Raw has no setting 'bounds', which CKME and EMOS and LinearPool and OnlinePool have. Its "
+        "settings: none",
     ),
     "of none": (
         lambda: xrecal.IDR(zzz=1),
