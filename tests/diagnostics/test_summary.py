@@ -49,8 +49,11 @@ def test_tables_of_one_and_of_several_locations():
     assert named["bias"] == f"{alone.bias.item():.4g} K"
     assert named["coverage of 90%"] == f"{alone.coverage.sel(level=0.9).item():.1%}"
     assert named["SKCE p"] == f"{alone.skce_p_value.item():.2g}"
-    assert foot.startswith("30 cases; successive cases that count as one: PIT ")
-    assert foot.endswith("; ?: too few cases, as they depend on each other, to tell")
+    assert foot == "30 cases; successive cases that count as one: PIT 2, SKCE 7"
+    few = repr(ENSEMBLE.isel(here)[:8].recal.summary(TRUTH.isel(here), **OPTIONS)).splitlines()
+    assert [row.split()[-1] for row in few if "p  " in row] == ["?", "?"]
+    assert few[-1].startswith("8 cases; ")
+    assert few[-1].endswith("; ?: too few cases, as they depend on each other, to tell")
     every = ENSEMBLE.recal.summary(TRUTH, **OPTIONS)
     head, *rows, foot = repr(every).splitlines()
     assert head.split() == ["median", "lowest", "highest", "p", "<", "0.05"]
