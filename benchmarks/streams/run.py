@@ -1,4 +1,4 @@
-"""Replay all streams: experts, their aggregate, and what other constants would have given."""
+"""Replay all streams: the public pool, its experts, and what other constants would have given."""
 
 import argparse
 import time
@@ -8,6 +8,7 @@ import numpy as np
 
 from . import table
 from .experts import said
+from .operational import issued_by_pool
 from .scoring import aggregated, comparison, judged, row_of
 from .streams import SOURCES, Stream, streams
 
@@ -18,9 +19,9 @@ def main(quick=False, keep=None):
     """Run all streams; with a folder, what experts said is kept there and taken from there."""
     begun = time.perf_counter()
     if quick:
-        found = [judged(one, said(one)) for one in [thinned(next(streams("toulouse")))]]
+        found = [replayed(thinned(next(streams("toulouse"))))]
     else:
-        found = [judged(one, kept(one, keep)) for source in SOURCES for one in streams(source)]
+        found = [replayed(one, keep) for source in SOURCES for one in streams(source)]
     rows = [row_of(one) for one in found]
     if not quick:
         table.store(rows)
@@ -37,17 +38,25 @@ def main(quick=False, keep=None):
 def thinned(stream: Stream) -> Stream:
     """Some of the cases of a stream."""
     which = np.arange(0, stream.days.size, QUICK)
-    return stream._replace(cases=stream.cases.select(which))
+    issued = stream.issued.isel({stream.dim: which})
+    return stream._replace(issued=issued, cases=stream.cases.select(which))
 
 
-def kept(stream: Stream, folder):
-    """What experts said, from a file where there is one."""
+def replayed(stream: Stream, folder=None):
+    """Scores of what experts said and the pool issued, which files keep if a folder is given."""
+    return judged(
+        stream, kept(said, stream, folder, ""), kept(issued_by_pool, stream, folder, " pool")
+    )
+
+
+def kept(replay, stream: Stream, folder, suffix):
+    """What a replay gave, from a file where there is one."""
     if folder is None:
-        return said(stream)
-    path = Path(folder) / f"{stream.name}.npy"
+        return replay(stream)
+    path = Path(folder) / f"{stream.name}{suffix}.npy"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, said(stream).astype(np.float32))
+        np.save(path, replay(stream).astype(np.float32))
     return np.load(path)
 
 

@@ -114,6 +114,8 @@ class Judged(NamedTuple):
 
     stream: Stream
     said: np.ndarray
+    issued: np.ndarray
+    """(L, n, J) quantiles of ``xrecal.OnlinePool`` from the first day on"""
     experts: np.ndarray
     """(L, n, K) CRPS of the experts from the first day on"""
     scored: np.ndarray
@@ -138,17 +140,19 @@ class Judged(NamedTuple):
         return crps(issued, self.stream.cases.observations[:, self.stream.first :])
 
 
-def judged(stream: Stream, said) -> Judged:
-    """Scores of the experts of a stream."""
+def judged(stream: Stream, said, issued) -> Judged:
+    """Scores of the experts of a stream, and of what the pool issued."""
     later, observed = said[:, stream.first :], stream.cases.observations[:, stream.first :]
     experts = np.stack([crps(later[:, :, k], observed) for k in range(len(LABELS))], axis=-1)
     compared = [*map(LABELS.index, SIMPLE), POOL]
-    return Judged(stream, said, experts, np.isfinite(experts[..., compared]).all(-1))
+    scored = np.isfinite(experts[..., compared]).all(-1)
+    return Judged(stream, said, issued, experts, scored)
 
 
 def row_of(one: Judged):
     """A row of the table."""
-    scores, scored, first = one.scores(), one.scored, one.stream.first
+    scored, first = one.scored, one.stream.first
+    scores = crps(one.issued, one.stream.cases.observations[:, first:])
     earlier = np.cumsum(scored.sum(0)) - scored.sum(0)
     late = scored & (earlier >= LATE)
     raw = one.experts[..., LABELS.index("raw")]
@@ -160,7 +164,8 @@ def row_of(one: Judged):
         "scored": int(scored.sum()),
         **{label: one.mean(label) for label in SIMPLE},
         "static pool": one.mean("pool"),
-        "aggregate": mean,
+        "aggregate": one.scores()[scored].mean(),
+        "OnlinePool": mean,
         "best": one.best,
         "over best": mean / one.mean(one.best),
         "pool over best": one.mean("pool") / one.mean(one.best),
@@ -171,7 +176,7 @@ def row_of(one: Judged):
 
 
 def interval_score_ratio(one: Judged):
-    """WIS of the aggregate over that of the best simple expert; NaN where none were issued."""
+    """WIS of the pool over that of the best simple expert; NaN where none were issued."""
     levels = one.stream.levels
     if levels is None:
         return np.nan
@@ -185,7 +190,7 @@ def interval_score_ratio(one: Judged):
     issued = one.stream.cases.forecasts.loc[:, first:]
     raw = quantile_score(observed, issued, np.array(levels)).mean(-1)[one.scored].mean()
     simple = [score(one.said[:, first:, LABELS.index(label)]) for label in SIMPLE[1:]]
-    return score(aggregated(one.stream, one.said)) / min(raw, *simple)
+    return score(one.issued) / min(raw, *simple)
 
 
 def comparison(found: list[Judged]):

@@ -31,11 +31,19 @@ class Stream(NamedTuple):
 
     name: str
     source: str
+    issued: xr.DataArray | xr.Dataset
+    """The same cases with labels, and what verified"""
+    observations: xr.DataArray
     cases: Cases
     lag: float
     """Days from when a forecast is issued to when it has verified"""
     levels: tuple[float, ...] | None = None
     """Of quantiles, where they were issued"""
+
+    @property
+    def dim(self):
+        """The dimension of the cases."""
+        return "time" if "time" in self.issued.dims else "init"
 
     @property
     def days(self):
@@ -76,7 +84,9 @@ def as_stream(one: Set, source: str) -> Stream:
     parts, others = ({k: v.values for k, v in part.items()} for part in arguments)
     periods = {name: period_of(value) for name, value in prepared.covariates.items()}
     _, cases, _ = cases_of(parts, list(others.values()), periods, prepared.axis)
-    return Stream(one.name, source, cases, lag_of(one, source), one.levels)
+    return Stream(
+        one.name, source, issued, one.observations, cases, lag_of(one, source), one.levels
+    )
 
 
 def lag_of(one: Set, source: str) -> float:

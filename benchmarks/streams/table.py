@@ -9,12 +9,13 @@ from .experts import SIMPLE
 
 RESULTS = Path(__file__).parents[1] / "results" / "streams.csv"
 COLUMNS = (
-    "stream", "source", "hindcast", "scored", *SIMPLE, "static pool", "aggregate", "best",
+    "stream", "source", "hindcast", "scored", *SIMPLE, "static pool", "aggregate", "OnlinePool",
+    "best",
     "over best", "pool over best", "over pool", "over raw, late", "WIS over best",
 )  # fmt: skip
 SHOWN = ("over best", "pool over best", "over pool", "over raw, late", "WIS over best")
 MEDIAN, WORST, OVER_POOL, OVER_RAW = 0.97, 1.01, 1.005, 1.01
-"""Of the CRPS of the aggregate: over the best simple expert in hindsight, median and worst; over
+"""Of the CRPS of the pool: over the best simple expert in hindsight, median and worst; over
 the static pool; and over raw from the 61st scored case on."""
 
 
@@ -40,7 +41,7 @@ def _cell(value):
 
 def by_stream(rows):
     """Lines of the table of all streams."""
-    yield f"{'CRPS of the aggregate':<26}{'scored':>7}{'best':>15}" + "".join(
+    yield f"{'CRPS of OnlinePool':<26}{'scored':>7}{'best':>15}" + "".join(
         f"{name:>16}" for name in SHOWN
     )
     for row in rows:

@@ -21,7 +21,7 @@ def stream(days, lag):
         Covariates(np.zeros((1, n, 0))),
         CaseAxis(days=days),
     )
-    return Stream("made up", "nowhere", cases, lag)
+    return Stream("made up", "nowhere", None, None, cases, lag)
 
 
 def row(name, **numbers):
