@@ -61,10 +61,7 @@ def run_blockwise(
     inside = {d for dims in (*core, *out) for d in dims}
     looped = [d for arg, own in zip(args, core, strict=True) for d in arg.dims if d not in own]
     require_free(looped, new.difference(*core))
-    args = tuple(
-        arg.drop_vars([c for c in arg.coords if c in new and arg.coords[c].dims != (c,)])
-        for arg in args
-    )
+    args = tuple(_without_names(arg, new) for arg in args)
     if 0 in (n for d, n in every.items() if d not in inside):
         shapes = [[every[d] for d in dims] for dims in out]
         empty = _EmptyResults([len(dims) for dims in core], shapes, dtypes)
@@ -80,6 +77,12 @@ def run_blockwise(
         dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
     )
     return _bare(result, args)
+
+
+def _without_names(array: xr.DataArray, new: set[Hashable]) -> xr.DataArray:
+    """An array without the coordinates, but labels, that have names of new dimensions."""
+    taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
+    return array.drop_vars(taken) if taken else array
 
 
 def total_blockwise(

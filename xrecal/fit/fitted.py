@@ -67,7 +67,7 @@ class FittedVariable:
     @property
     def locations(self) -> tuple[Hashable, ...]:
         """Dimensions with a fit of their own."""
-        return self.state["status"].dims
+        return self.state.variables["status"].dims
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -16,7 +16,7 @@ from xrecal.typing import IntArray
 
 from .case_order import Order
 from .fitted import CASE, CASE_MEMBER, FittedVariable
-from .state import COVARIATE, is_part
+from .state import COVARIATE, is_part, without_labels
 
 ADDED, ADDED_MEMBER = "xrecal_added", "xrecal_added_member"
 KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
@@ -29,7 +29,7 @@ ENTERS = "xrecal_enters"
 def join_states(fitted: FittedVariable, added: dict[str, xr.DataArray], order: Order) -> xr.Dataset:
     """The state with all cases in order."""
     state = _with_moved_slots(fitted, order.order)
-    kept = {str(name): v.drop_vars(list(v.coords)) for name, v in state.items()}
+    kept = without_labels(state)
     if "weights" in {**kept, **added} and fitted.method.keeps_cases:
         for cases in (kept, added):
             members = next(values for name, values in cases.items() if is_part(name))

@@ -12,7 +12,7 @@ from xrecal.chunks.blockwise import run_blockwise
 from xrecal.methods.base import Relearning
 
 from .fitted import CASE, FittedVariable
-from .state import at_locations, cases_of_state
+from .state import at_locations, cases_of_state, without_labels
 
 
 def learned_again(fitted: FittedVariable) -> list[str]:
@@ -29,22 +29,23 @@ def relearn(fitted: FittedVariable, before: xr.Dataset) -> xr.Dataset:
     """
     if not isinstance(fitted.method, Relearning):
         return fitted.state
-    state = {str(name): v.drop_vars(list(v.coords)) for name, v in fitted.state.items()}
+    state = without_labels(fitted.state)
     locations = fitted.locations
     core = {n: tuple(d for d in v.dims if d not in locations) for n, v in state.items()}
     names = [n for n in ("n_cases", "status", *fitted.parameters) if n in before]
-    dtypes = {name: before[name].dtype for name in names}
+    former = {name: before.variables[name] for name in names}
+    dtypes = {name: variable.dtype for name, variable in former.items()}
     results = run_blockwise(
         _RelearnTask(fitted, {name: len(dims) for name, dims in core.items()}, dtypes),
         *state.values(),
         core=[*core.values()],
-        out=[tuple(d for d in before[n].dims if d not in locations) for n in names],
+        out=[tuple(d for d in v.dims if d not in locations) for v in former.values()],
         dtypes=[*dtypes.values()],
         sizes={d: n for d, n in fitted.state.sizes.items() if d not in locations},
         what="the update",
     )
     learned = {
-        name: result.assign_attrs(before[name].attrs).variable
+        name: result.assign_attrs(former[name].attrs).variable
         for name, result in zip(names, results, strict=True)
     }
     return fitted.state.assign(learned)[list(before)]

@@ -329,6 +329,12 @@ def covariates_of(
     return Covariates(stacked, tuple(periods), tuple(periods.values()))
 
 
+def without_labels(state: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Arrays of a state, of which there may be hundreds, as tasks take them."""
+    bare = state.drop_vars(list(state.coords))
+    return {str(name): array for name, array in bare.items()}
+
+
 def is_part(name: str) -> bool:
     """Whether an array of the state holds calibration forecasts."""
     return name in ("loc", "scale", "weights") or name.startswith(VECTOR)

@@ -39,7 +39,7 @@ from .mismatch_warnings import warn_of_other_place
 from .pooling import across, pooled_cases, pooled_covariate
 from .relearning import learned_again, relearn
 from .select_fits import check_forecast, explicit_member_dim, matching_covariates
-from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments
+from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments, without_labels
 
 F = TypeVar("F", bound=Fitted)
 
@@ -274,10 +274,9 @@ def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
 def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.DataArray], list[str]]:
     """Arrays that the fit chose, and names of parameters that each case has its own of."""
     chosen, own = {}, []
-    for label, value in state.items():
-        name = str(label)
+    for name, value in without_labels(state).items():
         if CASE not in value.dims:
-            chosen[name] = value.drop_vars(list(value.coords))
+            chosen[name] = value
         elif name != "observations" and not is_part(name) and not name.startswith(COVARIATE):
             own.append(name)
     return chosen, own

@@ -21,6 +21,7 @@ from xrecal.fit.state import (
     cases_of_state,
     covariates_of,
     forecasts_of,
+    without_labels,
 )
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
@@ -153,7 +154,7 @@ class Recalibrated:
         }
         of_updates = [name for name, p in fitted.parameters.items() if p.for_updates]
         kept = fitted.state.drop_vars(of_updates, errors="ignore")
-        state = {str(name): v.drop_vars(list(v.coords)) for name, v in kept.items()}
+        state = without_labels(kept)
         core = {
             name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in state.items()
         }
