@@ -16,7 +16,8 @@ from xrecal.inputs.valid_time import calendar_of
 from xrecal.methods import OnlinePool
 from xrecal.typing import IntArray
 
-from .case_order import Order
+from .case_order import Order, order_by_labels
+from .fit_hindcast import axis_of
 from .fitted import CASE, FittedVariable
 
 ADDED = "xrecal_added"
@@ -26,13 +27,14 @@ LONG, MANY_STEPS = 28.0, 5
 """Days without a case, and how many times the usual step, from which on a gap is told."""
 
 
-def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> None:
+def warn_of_order(pairs: Pairs, fitted: FittedVariable) -> None:
     """Warn of new cases that an :class:`OnlinePool` does not learn from as from others.
 
     Values are looked at where model and observations are in memory and no positions are pooled.
     """
     if not isinstance(fitted.method, OnlinePool):
         return
+    order, dates = order_by_labels(pairs, fitted)[0], axis_of(pairs)
     remarks = [*_of_dates(pairs, fitted, order, dates), *_of_values(pairs, fitted, order)]
     for remark in remarks:
         warn_once(f"update of {pairs.form.name!r}: {remark}")

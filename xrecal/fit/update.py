@@ -112,6 +112,7 @@ def _update_variable(
     pooled = () if fitted.pool is None else fitted.pool.dims
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
+    warn_of_order(pairs, fitted)
     return with_cases(fitted, pairs, given, partners, updated)
 
 
@@ -129,7 +130,6 @@ def with_cases(
     """
     of_dates, labels = order_by_labels(pairs, fitted)
     dates, order = axis_of(pairs), of_dates.at_positions(n_positions(fitted))
-    warn_of_order(pairs, fitted, of_dates, dates)
     axis = join_axes(fitted, dates, of_dates)
     added_axis = dates if fitted.pool is None else fitted.pool.axis(dates, of_dates.known.size)
     n = of_dates.order.size
