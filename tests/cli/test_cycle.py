@@ -319,6 +319,8 @@ VARIANTS = {
     ),
     "no lead": (ONE, TRUTH.rename(time="init"), {}),
     "pooled": (FORECASTS, OBSERVED, {"pool": ("place", "lead")}),
+    "one observation for all places": (FORECASTS, OBSERVED.isel(place=0, drop=True), {}),
+    "online pool": (FORECASTS, OBSERVED, {"method": xrecal.OnlinePool((xrecal.EMOS(),))}),
     "normal": (
         xrecal.gaussian(FORECASTS.mean("member", keep_attrs=True), FORECASTS.std("member")),
         OBSERVED, {"method": xrecal.PITRecalibration()},
@@ -344,6 +346,8 @@ def test_forecasts_of_every_kind(tmp_path, variant):
     handed = truth = TRUTH if variant != "joint" else xr.Dataset({"t2m": TRUTH, "u": 2 * TRUTH})
     if variant == "no lead":
         handed = truth.rename(time="init")
+    if variant.startswith("one observation"):
+        handed = truth.isel(place=0, drop=True)
     paths = tmp_path / "forecasts.nc", tmp_path / "observed.nc"
     named = forecasts if isinstance(forecasts, xr.Dataset) else forecasts.to_dataset(name="t2m")
     named.isel(init=slice(DAY - 6, DAY + 3)).to_netcdf(paths[0])

@@ -37,7 +37,8 @@ def scored(
         for what, values in made.items():
             one = values if isinstance(values, xr.DataArray) else values[name]
             piece[f"{name}_{what}"] = one
-        piece[f"{name}_observation"] = array.transpose(*piece[f"{name}_crps"].dims)
+        ordered = [d for d in piece[f"{name}_crps"].dims if d in array.dims]
+        piece[f"{name}_observation"] = array.transpose(*ordered)
     whole = xr.Dataset({n: v.reset_coords(drop=True) for n, v in piece.items()})
     return for_files(whole.assign_attrs(title="scores of forecasts that have verified"))
 
