@@ -7,19 +7,18 @@ counts among all repetitions, and rows of the kind "told" say in which share of 
 p-value.
 """
 
-import csv
 import time
 from functools import partial
-from pathlib import Path
 
 import dask
 import numpy as np
 import xarray as xr
 from scipy.special import ndtr, ndtri
 
+from benchmarks.record import FOLDER, store
 from xrecal import arrays
 
-RESULTS = Path(__file__).parent / "results" / "calibration_tests.csv"
+RESULTS = FOLDER / "calibration_tests.csv"
 REPETITIONS, FEWER, POINTS, RESAMPLES, LEVEL = 500, 200, 50, 500, 0.05
 SIZES = (20, 30, 50, 100, 200, 500)
 LARGE = 500  # cases of which fewer repetitions are made
@@ -320,10 +319,8 @@ def main(quick=False):
                 )
                 print(f"{which:<9}{design:<{width}}{n:>6}{cells}", flush=True)
     if not quick:
-        with RESULTS.open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["kind", "design", "cases", *COLUMNS])
-            writer.writeheader()
-            writer.writerows(rows)
+        columns = ["kind", "design", "cases", *COLUMNS]
+        store(RESULTS, columns, ([row.get(name, "") for name in columns] for row in rows))
     print(f"{time.perf_counter() - start:.0f} s")
     print(verdict(rows, repetitions))
 

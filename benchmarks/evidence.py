@@ -4,19 +4,18 @@ Ensemble hindcasts of the skill benchmark, recalibrated by a CKME that is fitted
 block it predicts; and a perfect-model ensemble, where one member is the truth.
 """
 
-import csv
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 
 import xrecal
+from benchmarks.record import FOLDER, store
 from benchmarks.skill.sources import SOURCES
 from examples.real_data import open_data
 
-RESULTS = Path(__file__).parent / "results" / "evidence.csv"
+RESULTS = FOLDER / "evidence.csv"
 LEVELS = (np.arange(200) + 0.5) / 200
 TESTED = (
     "innsbruck", "frankfurt", "toulouse", "glofas", "mjo", "decadal", "iberia", "mediterranean"
@@ -128,10 +127,8 @@ def main(quick=False):
         cells = "".join(f"{row[name]:>16.4g}" for name in COLUMNS)
         print(f"{first:<{width + 6}}  {row['forecast']:<6}{cells}")
     if not quick:
-        with RESULTS.open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["set", "cases", "forecast", *COLUMNS])
-            writer.writeheader()
-            writer.writerows(rows)
+        columns = ["set", "cases", "forecast", *COLUMNS]
+        store(RESULTS, columns, ([row[name] for name in columns] for row in rows))
     rejected = {
         name: [sum(row[p] < 0.05 for row in rows if row["forecast"] == name) for p in COLUMNS[3:]]
         for name in ("raw", "CKME")

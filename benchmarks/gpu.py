@@ -7,24 +7,23 @@ of float64 matrices, measured in the same run: nothing can be faster.
 """
 
 import argparse
-import csv
 import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.record import FOLDER, store
 from xrecal import arrays
 from xrecal.arrays import Forecasts, Settings
 from xrecal.arrays.device import naive
 from xrecal.arrays.device.ensembles import among, arrange
 from xrecal.chunks.blockwise import one_blas_thread
 
-RESULTS = Path(__file__).parent / "results" / "gpu.csv"
+RESULTS = FOLDER / "gpu.csv"
 NAIVE_BYTES = 2**31  # of the largest array of the naive form
 FOLDS, RIDGES = 5, 13
 
@@ -283,10 +282,7 @@ def main(quick: bool = False) -> int:
     print(name)
     show(rows)
     if not quick:
-        with RESULTS.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(Row._fields)
-            writer.writerows(rows)
+        store(RESULTS, Row._fields, rows)
     return 0
 
 

@@ -5,16 +5,15 @@ of which each has in common with its neighbours h - 1 cases away, as errors of f
 nothing of the last h - 1 cases.
 """
 
-import csv
 import time
-from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtr
 
+from benchmarks.record import FOLDER, store
 from xrecal import arrays
 
-RESULTS = Path(__file__).parent / "results" / "monitor.csv"
+RESULTS = FOLDER / "monitor.csv"
 RUNS, STEPS, YEAR = 1000, 10_000, 365
 ALPHA, RUN_LENGTH = 0.01, 3650
 LEADS = (1, 5)
@@ -169,10 +168,7 @@ def main(quick=False):
             print(f"  {row:<34}{cells}", flush=True)
             rows += [(table, row, name, f"{value:.4g}") for name, value in values.items()]
     if not quick:
-        with RESULTS.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["table", "row", "column", "value"])
-            writer.writerows(rows)
+        store(RESULTS, ["table", "row", "column", "value"], rows)
     print(f"{time.perf_counter() - start:.0f} s")
     print(verdict(tables.values(), runs))
 

@@ -23,13 +23,13 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 
 import xrecal
+from benchmarks.record import FOLDER, installed, processor
 
 from . import grid
-from .speed.run import installed, processor
 from .speed.tables import Report, Row
 
 PACKAGES = "xrecal", "numpy", "scipy", "numba", "xarray", "dask", "distributed", "zarr"
-RESULTS = Path(__file__).parent / "results" / "scale.csv"
+RESULTS = FOLDER / "scale.csv"
 METHODS = {
     "EMOS": xrecal.EMOS(),
     "IDR": xrecal.IDR(),

@@ -7,7 +7,7 @@ import pytest
 
 import benchmarks
 
-OTHERS = ("gpu", "issued", "paper", "speed")  # tested in tests/benchmarks
+OTHERS = ("gpu", "issued", "paper", "record", "speed")  # tested in tests/benchmarks
 SLOW = ("grid", "pool_threads", "scale")  # they start processes, or compile a pool
 
 

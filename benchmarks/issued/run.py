@@ -5,15 +5,15 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 
+from benchmarks.record import FOLDER
 from benchmarks.speed.tables import Report
 
 from .issuing import Found, Limit
 from .real import rising_prices, sets, units
 from .synthetic import rain_tails, record, seasonal_rain, winters
 
-RESULTS = Path(__file__).parents[1] / "results" / "issued.csv"
+RESULTS = FOLDER / "issued.csv"
 PARTS: dict[str, Callable[[bool], Found]] = {
     "sets": sets,
     "units": units,

@@ -5,8 +5,9 @@ import os
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from benchmarks.record import commit, installed, processor
 
 from .tables import RESULTS
 
@@ -20,22 +21,6 @@ SEEDS = {
     "sinus": 0,
     "tests and PIT": 0,
 }
-
-
-def installed(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def processor() -> str:
-    """Model of the processor."""
-    info = Path("/proc/cpuinfo")
-    for line in info.read_text().splitlines() if info.exists() else []:
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def write(command: str, seconds: float, folder: Path = RESULTS) -> None:
@@ -65,4 +50,4 @@ def description() -> dict[str, object]:
 
 def _run(command: str, seconds: float) -> dict[str, object]:
     end = datetime.now(UTC).isoformat(timespec="minutes")
-    return {"command": command, "seconds": round(seconds), "finished": end}
+    return {"command": command, "commit": commit(), "seconds": round(seconds), "finished": end}

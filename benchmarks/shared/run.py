@@ -5,11 +5,11 @@
 
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.record import FOLDER
 from benchmarks.speed.processes import PeakMemory
 from benchmarks.speed.tables import Line, Report, Row, seconds
 from benchmarks.speed.timing import time_of
@@ -19,7 +19,7 @@ from xrecal.arrays.shared.network import Network as Law
 from .fitting import Data, Fitted, draw, fit
 from .network import Network, draw_network, truth
 
-RESULTS = Path(__file__).parents[1] / "results" / "shared.csv"
+RESULTS = FOLDER / "shared.csv"
 SEED = 25
 MEMBERS = 20
 WHOLE = 2000, 500

@@ -2,13 +2,14 @@
 
 import csv
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks import record
+
 from .scoring import JUDGED, LABELS
 
-RESULTS = Path(__file__).parents[1] / "results" / "skill.csv"
+RESULTS = record.FOLDER / "skill.csv"
 BEFORE = RESULTS.with_name("skill_before.csv")
 """Ratios of an earlier pool of many components, on the same splits."""
 
@@ -37,11 +38,9 @@ def join_before(rows: Iterable[Row]) -> None:
 
 def store(rows: Iterable[Row]) -> None:
     """Write the table to a file; what a set does not have stays empty."""
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: _cell(row.get(name, np.nan)) for name in COLUMNS})
+    record.store(
+        RESULTS, COLUMNS, ([_cell(row.get(name, np.nan)) for name in COLUMNS] for row in rows)
+    )
 
 
 def _cell(value: str | float) -> str | float:

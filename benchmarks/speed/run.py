@@ -3,10 +3,11 @@
 import os
 import platform
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from threadpoolctl import threadpool_info, threadpool_limits
+
+from benchmarks.record import FOLDER, installed, processor
 
 from . import (
     costs,
@@ -33,7 +34,7 @@ PACKAGES = (
 )
 """Those whose version matters."""
 
-RESULTS = Path(__file__).parents[1] / "results" / "bench.csv"
+RESULTS = FOLDER / "bench.csv"
 
 Part = Callable[[bool], Iterable[Line | Row | Missing]]
 
@@ -113,21 +114,3 @@ def header(quick: bool) -> dict[str, str]:
         ),
         "budget data": f"rank {rank} at tolerance {TOLERANCE:g}, n={n} m={m}",
     }
-
-
-def processor() -> str:
-    """Model of the processor, where the system tells."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def installed(name: str) -> str:
-    """Version of a package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

@@ -1,9 +1,10 @@
 """What was measured, as tables that grow line by line, and as one file."""
 
-import csv
 import sys
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from benchmarks.record import store
 
 FIRST, OTHER = 62, 9  # least widths of columns
 
@@ -93,12 +94,8 @@ class Report:
 
     def store(self, path) -> None:
         """Write all rows, one value a line: tables differ in their columns."""
-        path.parent.mkdir(exist_ok=True)
-        with path.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["table", "row", "column", "value"])
-            for *labels, value in self._rows:
-                writer.writerow([*labels, value if isinstance(value, str) else f"{value:.5g}"])
+        told = ((*labels, v if isinstance(v, str) else f"{v:.5g}") for *labels, v in self._rows)
+        store(path, ["table", "row", "column", "value"], told)
 
     @property
     def verdict(self) -> str:

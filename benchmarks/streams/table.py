@@ -1,13 +1,12 @@
 """The rows of all streams as tables and a file, and what they are to be."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
+
+from benchmarks import record
 
 from .experts import SIMPLE
 
-RESULTS = Path(__file__).parents[1] / "results" / "streams.csv"
+RESULTS = record.FOLDER / "streams.csv"
 COLUMNS = (
     "stream", "source", "hindcast", "scored", *SIMPLE, "static pool", "aggregate", "OnlinePool",
     "best",
@@ -26,11 +25,7 @@ Of glofas, with two cases a week, what is not fitted every day is fitted every 3
 
 def store(rows):
     """Write the rows to a file."""
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: _cell(row[name]) for name in COLUMNS})
+    record.store(RESULTS, COLUMNS, ([_cell(row[name]) for name in COLUMNS] for row in rows))
 
 
 def _cell(value):

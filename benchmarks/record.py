@@ -1,0 +1,77 @@
+"""Results of benchmarks: a CSV each in benchmarks/results, and in manifest.json what made it."""
+
+import csv
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "results"
+MANIFEST = "manifest.json"
+PACKAGES = ("numpy", "scipy", "numba", "xarray", "dask", "zarr")
+
+
+def store(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write rows to a CSV, and beside it the commit, versions and processor that they are of."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    manifest = path.with_name(MANIFEST)
+    known = json.loads(manifest.read_text()) if manifest.exists() else {}
+    known[path.name] = made_by()
+    manifest.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def made_by() -> dict[str, object]:
+    """The command that runs, the code and the machine that it runs on."""
+    return {
+        "command": f"python -m {_module()}",
+        "commit": commit(),
+        "finished": datetime.now(UTC).isoformat(timespec="minutes"),
+        "python": platform.python_version(),
+        "packages": {name: installed(name) for name in PACKAGES},
+        "processor": processor(),
+        "processors": os.cpu_count(),
+    }
+
+
+def commit() -> str:
+    """The commit of this checkout, with "+" after it where code has changed since."""
+    here = Path(__file__).parents[1]
+    try:
+        told = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
+        head = subprocess.run(told, capture_output=True, text=True, check=True).stdout.strip()
+        told = ["git", "-C", str(here), "status", "--porcelain", "--", "xrecal", "benchmarks/*.py"]
+        changed = subprocess.run(told, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head + ("+" if changed.strip() else "")
+
+
+def installed(name: str) -> str:
+    """Version of a package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def processor() -> str:
+    """Model of the processor."""
+    info = Path("/proc/cpuinfo")
+    for line in info.read_text().splitlines() if info.exists() else []:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _module() -> str:
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return "?" if spec is None else spec.name.removesuffix(".__main__")
