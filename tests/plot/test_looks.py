@@ -67,6 +67,12 @@ def test_look_of_several_thresholds():
 
 
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_several_events():
+    forecast, truth = one()
+    return bare(forecast.recal.plot.performance(truth, [279.0, 281.0, 283.0], ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
 def test_look_of_two_curves():
     data = data_of("coverage", "one")
     ax = plot.coverage(data, label="raw", ax=axes())

@@ -145,6 +145,36 @@ def quantile_reliability(
     return plot.quantile_reliability(curves, ax=ax)
 
 
+def roc(
+    forecast: Labelled,
+    observations: Observations,
+    threshold: Threshold,
+    dim: Dims = None,
+    *,
+    ax: Axes | None = None,
+    label: str | None = None,
+    member_dim: Hashable | None = None,
+) -> Axes:
+    """Hit rate by false alarm rate; see :func:`xrecal.plot.roc`."""
+    curves = diagnostics.roc(forecast, observations, threshold, dim, member_dim=member_dim)
+    return plot.roc(curves, ax=ax, label=label)
+
+
+def performance(
+    forecast: Labelled,
+    observations: Observations,
+    threshold: Threshold,
+    dim: Dims = None,
+    *,
+    ax: Axes | None = None,
+    label: str | None = None,
+    member_dim: Hashable | None = None,
+) -> Axes:
+    """Hit rate by success ratio; see :func:`xrecal.plot.performance`."""
+    curves = diagnostics.roc(forecast, observations, threshold, dim, member_dim=member_dim)
+    return plot.performance(curves, ax=ax, label=label)
+
+
 def coverage(
     forecast: Labelled,
     observations: Observations,
