@@ -222,15 +222,21 @@ def test_the_summary(files):
 
 
 def test_the_report(files):
-    page = files.folder / "page.pdf"
-    done = run("score", files.new, files.verified, "--report", page, "--threshold", "284", "--json")
+    model, out, page = (files.folder / name for name in ("m.nc", "out.nc", "page.pdf"))
+    succeed("fit", files.hindcast, files.truth, model, *EMOS)
+    succeed("apply", model, files.new, out, "--quantiles", "0.05,0.25,0.5,0.75,0.95")
+    args = "score", out, files.verified, "--report"
+    done = run(*args, page, "--raw", files.new, "--threshold", "284", "--json")
     assert done.code == 0, done.err
     assert done.data["report"] == str(page)
     expected = files.folder / "expected.pdf"
-    NEW.to_dataset(name="t2m").recal.report(VERIFIED, path=expected, threshold=284.0)
+    issued = opened(out)
+    issued.recal.report(VERIFIED, path=expected, threshold=284.0, raw=NEW)
     assert page.read_bytes() == expected.read_bytes()
-    told = refused("score", files.new, files.verified, "--report", files.folder / "page.txt")
-    assert "path must end in .pdf or .png" in told
+    assert "path must end in .pdf or .png" in refused(*args, files.folder / "page.txt")
+    NEW.to_dataset(name="a").assign(b=NEW).to_netcdf(files.folder / "other.nc")
+    told = refused(*args, page, "--raw", files.folder / "other.nc")
+    assert told == "--raw has no 't2m', but ['a', 'b']; give a file of that variable"
 
 
 def test_several_variables(files):

@@ -5,6 +5,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from cartopy.mpl.gridliner import Gridliner
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
 from xrecal import diagnostics, plot
@@ -279,3 +280,13 @@ def test_no_coastlines_without_cartopy_or_files(coast, monkeypatch, tmp_path):
     assert not coastlines(plot.skill_map(SKILL))
     monkeypatch.undo()
     assert not coastlines(plot.skill_map(SKILL))
+
+
+def test_a_projection_has_longitudes_and_latitudes_at_its_edges():
+    ax = plt.figure().add_subplot(projection=ccrs.LambertConformal(central_longitude=9))
+    plot.skill_map(SKILL, ax=ax)
+    (lines,) = ax.findobj(Gridliner)
+    ax.figure.canvas.draw()
+    shown = {t.get_text() for t in (*lines.left_label_artists, *lines.bottom_label_artists)}
+    assert {"41°N", "42°N", "6°E", "12°E"} <= shown
+    assert not any(t.get_visible() for t in lines.top_label_artists)

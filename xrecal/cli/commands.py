@@ -155,7 +155,7 @@ def score(forecast: str, observations: str, **given: Any) -> Work:
     Each is that of the function of this name in Python, over all cases and locations together;
     --summary tests each location.
     """
-    names = ("scores", "threshold", "summary", "report")
+    names = ("scores", "threshold", "summary", "report", "raw")
     wanted = scoring_.Wanted(**{name: given.pop(name) for name in names})
     wanted.require_thresholds()
     return lambda session: scoring_.score_files(

@@ -142,6 +142,11 @@ def scoring(function: F) -> F:
     """Options that say what is told of forecasts."""
     for option in (
         click.option(
+            "--raw",
+            metavar="FILE",
+            help="Forecasts before recalibration, drawn beside these on the page of --report.",
+        ),
+        click.option(
             "--report", metavar="PAGE", help="Write a page of evidence to PAGE (.pdf or .png)."
         ),
         click.option("--summary", is_flag=True, help="Bias, spread, coverage and calibration too."),

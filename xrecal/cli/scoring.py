@@ -20,7 +20,7 @@ from xrecal.products.apply import FAR
 from xrecal.storage.paths import local_path
 
 from .evidence import number
-from .inputs import Pair, forecast_variables
+from .inputs import Pair, Source, forecast_variables, source
 from .session import Result, Session
 
 TOLD = {"novel": ("novelty", NOVEL), "beyond": ("beyond", FAR)}
@@ -73,6 +73,7 @@ class Wanted:
     threshold: Sequence[float] | None
     summary: bool
     report: str | None
+    raw: str | None
 
     def require_thresholds(self) -> None:
         """Raise UsageError for options that lack another one, or that nothing takes."""
@@ -83,6 +84,8 @@ class Wanted:
             raise click.UsageError(
                 f"--threshold belongs to --report or --score {', '.join(SCORES_OF_EVENTS)}"
             )
+        if self.raw is not None and self.report is None:
+            raise click.UsageError("--raw is drawn on the page of --report; give that too")
 
 
 def score_files(session: Session, pair: Pair, wanted: Wanted) -> Result:
@@ -266,7 +269,19 @@ def _write_report(forecast: xr.Dataset, observed: xr.DataArray, pair: Pair, want
         observed,
         chosen.dim,
         path,
+        raw=None if wanted.raw is None else _raw(source(wanted.raw, "raw"), forecast),
         threshold=threshold,
         member_dim=chosen.member_dim if chosen.member_dim in forecast.dims else None,
     )
     return str(path)
+
+
+def _raw(given: Source, forecast: xr.Dataset) -> xr.Dataset:
+    """The forecast of the same variable before it was recalibrated, or the only one there is."""
+    dataset = given.open({})
+    names = list(read_forms(dataset, name="raw"))
+    (wanted,) = read_forms(forecast, name="forecast")
+    if wanted not in names and len(names) > 1:
+        raise ValueError(f"--raw has no {wanted!r}, but {names}; give a file of that variable")
+    name = wanted if wanted in names else names[0]
+    return forecast_variables(dataset, str(name), None, "raw")[0]

@@ -366,12 +366,15 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
     middle = np.cumsum(members.masses) - members.masses / 2
     sizes = 40 * members.masses / members.masses.max()
     past = members.past
+    low, high = _mass_range(members)
     points: Style = {"color": colour, "alpha": 0.6, "lw": 0, "zorder": 3}
     ax.scatter(members.values[past], middle[past], s=sizes[past], **points)
     for i in heaviest(members.masses, middle, names, APART_IN_CDF):
+        right = members.values[i] <= low + 0.7 * (high - low)  # else it would leave the Axes
         ax.annotate(
-            names[i], (members.values[i], middle[i]), (7, -3), textcoords="offset points",
-            fontsize="x-small", color=ink(ax), va="center", zorder=5,
+            names[i], (members.values[i], middle[i]), (7 if right else -7, -3 if right else 4),
+            textcoords="offset points", fontsize="x-small", color=ink(ax), va="center",
+            ha="left" if right else "right", zorder=5,
         )  # fmt: skip
 
 

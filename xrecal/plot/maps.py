@@ -293,6 +293,7 @@ def _ticks_of_projection(ax: Any) -> None:
     """Longitudes and latitudes at the left and lower edge of Axes of cartopy."""
     where: Style = {"draw_labels": {"left": "y", "bottom": "x"}, "x_inline": False}
     lines = ax.gridlines(**where, y_inline=False, color=ink(ax), alpha=0.25, linewidth=0.6)
+    lines.rotate_labels = False
     lines.xlabel_style = lines.ylabel_style = {"size": SMALL, "color": ink(ax)}
 
 

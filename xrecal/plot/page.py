@@ -25,6 +25,7 @@ from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
 
+from . import annual
 from .coverage import coverage
 from .histograms import outline, pit, rank_histogram
 from .labels import (
@@ -197,7 +198,7 @@ def _evidence_of(
         "pit": diagnostics.pit_histogram(*pair, dim, augmented=options["augmented"], **drawn),
         "coverage": diagnostics.coverage(*pair, dim, **drawn),
         "spread": diagnostics.spread_skill(*pair, dim, **given),
-        "quantiles": diagnostics.quantile_reliability(*pair, dim=..., **given),
+        "quantiles": annual.quantile_reliability(*pair, dim=..., **given),
     }
     if evidence.form.kind == "ensemble":
         datasets["ranks"] = diagnostics.rank_histogram(*pair, dim, **drawn)

@@ -10,12 +10,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from .annual import CYCLE
 from .bands import draw_band, reliability_limits
 from .labels import event_of, name_of_event, with_units
 from .reading import Floats, Range, corners, in_memory, range_of, require_one
 from .style import (
     SQUARE,
     Style,
+    aside,
     dress,
     ink,
     is_first,
@@ -273,8 +275,11 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
 
     Notes
     -----
-    Curves are the isotonic quantile regression of the Dataset [1]_. The legend tells the share of
-    observations at or below each quantile, which on average is its level.
+    Curves are the isotonic quantile regression of the Dataset [1]_. ``forecast.recal.plot`` and the
+    report draw forecasts and observations relative to the annual cycle of the former where that
+    explains most of their variance, and the title says so: it lies on the diagonal whatever
+    forecasts say beyond it. The legend tells the share of observations at or below each quantile,
+    which on average is its level.
 
     References
     ----------
@@ -291,6 +296,8 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     """
     figure = "quantile_reliability"
     names = ["forecast_quantile", "conditional_quantile", "below", "n_cases"]
+    has_cycle = isinstance(reliability, xr.Dataset) and CYCLE in reliability
+    names += [CYCLE] if has_cycle else []
     data = in_memory(reliability, names, figure=figure, maker=f"diagnostics.{figure}")
     require_one(
         data["n_cases"], (), figure=figure,
@@ -324,4 +331,6 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     ax.set(aspect="equal", xlabel=with_units("issued quantile", attrs))
     ax.set_ylabel(with_units("quantile of the observation given the issued one", attrs))
     legend(ax)
+    if has_cycle and data[CYCLE].item() > 0:
+        aside(ax, "relative to the annual cycle")
     return ax
