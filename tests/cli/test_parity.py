@@ -192,6 +192,13 @@ def test_all_scores(files):
     assert f"  roc threshold 280 {found['roc']['280']:.4g}" in lines
 
 
+def test_what_cannot_be_scored_is_told(files):
+    args = "score", files.new, files.verified, "--score", "roc", "--threshold", "400"
+    told = "roc threshold 400 not known: too few cases, or no case with the event, or none without"
+    assert told in run(*args).out
+    assert run(*args, "--json").data["scores"]["t2m"]["roc"] == {"400": None}
+
+
 def test_scores_of_a_dimension_that_is_named(files):
     NEW.rename(time="when").to_dataset(name="t2m").to_netcdf(files.folder / "new.nc")
     VERIFIED.rename(time="when").to_dataset(name="t2m").to_netcdf(files.folder / "o.nc")

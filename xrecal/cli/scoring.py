@@ -54,6 +54,8 @@ SCORES = {
 }
 """Beside the CRPS, by the names of the functions."""
 
+NOT_KNOWN = "not known: too few cases, or no case with the event, or none without"
+
 SCORES_OF_EVENTS = {
     "brier_score": Score(diagnostics.brier_score),
     "brier_skill_score": Score(diagnostics.brier_skill_score, "skill"),
@@ -186,10 +188,9 @@ def _told(name: str, found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
     for label, score in found["scores"].items():
         data[label] = _plain(score)
         of = shown_units(score.attrs)
-        lines += [
-            " ".join(part for part in (f"  {label}", where, f"{value:.4g}", of) if part)
-            for where, value in _labelled(score)
-        ]
+        for where, value in _labelled(score):
+            shown = f"{value:.4g} {of}".rstrip() if np.isfinite(value) else NOT_KNOWN
+            lines.append(" ".join(part for part in (f"  {label}", where, shown) if part))
     if "summary" in found:
         told = found["summary"]
         summary = Summary(told.data_vars, told.coords, told.attrs)
