@@ -228,6 +228,7 @@ def test_the_summary(files):
     assert repr(whole) in run(*args).out
 
 
+@pytest.mark.slow
 def test_the_report(files):
     model, out, page = (files.folder / name for name in ("m.nc", "out.nc", "page.pdf"))
     succeed("fit", files.hindcast, files.truth, model, *EMOS)

@@ -152,8 +152,9 @@ def apply(
 def score(forecast: str, observations: str, **given: Any) -> Work:
     """Print the mean CRPS of FORECAST, in any form, against OBS; with options also other evidence.
 
-    Each is that of the function of this name in Python, over all cases and locations together;
-    --summary tests each location.
+    Each score is that of the function of this name in Python, over all cases and locations; roc,
+    economic_value, anomaly_correlation and generalised_discrimination are means over the locations
+    of that of each. --summary tests each location.
     """
     names = ("scores", "threshold", "summary", "report", "raw")
     wanted = scoring_.Wanted(**{name: given.pop(name) for name in names})
