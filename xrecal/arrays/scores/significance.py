@@ -148,7 +148,7 @@ def diebold_mariano(
     and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom, which
     stay few however many cases there are, if these depend on each other. b = 1 is the t-test.
     From the data it is the reach of an autoregressive process of first order
-    (:func:`xrecal.arrays.serial.block_lengths`): 9 at an autocorrelation of 0.6, 43 at 0.9. With
+    (``xrecal.arrays.serial.block_lengths``): 9 at an autocorrelation of 0.6, 43 at 0.9. With
     fewer than 3 cosines nothing can be told, and the p-value is NaN.
 
     With a lag the weights are :math:`1 - k / (\mathrm{lag} + 1)`, the variance of the mean is
