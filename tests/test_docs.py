@@ -51,6 +51,27 @@ def test_files_and_folders_that_pages_name_are_there(page):
         assert (package / name).exists() or (package.parent / name).exists(), name
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_lines_run_on_files(page, tmp_path, monkeypatch, capsys):
+    toy = xrecal.datasets.lorenz96(lead_days=[3]).isel(lead=0, location=0)
+    toy.forecast[:120].to_netcdf(tmp_path / "hindcast.nc")
+    toy.forecast[120:130].to_netcdf(tmp_path / "forecast.nc")
+    toy.observation.to_netcdf(tmp_path / "observations.nc")
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS.parent / page).read_text(), re.M | re.S)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert "LinearPool" in capsys.readouterr().out
+    quantiles = xr.load_dataarray("quantiles.nc")
+    assert quantiles.notnull().all()
+    assert quantiles.sizes["init"] == 10
+    if page == "README.md":
+        assert xrecal.open_recalibrator("model.nc").method == xrecal.LinearPool(gap="5D")
+        assert Path("report.pdf").read_bytes().startswith(b"%PDF")
+
+
 @pytest.fixture(scope="module")
 def faults():
     spec = importlib.util.spec_from_file_location("check_links", DOCS / "check_links.py")

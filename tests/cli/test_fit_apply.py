@@ -66,7 +66,7 @@ def test_blocks_are_those_asked_for_or_stored(files):
         ("ckme", ["support=errors", "bounds=[0,null]", "ridge=0.5", "half-life=900"],
          xrecal.CKME(support="errors", bounds=(0, None), ridge=0.5, half_life=900)),
         ("emos", ["bounds=none", "vary_spread=true"],
-         xrecal.EMOS(bounds=None, vary_spread=True, condition_on=("season",))),
+         xrecal.EMOS(bounds=None, vary_spread=True, condition_on="season")),
         ("climatology", ["window=90"], xrecal.Climatology(window=90)),
         ("conformal", ["alpha=0.2"], xrecal.ConformalPrediction(alpha=0.2)),
         ("pit", [], xrecal.PITRecalibration()),
@@ -218,7 +218,9 @@ def test_fit_tells_cases_and_status(files):
     )
 
 
-def test_progress_goes_to_standard_error(files):
-    done = run("fit", files.hindcast, files.truth, files.folder / "m.nc", "--json")
-    assert "100% Completed" in done.err
+@pytest.mark.parametrize(("is_terminal", "more"), [(True, []), (True, ["--quiet"]), (False, [])])
+def test_progress_goes_to_a_terminal(files, monkeypatch, is_terminal, more):
+    monkeypatch.setattr("xrecal.cli.session.is_terminal", lambda: is_terminal)
+    done = run("fit", files.hindcast, files.truth, files.folder / "m.nc", "--json", *more)
+    assert ("100% Completed" in done.err) == (is_terminal and not more)
     assert done.data["status"] == "complete"

@@ -2,16 +2,21 @@
 
 import pytest
 
-from xrecal.cli.session import POOLING, for_command_line
+from xrecal.cli.session import for_command_line
 
-from .files import refused
+from .files import refused, run
 
 HINTS = {
     "fewer than min_samples=20; pool neighbours or leads (pool=...), give more cases, or a smaller "
-    "min_samples if so few are meant": "fewer than --min-samples 20; give more cases, or a smaller "
-    f"--min-samples if so few are meant; {POOLING}",
+    "min_samples if so few are meant": "fewer than --min-samples 20; pool neighbours or leads "
+    "(--pool DIM,...), give more cases, or a smaller --min-samples if so few are meant",
     "16 at most; give pool=('lat', 'lon') to learn from the cases of all positions together, or a "
-    "smaller min_samples": f"16 at most; give a smaller --min-samples; {POOLING}",
+    "smaller min_samples": "16 at most; give --pool lat,lon to learn from the cases of all "
+    "positions together, or a smaller --min-samples",
+    "give pool='lead' to learn": "give --pool lead to learn",
+    "which may give them away: use gap=..., such as gap='5D', of the lead time": (
+        "which may give them away: use --gap, such as --gap 5D, of the lead time"
+    ),
     "name it: dim=...": "name it: --dim DIM",
     "name another with member_dim=...": "name another with --member-dim DIM",
     "otherwise convert first: observations = (observations - 273.15).assign_attrs(units='degC')": (
@@ -26,8 +31,11 @@ def test_what_can_be_typed(text):
     assert for_command_line(text) == HINTS[text]
 
 
-def test_no_advice_for_python_alone(files, tmp_path):
-    told = refused("compare", files.hindcast, files.truth, "--min-samples", "45")
-    assert "fewer than --min-samples 45 cases to learn from, 39 at most; give a smaller" in told
+def test_advice_can_be_followed(files):
+    args = "compare", files.hindcast, files.truth, "--method", "climatology"
+    told = refused(*args, "--min-samples", "45")
+    assert (
+        "fewer than --min-samples 45 cases to learn from, 39 at most; give --pool lat,lon" in told
+    )
     assert "min_samples=" not in told
-    assert told.endswith(POOLING)
+    assert run(*args, "--min-samples", "45", "--pool", "lat,lon").code == 0

@@ -8,6 +8,7 @@ import xrecal
 from tests.marks import forbid_compute
 from tests.strategies import FORMS, METHODS, PAIRS, ensemble_and_truth, new_cases
 from xrecal.plan import planning
+from xrecal.plan.costs import Probe
 from xrecal.plan.planning import BEST_BYTES
 
 HINDCAST, TRUTH = ensemble_and_truth(n_lat=3, n_lon=4)
@@ -188,3 +189,32 @@ def test_time_of_a_product_counts_the_rebuilds():
     model = HINDCAST.recal.fit(TRUTH)
     whole, cut = (one(model.plan(f)) for f in (NEW, NEW.chunk(time=1)))
     assert cut.seconds > 2 * whole.seconds
+
+
+# cross-validation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pool", [None, "lat", {"lat": 3}])
+@pytest.mark.parametrize(
+    "splits", [{"by": "year", "gap": 2}, {"by": "rolling", "window": 30, "every": 6}]
+)
+def test_a_cross_validation_has_tasks_and_bytes_of_its_result(splits, pool):
+    hindcast, method = HINDCAST.chunk(lon=2), xrecal.Climatology()
+    given = {**splits, "pool": pool, "min_samples": 10}
+    with forbid_compute():
+        part = one(xrecal.plan(hindcast, TRUTH, method, **given, probe=False))
+        made = hindcast.recal.cross_validate(TRUTH, method, **given)
+    shared = 3 if pool == "lat" else 1  # locations that a fit serves
+    assert (part.work, part.tasks, part.locations) == ("cross-validation", 2, 12 // shared)
+    assert part.output_bytes == made.isel(lon=slice(2)).nbytes
+    assert part.input_bytes == (HINDCAST.nbytes + TRUTH.nbytes) // 2
+    n_forecasts = 48 if splits["by"] == "year" else 18
+    assert part.forecasts == n_forecasts * shared
+    assert part.splits == (4 if splits["by"] == "year" else 3)
+
+
+def test_the_time_of_a_cross_validation_is_that_of_its_fits_and_forecasts(monkeypatch):
+    monkeypatch.setattr(planning, "probe_of", lambda _: Probe(10.0, 3.0, 0.5, 48))
+    part = one(xrecal.plan(HINDCAST, TRUTH, xrecal.EMOS(), by="block", gap=1, blocks=4))
+    assert part.seconds_per_location == 4 * 13.0 + 44 * 0.5
+    assert part.cases < 48

@@ -17,6 +17,7 @@ def task_plan(**changes):
         cases=500,
         members=20,
         forecasts=0,
+        splits=0,
         locations=1000,
         tasks=10,
         locations_per_task=100,

@@ -141,6 +141,8 @@ EVIDENCE = {
     "pit": lambda f, y: f.recal.pit_histogram(y),
     "rank_histogram": lambda f, y: f.recal.rank_histogram(y),
     "reliability": lambda f, y: f.recal.reliability(y, 281.0),
+    "roc": lambda f, y: f.recal.roc(y, 281.0),
+    "performance": lambda f, y: f.recal.roc(y, 281.0),
     "coverage": lambda f, y: f.recal.coverage(y),
     "spread_skill": lambda f, y: f.recal.spread_skill(y),
     "quantile_reliability": lambda f, y: f.recal.quantile_reliability(y),
@@ -154,7 +156,7 @@ DATA = {
         (name, place): (lambda make=make, place=place: make(*PLACES[place]()))
         for name, make in EVIDENCE.items()
         for place in PLACES
-        if (name, place) != ("quantile_reliability", "many")
+        if (name, place) not in (("quantile_reliability", "many"), ("performance", "many"))
     },
     ("fan", "one"): lambda: one()[0].recal.quantile([0.05, 0.25, 0.5, 0.75, 0.95]),
     ("fan", "gaps"): lambda: gaps()[0].recal.quantile([0.05, 0.25, 0.5, 0.75, 0.95]),

@@ -60,6 +60,14 @@ DOORS = {
         lambda: FORECAST.recal.plot.quantile_reliability(TRUTH, [0.2, 0.8]),
         lambda: plot.quantile_reliability(FORECAST.recal.quantile_reliability(TRUTH, [0.2, 0.8])),
     ),
+    "roc": (
+        lambda: GRID.recal.plot.roc(GRID_TRUTH, 281.0, dim=..., label="all"),
+        lambda: plot.roc(GRID.recal.roc(GRID_TRUTH, 281.0, dim=...), label="all"),
+    ),
+    "performance": (
+        lambda: FORECAST.recal.plot.performance(TRUTH, [280.0, 282.0]),
+        lambda: plot.performance(FORECAST.recal.roc(TRUTH, [280.0, 282.0])),
+    ),
     "coverage": (
         lambda: FORECAST.recal.plot.coverage(TRUTH, level=[0.3, 0.6], seed=1),
         lambda: plot.coverage(FORECAST.recal.coverage(TRUTH, level=[0.3, 0.6], seed=1)),
@@ -136,7 +144,7 @@ def test_a_door_takes_the_arguments_of_the_diagnostic_and_the_figure(name):
 def test_axes_come_first_among_the_keywords(name):
     parameters = inspect.signature(getattr(plot, name)).parameters.values()
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    assert keywords[0] == ("threshold" if name == "report" else "ax")
+    assert keywords[0] == ("raw" if name == "report" else "ax")
 
 
 def test_the_report_has_the_signature_of_its_function():

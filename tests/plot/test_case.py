@@ -220,3 +220,24 @@ def test_what_is_no_single_case(figure):
         figure(CALIBRATED, raw=CALIBRATED)
     with pytest.raises(ValueError, match=r"observations shows one location and case, .* 120"):
         figure(CALIBRATED, observations=TRUTH)
+
+
+def test_members_of_hardly_any_weight_do_not_squeeze_the_others():
+    values = np.append(np.linspace(0, 1, 99), 100.0)
+    weights = np.append(np.full(99, 1.0), 0.01)
+    forecast = xrecal.weighted(
+        xr.DataArray(values, dims="member", name="t2m"), xr.DataArray(weights, dims="member")
+    )
+    for figure in (plot.cdf, plot.density):
+        low, high = figure(forecast).get_xlim()
+        assert -0.2 < low <= 0
+        assert 1 <= high < 1.2
+        assert figure(forecast, observations=xr.DataArray(7.0)).get_xlim()[1] > 7
+        raw = xr.DataArray([0.0, 9.0], dims="member", name="t2m")
+        assert figure(forecast, raw=raw).get_xlim()[1] > 9
+    heights, edges = plot.density(forecast).patches[0].get_data()[:2]
+    assert (heights * np.diff(edges)).sum() == pytest.approx(99 / 99.01)
+    ax = plot.cdf(xr.DataArray([-5.0, 0.0], dims="member", name="t2m"))
+    low, high = plot.cdf(forecast, ax=ax).get_xlim()
+    assert low < -5
+    assert 1 < high < 1.2

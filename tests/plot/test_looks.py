@@ -9,6 +9,7 @@ import cartopy.crs as ccrs
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from cartopy.mpl.gridliner import Gridliner
 from matplotlib.text import Text
 
 from xrecal import plot
@@ -67,6 +68,12 @@ def test_look_of_several_thresholds():
 
 
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
+def test_look_of_several_events():
+    forecast, truth = one()
+    return bare(forecast.recal.plot.performance(truth, [279.0, 281.0, 283.0], ax=axes()).figure)
+
+
+@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
 def test_look_of_two_curves():
     data = data_of("coverage", "one")
     ax = plot.coverage(data, label="raw", ax=axes())
@@ -81,7 +88,10 @@ def test_look_of_several_methods():
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
 def test_look_in_a_projection():
     ax = axes(projection=ccrs.LambertConformal(central_longitude=9, central_latitude=41))
-    return bare(plot.skill_map(data_of("skill_map", "many"), ax=ax).figure)
+    plot.skill_map(data_of("skill_map", "many"), ax=ax)
+    for lines in ax.figure.findobj(Gridliner):  # makes its texts as it is drawn
+        lines.left_labels = lines.bottom_labels = False
+    return bare(ax.figure)
 
 
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs={"dpi": 40})

@@ -1,10 +1,12 @@
+import cartopy
 import cartopy.crs as ccrs
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.collections import PathCollection, QuadMesh
+from cartopy.mpl.gridliner import Gridliner
+from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
 from xrecal import diagnostics, plot
 
@@ -209,7 +211,6 @@ def test_a_summary_of_terciles_has_a_map_of_its_skill():
     summary = forecast.recal.tercile_summary(truth)
     ax = plot.skill_map(summary)
     np.testing.assert_array_equal(mesh(ax).get_array(), summary.rpss)
-    assert mesh(ax).colorbar.ax.get_ylabel() == "RPSS"
     assert "locations significant" in ax.get_title(loc="right")
     one = plot.tercile_map(summary.isel(time=0))
     expected = plot.tercile_map(summary["probability"].isel(time=0))
@@ -221,3 +222,71 @@ def test_what_has_no_map_of_terciles():
         plot.tercile_map(terciles((0.4, 0.3, 0.3)).isel(category=[0, 1]))
     with pytest.raises(ValueError, match="tercile_map needs values over two dimensions"):
         plot.tercile_map(terciles((0.4, 0.3, 0.3)).expand_dims(time=2))
+
+
+# what, over what, and where -----------------------------------------------------------------------
+
+
+def bar_label(ax):
+    return " ".join(mesh(ax).colorbar.ax.get_ylabel().split())
+
+
+def test_the_bar_names_score_and_reference():
+    assert bar_label(plot.skill_map(SKILL)) == "skill by the continuous ranked probability score"
+    named = SKILL.assign_attrs(reference="Climatology()")
+    assert bar_label(plot.skill_map(named)).endswith("probability score over Climatology()")
+    forecast, truth = many()
+    found = forecast.recal.brier_skill_score(truth, 281.0)
+    told = "skill by the Brier score over the shares of these cases"
+    assert bar_label(plot.skill_map(found)) == told
+    summary = forecast.recal.tercile_summary(truth)
+    told = "ranked probability skill score over equal odds"
+    assert bar_label(plot.skill_map(summary)) == told
+    assert bar_label(plot.skill_map(SKILL.skill.drop_attrs())) == "skill"
+
+
+@pytest.fixture
+def coast(tmp_path, monkeypatch):
+    """A coastline of 50 m where cartopy looks for one."""
+    shapefile = pytest.importorskip("shapefile")
+    folder = tmp_path / "shapefiles" / "natural_earth" / "physical"
+    folder.mkdir(parents=True)
+    with shapefile.Writer(str(folder / "ne_50m_coastline")) as file:
+        file.field("name", "C")
+        for line in ([(6.0, 41.0), (7.0, 42.0)], [(-100.0, 0.0), (-99.0, 1.0)]):
+            file.line([line])
+            file.record("coast")
+    monkeypatch.setitem(cartopy.config, "data_dir", tmp_path)
+
+
+def coastlines(ax):
+    found = [c for c in ax.collections if isinstance(c, LineCollection)]
+    return [path.vertices.tolist() for c in found for path in c.get_paths()]
+
+
+def test_coastlines_are_drawn_where_cartopy_has_them(coast):
+    ax = plot.skill_map(SKILL)
+    limits = ax.get_xlim(), ax.get_ylim()
+    assert coastlines(ax) == [[[6.0, 41.0], [7.0, 42.0]]]
+    shifted = SKILL.assign_coords(lon=SKILL.lon + 360)
+    shifted.lon.attrs["units"] = "degrees_east"
+    assert coastlines(plot.skill_map(shifted)) == [[[366.0, 41.0], [367.0, 42.0]]]
+    assert limits == (ax.get_xlim(), ax.get_ylim())
+    assert not coastlines(plot.skill_map(SKILL.drop_vars(["lat", "lon"]).rename(lat="a", lon="b")))
+
+
+def test_no_coastlines_without_cartopy_or_files(coast, monkeypatch, tmp_path):
+    monkeypatch.setattr("xrecal.plot.coasts.find_spec", lambda name: None)
+    assert not coastlines(plot.skill_map(SKILL))
+    monkeypatch.undo()
+    assert not coastlines(plot.skill_map(SKILL))
+
+
+def test_a_projection_has_longitudes_and_latitudes_at_its_edges():
+    ax = plt.figure().add_subplot(projection=ccrs.LambertConformal(central_longitude=9))
+    plot.skill_map(SKILL, ax=ax)
+    (lines,) = ax.findobj(Gridliner)
+    ax.figure.canvas.draw()
+    shown = {t.get_text() for t in (*lines.left_label_artists, *lines.bottom_label_artists)}
+    assert {"41°N", "42°N", "6°E", "12°E"} <= shown
+    assert not any(t.get_visible() for t in lines.top_label_artists)

@@ -98,3 +98,10 @@ def test_coverage_of_two_close_forecasts_is_legible():
     found = boxes(ax)
     assert len(found) == 2 * data.level.size
     assert not any(a.overlaps(b) for a, b in itertools.combinations(found, 2))
+
+
+def test_numbers_are_not_on_the_labels_of_the_axis():
+    ax = draw([LEVELS * 0 + 0.01])
+    drawn = boxes(ax)
+    assert len(drawn) == LEVELS.size
+    assert all(box.y0 >= ax.get_window_extent().y0 for box in drawn)

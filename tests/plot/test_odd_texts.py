@@ -84,7 +84,7 @@ def test_report(tmp_path):
     forecast, truth = (array.rename(lon=text, time=along) for array in (forecast, truth))
     page = forecast.recal.report(truth, along, tmp_path / "page.png", n_resamples=20)
     drawn = shown(page)
-    assert f"Calibration of {text} ({text})" in drawn
+    assert f"Calibration of {text} at 41°N ({text})" in " ".join(drawn).replace("\n", " ")
     assert f"CRPS ({text})" in drawn
     assert any(f"cases along {along}" in one and f"2 {text}" in one for one in drawn)
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
 
 from xrecal import plot
 
-from .evidence import calibrated, many, one
+from .evidence import by_lead, calibrated, many, one
 
 FORECAST, TRUTH = one()
 QUICK = {"n_resamples": 100}
@@ -116,9 +117,9 @@ def test_many_places():
 
 
 def test_title():
-    assert page().texts[0].get_text() == "Calibration of 2 m temperature (K)"
+    assert page().texts[0].get_text() == "Calibration of 2 m temperature at 41°N, 11°E (K)"
     bare = FORECAST.drop_attrs().rename(None).recal.report(TRUTH.drop_attrs(), **QUICK)
-    assert bare.texts[0].get_text() == "Calibration of forecast"
+    assert bare.texts[0].get_text() == "Calibration of forecast at lat 41, lon 11"
 
 
 def test_nothing_is_cut_off():
@@ -167,3 +168,66 @@ def test_what_has_no_report():
         FORECAST.recal.report(TRUTH.assign_attrs(units="degC"))
     with pytest.raises(ValueError, match="test is 'magic'; give one of"):
         FORECAST.recal.report(TRUTH, test="magic")
+
+
+# the raw forecast beside, and where it is ---------------------------------------------------------
+
+
+@cache
+def page_with_raw():
+    """The page of recalibrated forecasts beside the raw ones of all dates."""
+    return calibrated().recal.report(TRUTH, raw=FORECAST, threshold=281.0, **QUICK)
+
+
+def labels(figure, title):
+    (ax,) = [ax for ax in figure.axes if ax.get_title("left") == title]
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_the_raw_forecast_is_drawn_beside_in_each_panel():
+    figure = page_with_raw()
+    assert figure.texts[1].get_text().startswith("weighted ensemble beside the raw forecast; cases")
+    for name in ("coverage", "spread", "events"):
+        found = [text for text in labels(figure, TITLES[name]) if text in ("raw", "recalibrated")]
+        assert found == ["recalibrated", "raw"]
+    assert "raw" in labels(figure, TITLES["pit"])
+    (ax,) = [ax for ax in figure.axes if ax.get_title("left") == TITLES["pit"]]
+    (outline,) = [patch for patch in ax.patches if isinstance(patch, StepPatch)]
+    same = FORECAST[80:]
+    counts = same.recal.pit_histogram(TRUTH).n_in_bin
+    np.testing.assert_allclose(outline.get_data().values, counts * 10 / 40)
+    found = texts(figure, "Summary")
+    assert found[:3] == ["", "raw", "recalibrated"]
+    summaries = [one.recal.summary(TRUTH, **QUICK) for one in (same, calibrated())]
+    assert found[3:6] == ["CRPS (K)", *(f"{float(one.crps):.4g}" for one in summaries)]
+
+
+def test_the_raw_forecast_beside_that_of_many_places():
+    forecast, truth = many()
+    figure = (forecast - 0.5).assign_attrs(units="K").recal.report(truth, raw=forecast, **QUICK)
+    found = texts(figure, "Summary")
+    assert found[:6] == ["", "raw median", "median", "lowest", "highest", "p < 0.05"]
+    assert found[7] == f"{float(forecast.recal.summary(truth, **QUICK).crps.median()):.4g}"
+
+
+def test_raw_forecasts_of_other_cases_are_refused():
+    with pytest.raises(
+        ValueError, match="raw lacks 4 of 40 cases along 'time', such as 2020-04-26"
+    ):
+        calibrated().recal.report(TRUTH, raw=FORECAST[:-4], **QUICK)
+
+
+def test_the_title_names_station_lead_and_place():
+    place = {"station": "Zürich", "lead": np.timedelta64(72, "h"), "height": 2.0}
+    here = FORECAST.assign_coords(place)
+    here.height.attrs["units"] = "m"
+    title = here.recal.report(TRUTH, **QUICK).texts[0].get_text()
+    assert title.startswith("Calibration of 2 m temperature at ")
+    for text in ("41°N", "11°E", "Zürich", "lead 3 days", "height 2 m"):
+        assert text in title.replace("\n", " ")
+
+
+def test_leads_are_told():
+    forecast, truth = (one.isel(place=0, drop=True) for one in by_lead())
+    figure = forecast.recal.report(truth, **QUICK)
+    assert figure.texts[1].get_text().endswith("locations: 8 lead; lead 1 to 8 days")

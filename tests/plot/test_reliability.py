@@ -58,7 +58,32 @@ def test_the_band_and_the_distribution_of_a_single_curve():
     (inset,) = ax.child_axes
     heights = inset.collections[0].get_paths()[0].vertices[:, 1]
     counts, _ = np.histogram(data.probability, 20, (0, 1))
-    assert heights.max() == pytest.approx(counts.max() / counts.sum())
+    assert heights.max() == counts.max()
+    assert (inset.get_yscale() == "log") == (counts.max() > 30 * counts[counts > 0].min())
+
+
+def test_lines_of_the_climatology_and_of_no_skill():
+    data = data_of("reliability", "one")
+    ax = plot.reliability(data)
+    share = float((TRUTH > 281).mean())
+    lines = {line.get_label(): line.get_xydata() for line in ax.lines}
+    np.testing.assert_allclose(lines[f"climatology {share:.2g}"][:, 1], share)
+    # Where the curve is on this line the Brier score of a bin is that of the share.
+    x, y = lines["no skill"].T
+    np.testing.assert_allclose((y - x) ** 2, (y - share) ** 2)
+    several = FORECAST.recal.plot.reliability(TRUTH, [279.0, 281.0])
+    assert len(several.lines) == 3
+
+
+def test_numbers_that_differ_much_are_on_a_logarithmic_axis():
+    issued = np.repeat([0.0, 1.0], [100, 2])
+    data = data_of("reliability", "one").isel(time=slice(102))
+    data["probability"] = data.probability.copy(data=issued)
+    (inset,) = plot.reliability(data).child_axes
+    assert inset.get_yscale() == "log"
+    data["probability"] = data.probability.copy(data=np.repeat([0.0, 1.0], [51, 51]))
+    (inset,) = plot.reliability(data).child_axes
+    assert inset.get_yscale() == "linear"
 
 
 def test_the_score_and_its_parts_are_told():
@@ -99,7 +124,7 @@ def test_curves_can_be_compared_on_the_same_axes():
     ax = plot.reliability(data_of("reliability", "one"), label="raw")
     issued = calibrated()
     plot.reliability(issued.recal.reliability(TRUTH[80:], 281.0), ax=ax, label="CKME")
-    assert labels(ax) == ["calibrated (90%)", "raw", "CKME"]
+    assert labels(ax) == ["calibrated (90%)", "raw", "climatology 0.42", "no skill", "CKME"]
     colours = [line.get_color() for line in curves(ax).values()]
     assert len(set(colours)) == 2
     assert sum(line.get_gid() == "xrecal-reference" for line in ax.lines) == 1

@@ -29,6 +29,8 @@ class Plots(Accessor):
     rank_histogram = door(forecasts.rank_histogram)
     reliability = door(forecasts.reliability)
     quantile_reliability = door(forecasts.quantile_reliability)
+    roc = door(forecasts.roc)
+    performance = door(forecasts.performance)
     coverage = door(forecasts.coverage)
     spread_skill = door(forecasts.spread_skill)
 

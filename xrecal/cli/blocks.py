@@ -43,12 +43,10 @@ from xrecal.storage.untrusted import DATA
 
 from .inputs import Source
 from .proofs import is_proven, prove
+from .requests import Request, differences, read, text_of
 
 REQUEST = "xrecal_request"
 """Attribute of a result that holds the request, as JSON."""
-
-Request = Mapping[str, Any]
-"""Inputs and settings of a run as JSON has them: two runs with equal ones make the same result."""
 
 RESTART = "repeat the same command with --resume, or start again with --overwrite"
 
@@ -117,7 +115,7 @@ class Run:
     @cached_property
     def request_text(self) -> str:
         """The request as JSON."""
-        return json.dumps(self.request)
+        return text_of(self.request, self.folder / MARK)
 
     @property
     def folder(self) -> Path:
@@ -207,13 +205,10 @@ class Run:
             discard_partial(self.target)
 
     def _require_same(self, other: str, who: str) -> None:
-        try:
-            made = json.loads(other)
-        except ValueError:
-            made = None
-        if not made:
+        made = read(other)
+        if made is None:
             raise ValueError(f"{who} was not made by this command; {RESTART}")
-        was, now = _differences(made, json.loads(self.request_text))
+        was, now = differences(made, json.loads(self.request_text))
         if now:
             key = next(iter(now))
             raise ValueError(
@@ -321,18 +316,6 @@ def _fingerprint(one: Source) -> Any:
         return one.fingerprint()
     except OSError as error:
         return f"{type(error).__name__}: {error}"
-
-
-def _differences(a: Request, b: Request) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The entries of two requests that differ, as they are in each."""
-    was, now = {}, {}
-    for key in {**a, **b}:
-        one, two = a.get(key), b.get(key)
-        if one != two and isinstance(one, dict) and isinstance(two, dict):
-            one, two = _differences(one, two)
-        if one != two:
-            was[key], now[key] = one, two
-    return was, now
 
 
 def write_in_blocks(

@@ -8,25 +8,27 @@ from typing import Any
 import click
 
 from . import cycle as cycling_
-from . import evidence, fit_apply, monitoring, updating
+from . import evidence, fit_apply, monitoring, reading, updating
+from . import scoring as scoring_
 from . import warm as warming
 from .cycle_terms import Cycle
 from .fit_apply import Output, Product
 from .inputs import Pair, Selection, source
 from .monitoring import Watch
 from .options import (
-    METHODS,
     Work,
     computing,
     cycling,
+    dry,
     learning,
-    method_of,
-    quantile_levels,
     roles,
+    scoring,
     shared,
+    splitting,
     watching,
     writing,
 )
+from .typed_methods import MethodType, TypedMethod
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -47,7 +49,11 @@ def xrecal() -> None:
 @click.argument("observations", metavar="OBS")
 @click.argument("model")
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default="ckme", show_default=True, help="How."
+    "--method",
+    type=MethodType(),
+    default="ckme",
+    show_default=True,
+    help='How: a name, or as in Python, such as "EMOS()".',
 )
 @learning
 @roles
@@ -57,10 +63,8 @@ def fit(
     hindcast: str,
     observations: str,
     model: str,
-    method: str,
+    method: TypedMethod,
     settings: list[tuple[str, str]],
-    condition_on: tuple[str, ...],
-    min_samples: int,
     resume: bool,
     overwrite: bool,
     force: bool,
@@ -68,12 +72,13 @@ def fit(
     **selection: Any,
 ) -> Work:
     """Learn from HINDCAST and what verified, OBS, and write MODEL (.zarr or .nc)."""
+    learned = _learned(selection)
     return lambda session: fit_apply.fit_files(
         session,
         _pair("hindcast", hindcast, observations, selection),
         _output(model, resume, overwrite, force, dry_run),
-        method_of(method, settings),
-        {"condition_on": condition_on or None, "min_samples": min_samples},
+        method.method(settings),
+        learned,
     )
 
 
@@ -84,7 +89,7 @@ def fit(
 @click.option(
     "--quantiles",
     metavar="Q,...",
-    callback=quantile_levels,
+    callback=reading.quantile_levels,
     help="Write these quantiles, such as 0.1,0.5,0.9.",
 )
 @click.option(
@@ -92,6 +97,18 @@ def fit(
     metavar="N",
     type=click.IntRange(min=1),
     help="Write N equally likely members: the quantiles at (i - 1/2)/N, in an order of their own.",
+)
+@click.option(
+    "--exceedance",
+    metavar="V,...",
+    callback=reading.numbers,
+    help="Write the probabilities of more than these values, such as 0,5.",
+)
+@click.option(
+    "--categories",
+    metavar="Q,...",
+    callback=reading.quantile_levels,
+    help="Write the probabilities between these quantiles of the climatology; terciles: 1/3,2/3.",
 )
 @writing
 @shared
@@ -101,6 +118,8 @@ def apply(
     output: str,
     quantiles: list[float] | None,
     members: int | None,
+    exceedance: list[float] | None,
+    categories: list[float] | None,
     resume: bool,
     overwrite: bool,
     force: bool,
@@ -108,28 +127,40 @@ def apply(
     **selection: Any,
 ) -> Work:
     """Recalibrate FORECAST with MODEL and write OUT (.zarr or .nc)."""
-    if (quantiles is None) == (members is None):
-        raise click.UsageError("say what to write: --quantiles 0.1,0.5,0.9 or --members 50")
+    product = Product(quantiles, members, exceedance, categories)
+    if sum(asked is not None for asked in product) != 1:
+        raise click.UsageError(
+            "say what to write: one of --quantiles 0.1,0.5,0.9, --members 50, --exceedance 0,5 and "
+            "--categories 1/3,2/3"
+        )
     return lambda session: fit_apply.apply_files(
         session,
         model,
         source(forecast, "forecast"),
         _output(output, resume, overwrite, force, dry_run),
         Selection(**selection),
-        Product(quantiles, members),
+        product,
     )
 
 
 @xrecal.command()
 @click.argument("forecast")
 @click.argument("observations", metavar="OBS")
-@click.option("--observed-variable", metavar="NAME", help="What verified --variable.")
-@click.option("--member-dim", metavar="DIM", help="The dimension of members.")
+@scoring
+@roles
 @shared
-def score(forecast: str, observations: str, **selection: Any) -> Work:
-    """Print the mean CRPS of FORECAST, in any form, against OBS."""
-    return lambda session: evidence.score_files(
-        session, _pair("forecast", forecast, observations, selection)
+def score(forecast: str, observations: str, **given: Any) -> Work:
+    """Print the mean CRPS of FORECAST, in any form, against OBS; with options also other evidence.
+
+    Each score is that of the function of this name in Python, over all cases and locations; roc,
+    economic_value, anomaly_correlation and generalised_discrimination are means over the locations
+    of that of each. --summary tests each location.
+    """
+    names = ("scores", "threshold", "summary", "report", "raw")
+    wanted = scoring_.Wanted(**{name: given.pop(name) for name in names})
+    wanted.require_thresholds()
+    return lambda session: scoring_.score_files(
+        session, _pair("forecast", forecast, observations, given), wanted
     )
 
 
@@ -139,30 +170,37 @@ def score(forecast: str, observations: str, **selection: Any) -> Work:
 @click.option(
     "--method",
     "methods",
-    type=click.Choice(list(METHODS)),
+    type=MethodType(),
     multiple=True,
     help="To compare; may be repeated. EMOS, CKME and LinearPool if left out.",
 )
+@splitting
+@dry
 @learning
 @roles
 @shared
 def compare(
     hindcast: str,
     observations: str,
-    methods: tuple[str, ...],
+    methods: tuple[TypedMethod, ...],
     settings: list[tuple[str, str]],
-    condition_on: tuple[str, ...],
-    min_samples: int,
-    **selection: Any,
+    forecast: str | None,
+    dry_run: bool,
+    **given: Any,
 ) -> Work:
-    """Print scores of methods on cases of HINDCAST that they have not seen."""
+    """Print scores of methods on cases of HINDCAST that they have not seen, or on --forecast."""
     if settings and len(methods) != 1:
         raise click.UsageError("--option belongs to one method; give one --method with it")
+    options = {name: given.pop(name) for name in ("by", "gap")} | _learned(given)
     return lambda session: evidence.compare_files(
         session,
-        _pair("hindcast", hindcast, observations, selection),
-        [method_of(name, settings) for name in methods] or None,
-        {"condition_on": condition_on or None, "min_samples": min_samples},
+        _pair("hindcast", hindcast, observations, given),
+        evidence.Asked(
+            [method.method(settings) for method in methods] or None,
+            options,
+            None if forecast is None else source(forecast, "forecast"),
+            dry_run,
+        ),
     )
 
 
@@ -240,6 +278,14 @@ def warm() -> Work:
     What is compiled is kept in the user's cache, or in the folder XRECAL_CACHE_DIR.
     """
     return warming.warm_up
+
+
+def _learned(given: dict[str, Any]) -> dict[str, Any]:
+    """What a fit learns from, out of the options of a command."""
+    names = ("condition_on", "min_samples", "pool")
+    learned = {name: given.pop(name) for name in names}
+    names = learned["condition_on"]
+    return learned | {"condition_on": names[0] if len(names) == 1 else names or None}
 
 
 def _pair(name: str, forecasts: str, observations: str, selection: Mapping[str, Any]) -> Pair:

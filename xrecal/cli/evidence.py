@@ -1,73 +1,51 @@
-"""Commands that print how good forecasts or methods are."""
+"""The command that prints how good methods are."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-import numpy as np
 import xarray as xr
 
-from xrecal.diagnostics import crps
-from xrecal.diagnostics.compare import compare
+from xrecal.diagnostics.compare import DEFAULTS, compare
 from xrecal.diagnostics.comparison import REFERENCES
-from xrecal.fit.mismatch_warnings import NOVEL
-from xrecal.inputs.forms import ancillary
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods import Method
-from xrecal.products.apply import FAR
+from xrecal.plan.planning import plan
 
-from .inputs import Pair
+from .inputs import Pair, Selection, Source, forecast_variables, pool_dims
+from .plan import numbers_of, table_of
 from .session import Result, Session
 
-TOLD = {"novel": ("novelty", NOVEL), "beyond": ("beyond", FAR)}
-"""What is counted of forecasts: the role of a variable beside them, and the limit above which."""
+
+class Asked(NamedTuple):
+    """What is compared."""
+
+    methods: Sequence[Method] | None
+    options: Mapping[str, Any]
+    """Further arguments of ``compare``."""
+    forecast: Source | None
+    """To score in place of cases held out."""
+    dry_run: bool
 
 
-def score_files(session: Session, pair: Pair) -> Result:
-    """Mean CRPS of forecasts of any form."""
-    forecasts, observed, _ = pair.open()
-    scores = crps(forecasts, observed, member_dim=pair.chosen.member_dim)
-    by_name = dict(scores.data_vars) if isinstance(scores, xr.Dataset) else {"crps": scores}
-    lazy = {
-        name: (one.mean(dtype=np.float64), one.notnull().sum()) for name, one in by_name.items()
-    }
-    told = {what: _counts_above(pair, by_name, *limit) for what, limit in TOLD.items()}
-    computed, counts = session.compute([lazy, told])
-    by_variable: dict[str, dict[str, Any]] = {}
-    lines = []
-    for name, one in by_name.items():
-        mean, n_cases = (value.item() for value in computed[name])
-        units = shown_units(one.attrs)
-        by_variable[str(name)] = {"crps": number(mean), "units": units, "n_cases": n_cases}
-        lines.append(f"{name}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases")
-        for what, count in counts.items():
-            if name in count:
-                by_variable[str(name)][f"n_{what}"] = n = count[name].item()
-                lines[-1] += f", {n} {what}"
-    return Result({"status": "complete", "scores": by_variable}, "\n".join(lines))
-
-
-def _counts_above(
-    pair: Pair, names: Iterable[Hashable], role: str, limit: float
-) -> dict[Hashable, xr.DataArray]:
-    """Numbers of forecasts with more than a limit of what stands beside them in a role."""
-    dataset = pair.forecasts.open({})
-    found = {name: ancillary(dataset, name, role) for name in names if name in dataset}
-    return {name: (dataset[of] > limit).sum() for name, of in found.items() if of is not None}
-
-
-def compare_files(
-    session: Session, pair: Pair, methods: Sequence[Method] | None, options: Mapping[str, Any]
-) -> Result:
-    """Table of methods on held-out cases; ``options`` are further arguments of ``compare``."""
-    hindcast, observed, _ = pair.open()
+def compare_files(session: Session, pair: Pair, asked: Asked) -> Result:
+    """Table of methods on cases that they have not seen: those held out, or new forecasts."""
+    methods, options, new, dry_run = asked
+    hindcast, observed, blocks = pair.open(pool_dims(options["pool"]))
+    if dry_run:
+        return _planned(hindcast, observed, pair.chosen, asked)
+    forecast = None
+    if new is not None:
+        of = pair.chosen
+        forecast, _ = forecast_variables(new.open(blocks), of.variable, of.member_dim, new.name)
     with session.bar():
         table = compare(
             hindcast,
             observed,  # type: ignore[arg-type]  # a Dataset of one variable will do
             methods,
+            forecast=forecast,
             dim=pair.chosen.dim,
             member_dim=pair.chosen.member_dim,
             **options,
@@ -95,6 +73,18 @@ def compare_files(
         "methods": by_method,
     }
     return Result(data, repr(table))
+
+
+def _planned(hindcast: xr.Dataset, observed: Any, chosen: Selection, asked: Asked) -> Result:
+    """The plan of each method: of its cross-validation, or of its fit to the whole hindcast."""
+    options = dict(asked.options) | {"dim": chosen.dim, "member_dim": chosen.member_dim}
+    if asked.forecast is not None:
+        del options["by"], options["gap"]
+    methods = asked.methods or DEFAULTS.values()
+    plans = {str(one): plan(hindcast, observed, one, probe=False, **options) for one in methods}
+    text = "\n".join(f"{label}\n{table_of(one)}" for label, one in plans.items())
+    told = {label: numbers_of(one) for label, one in plans.items()}
+    return Result({"status": "planned", "methods": told}, text)
 
 
 def number(value: float) -> float | None:

@@ -17,12 +17,15 @@ from xrecal.arrays.status import MEANINGS
 from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.fitted import FittedVariable
 from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.dims import read_inner_levels
 from xrecal.methods import Method
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.plan.planning import plan
 from xrecal.plan.plans import Plan
+from xrecal.products.categories import CATEGORIES_LINE, climatological
 from xrecal.products.issue import issue
 from xrecal.products.members import drawn_by_model, members_line
+from xrecal.products.probabilities import EXCEEDANCE, probabilities
 from xrecal.products.statistics import quantiles
 from xrecal.storage.encoding import to_plain
 from xrecal.storage.paths import local_path
@@ -30,9 +33,10 @@ from xrecal.storage.settings import encode
 from xrecal.storage.storage import block_sizes, in_blocks
 from xrecal.storage.stored import VERSION, to_dataset
 
-from .blocks import Request, Run, blocks_of, write_in_blocks
-from .inputs import Blocks, Pair, Selection, Source, forecast_variables, source
+from .blocks import Run, blocks_of, write_in_blocks
+from .inputs import Blocks, Pair, Selection, Source, forecast_variables, pool_dims, source
 from .plan import require_memory, shown
+from .requests import Request
 from .session import Result, Session
 
 
@@ -54,23 +58,37 @@ class Output:
 
 
 class Product(NamedTuple):
-    """Part of recalibrated forecasts to write: quantiles at levels, or equally likely members."""
+    """Part of recalibrated forecasts to write, all others None."""
 
     levels: Sequence[float] | None
+    """Of quantiles."""
     n_members: int | None
+    thresholds: Sequence[float] | None = None
+    """That probabilities are of exceeding."""
+    between: Sequence[float] | None = None
+    """Levels of the quantiles of the climatology between categories."""
 
     @property
     def size(self) -> int:
         """Number of values for each forecast."""
-        return self.n_members or len(self.levels or ())
+        if self.between is not None:
+            return len(self.between) + 1
+        return self.n_members or len(self.levels or self.thresholds or ())
 
     def of(self, model: Recalibrator, forecasts: xr.Dataset) -> xr.Dataset:
         """The product of forecasts and what is known of them beside it, as lazy as they are."""
         after = f"after recalibration by {model.method}"
-        if self.n_members is None:
+        if self.levels is not None:
             levels = np.asarray(self.levels)
             product = partial(quantiles, levels=levels, several=True)
             return issue(model, forecasts, product, f"quantiles {after}")
+        if self.thresholds is not None:
+            events = partial(probabilities, threshold=list(self.thresholds), kind=EXCEEDANCE)
+            return issue(model, forecasts, events, f"{EXCEEDANCE.line} {after}")
+        if self.between is not None:
+            shares = partial(climatological, levels=read_inner_levels(self.between), named=True)
+            return issue(model, forecasts, shares, f"{CATEGORIES_LINE} {after}")
+        assert self.n_members is not None
         drawn = partial(drawn_by_model, n=self.n_members, seed=0)
         return issue(model, forecasts, drawn, f"{members_line(self.n_members, 0)}, {after}")
 
@@ -85,18 +103,19 @@ def fit_files(
     """Fit a method and write the model; ``options`` are further arguments of ``fit``."""
     inputs = pair.forecasts, pair.observations
     read = fingerprints(*inputs)
-    hindcast, observed, blocks = pair.open()
+    hindcast, observed, blocks = pair.open(pool_dims(options["pool"]))
     chosen = pair.chosen
+    asked: dict[str, Any] = {"dim": chosen.dim, "member_dim": chosen.member_dim, **options}
+    model = fit(hindcast, observed, method, **asked)
     request = {
         "command": "fit",
         **read,
-        "method": encode(method, "the method"),
+        "method": encode(model.method, "the method"),  # covariates too, however they were typed
         **vars(chosen),
-        **{name: encode(value, name) for name, value in options.items()},
+        "min_samples": options["min_samples"],
+        "pool": encode(options["pool"], "pool"),
         "chunks": {str(d): n for d, n in blocks.items()},
     }
-    asked: dict[str, Any] = {"dim": chosen.dim, "member_dim": chosen.member_dim, **options}
-    model = fit(hindcast, observed, method, **asked)
     state = in_blocks(to_plain(to_dataset(model)), model)
     with _without_warnings():
         planned = plan(hindcast, observed, method, **asked, probe=False)
@@ -134,6 +153,8 @@ def apply_files(
         "variable": chosen.variable,
         "quantiles": product.levels,
         "members": product.n_members,
+        "exceedance": product.thresholds,
+        "categories": product.between,
         "chunks": {str(d): n for d, n in blocks.items()},
     }
     values = product.of(model, given)

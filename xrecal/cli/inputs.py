@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ import xarray as xr
 
 from xrecal.inputs.dims import CALIBRATION, find_dim
 from xrecal.inputs.forms import Form, read_forms
+from xrecal.inputs.pool import PoolOver
 from xrecal.storage.paths import local_path
 from xrecal.storage.storage import block_sizes, format_of_finished, require_whole
 from xrecal.storage.stored import MODEL, UNFINISHED
@@ -148,24 +149,38 @@ def observed_variables(
     )
 
 
+def pool_dims(pool: PoolOver) -> tuple[Hashable, ...]:
+    """Dimensions whose cases are pooled, of an option."""
+    return tuple(pool) if isinstance(pool, (tuple, Mapping)) else ()
+
+
 def location_blocks(
-    forms: Mapping[Hashable, Form], dim: Hashable | None, asked: Mapping[str, int]
+    forms: Mapping[Hashable, Form],
+    dim: Hashable | None,
+    asked: Mapping[str, int],
+    whole: Sequence[Hashable] = (),
 ) -> Blocks:
-    """Sizes of blocks of locations: as asked for, or of about 16 MiB of forecasts."""
+    """Sizes of blocks of locations: as asked for, or of about 16 MiB of forecasts.
+
+    Blocks have all positions along the dimensions ``whole``.
+    """
     sizes: Blocks = {}
     n_bytes = 0
     for form in forms.values():
-        whole = form.broadcast().loc if form.kind == "normal" else form.loc
+        loc = form.broadcast().loc if form.kind == "normal" else form.loc
         case = find_dim(
-            whole.isel({form.member_dim: 0}, drop=True), CALIBRATION, dim, name="forecast"
+            loc.isel({form.member_dim: 0}, drop=True), CALIBRATION, dim, name="forecast"
         )
         of_parts = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
-        sizes |= {d: n for d, n in of_parts.items() if d not in (case, form.member_dim)}
+        sizes |= {d: n for d, n in of_parts.items() if d not in (case, form.member_dim, *whole)}
         n_bytes += sum(part.nbytes for part in form.parts.values())
     unknown = [d for d in asked if d not in sizes]
     if unknown:
         raise ValueError(
-            f"--chunks names {unknown[0]!r}, which is no dimension of locations; these are "
+            f"--chunks names {unknown[0]!r}, which is pooled, so that blocks hold all of it; leave "
+            "it out"
+            if unknown[0] in whole
+            else f"--chunks names {unknown[0]!r}, which is no dimension of locations; these are "
             f"{list(map(str, sizes))}"
         )
     blocks = block_sizes(sizes, n_bytes // max(math.prod(sizes.values()), 1))
@@ -180,15 +195,20 @@ class Pair:
     observations: Source
     chosen: Selection
 
-    def open(self) -> tuple[xr.Dataset, xr.DataArray | xr.Dataset, Blocks]:
-        """Forecasts and what verified, lazily in blocks of locations; sizes of these blocks."""
+    def open(
+        self, whole: Sequence[Hashable] = ()
+    ) -> tuple[xr.Dataset, xr.DataArray | xr.Dataset, Blocks]:
+        """Forecasts and what verified, lazily in blocks of locations; sizes of these blocks.
+
+        Blocks have all positions along the dimensions ``whole``.
+        """
 
         def selected(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[Hashable, Form]]:
             of = self.chosen
             return forecast_variables(dataset, of.variable, of.member_dim, self.forecasts.name)
 
         _, forms = selected(self.forecasts.open())
-        blocks = location_blocks(forms, self.chosen.dim, self.chosen.chunks)
+        blocks = location_blocks(forms, self.chosen.dim, self.chosen.chunks, whole)
         forecasts, forms = selected(self.forecasts.open(blocks))
         observations = self.observations.open(blocks)
         observed = observed_variables(observations, self.chosen.observed_variable, forms)

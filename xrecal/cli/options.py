@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import fields
-from datetime import UTC, datetime
+from collections.abc import Callable
 from functools import wraps
-from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import click
-import numpy as np
 
-from xrecal.methods import (
-    CKME,
-    EMOS,
-    IDR,
-    Climatology,
-    ConformalPrediction,
-    LinearPool,
-    Method,
-    OnlinePool,
-    PITRecalibration,
-    Raw,
-)
-from xrecal.methods.base import nearest
-
+from . import reading as read
+from .scoring import SCORES, SCORES_OF_EVENTS
 from .session import Result, Session, run
-
-METHODS: dict[str, type] = {
-    "ckme": CKME,
-    "linear-pool": LinearPool,
-    "online-pool": OnlinePool,
-    "emos": EMOS,
-    "idr": IDR,
-    "pit": PITRecalibration,
-    "conformal": ConformalPrediction,
-    "climatology": Climatology,
-    "raw": Raw,
-}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,7 +30,9 @@ def computing(function: Callable[..., Work]) -> Callable[..., None]:
 
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-        click.option("--quiet", is_flag=True, help="No progress bar."),
+        click.option(
+            "--quiet", is_flag=True, help="No progress bar, which only a terminal gets anyway."
+        ),
         click.option(
             "--timeout",
             metavar="SECONDS",
@@ -82,7 +54,7 @@ def shared(function: Callable[..., Work]) -> Callable[..., None]:
         click.option(
             "--chunks",
             metavar="DIM=N,...",
-            callback=_chunks,
+            callback=read.chunks,
             help="Size of the blocks of locations that are computed at a time.",
         ),
         click.option("--variable", metavar="NAME", help="Forecast variable; all if left out."),
@@ -114,6 +86,12 @@ def learning(function: F) -> F:
             help="Locations with fewer cases get no fit.",
         ),
         click.option(
+            "--pool",
+            metavar="DIM,... | DIM=N,...",
+            callback=read.pool,
+            help="Learn from the cases of all positions along these dimensions, or of N around.",
+        ),
+        click.option(
             "--condition-on",
             metavar="NAME",
             multiple=True,
@@ -124,7 +102,7 @@ def learning(function: F) -> F:
             "settings",
             metavar="KEY=VALUE",
             multiple=True,
-            callback=_pairs,
+            callback=read.pairs,
             help="Setting of the method, such as gap=5D or bounds=[0,null]; may be repeated.",
         ),
     ):
@@ -132,10 +110,72 @@ def learning(function: F) -> F:
     return function
 
 
+def splitting(function: F) -> F:
+    """Options of commands that score on cases that fits have not seen."""
+    for option in (
+        click.option(
+            "--forecast",
+            metavar="FILE",
+            help="Score these forecasts by fits to the whole hindcast, in place of its own cases.",
+        ),
+        click.option(
+            "--gap",
+            metavar="N|TIME",
+            default="0",
+            show_default=True,
+            callback=read.gap,
+            help="Cases, or time such as 5D, left out next to those that are predicted.",
+        ),
+        click.option(
+            "--by",
+            type=click.Choice(["block", "year", "retrospective"]),
+            default="block",
+            show_default=True,
+            help="What is predicted together: fifths, years, or fifths from those before them.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def scoring(function: F) -> F:
+    """Options that say what is told of forecasts."""
+    for option in (
+        click.option(
+            "--raw",
+            metavar="FILE",
+            help="Forecasts before recalibration, drawn beside these on the page of --report.",
+        ),
+        click.option(
+            "--report", metavar="PAGE", help="Write a page of evidence to PAGE (.pdf or .png)."
+        ),
+        click.option("--summary", is_flag=True, help="Bias, spread, coverage and calibration too."),
+        click.option(
+            "--threshold",
+            metavar="V,...",
+            callback=read.numbers,
+            help="Values that events exceed, and that lie between categories.",
+        ),
+        click.option(
+            "--score",
+            "scores",
+            type=click.Choice([*SCORES, *SCORES_OF_EVENTS]),
+            multiple=True,
+            help="Another score; may be repeated.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+dry = click.option("--dry-run", is_flag=True, help="Print what would be done, and stop.")
+"""Option of commands that plan their work."""
+
+
 def writing(function: F) -> F:
     """Options of commands that write a result."""
     for option in (
-        click.option("--dry-run", is_flag=True, help="Print what would be done, and stop."),
+        dry,
         click.option(
             "--force", is_flag=True, help="Go on though a task may need more memory than there is."
         ),
@@ -156,7 +196,7 @@ def watching(function: F) -> F:
             metavar="year|never|N",
             default="year",
             show_default=True,
-            callback=_restart,
+            callback=read.restart,
             help="When the evidence begins anew: each year, never, or after N cases.",
         ),
         click.option(
@@ -186,11 +226,11 @@ def cycling(function: F) -> F:
         click.option(
             "--now",
             metavar="DATE",
-            callback=_date,
+            callback=read.date,
             help="The time in UTC, that of the clock if left out.",
         ),
         click.option(
-            "--model-at", metavar="DATE", callback=_date, help="Go back to the model of this date."
+            "--model-at", metavar="DATE", callback=read.date, help="Go back to the model of then."
         ),
         click.option(
             "--keep",
@@ -211,7 +251,7 @@ def cycling(function: F) -> F:
         click.option(
             "--quantiles",
             metavar="Q,...",
-            callback=quantile_levels,
+            callback=read.quantile_levels,
             help="Issue these quantiles, such as 0.1,0.5,0.9.",
         ),
         click.option("--output", metavar="OUT", required=True, help="Folder of the cycle."),
@@ -232,106 +272,3 @@ def cycling(function: F) -> F:
     ):
         function = option(function)
     return function
-
-
-def _restart(_: click.Context, parameter: click.Parameter, text: str) -> str | int | None:
-    """When a monitor begins anew."""
-    if text in ("year", "never"):
-        return None if text == "never" else text
-    if text.isdigit() and int(text):
-        return int(text)
-    raise click.BadParameter(
-        f"{text!r} is none of year, never and a number of cases", param=parameter
-    )
-
-
-def _date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.datetime64 | None:
-    """A date as it is typed, without a time zone; of --now that of the clock."""
-    if text is None:
-        clock = datetime.now(UTC).replace(tzinfo=None)
-        return np.datetime64(clock, "us") if parameter.name == "now" else None
-    date: np.datetime64 | None = None
-    with suppress(ValueError):
-        date = np.datetime64(text.removesuffix("Z"), "us")
-    if date is None or np.isnat(date):
-        raise click.BadParameter(
-            f"{text!r} is no date such as 2026-11-23 or 2026-11-23T06:00", param=parameter
-        )
-    return date
-
-
-def method_of(name: str, settings: Iterable[tuple[str, str]]) -> Method:
-    """A method with settings as they are typed.
-
-    Raises
-    ------
-    ValueError
-        If the method has no such setting, or it cannot have that value.
-    """
-    cls = METHODS[name]
-    known = [f.name for f in fields(cls) if f.name not in ("condition_on", "methods")]
-    given = {}
-    for key, text in settings:
-        if key not in known:
-            meant = nearest(key, known)
-            hint = f"; did you mean {meant!r}?" if meant else ""
-            hint = "; use --condition-on" if key == "condition_on" else hint
-            what = f"it has {', '.join(known)}" if known else "it has none"
-            raise ValueError(f"--option: the method {name} has no setting {key!r}, {what}{hint}")
-        given[key] = _value(text)
-    method: Method = cls(**given)
-    return method
-
-
-def _value(text: str) -> Any:
-    """Numbers, true, false, null and lists of them as JSON has them; anything else is text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None if text.lower() == "none" else text
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _pairs(
-    _: click.Context, parameter: click.Parameter, given: Iterable[str]
-) -> list[tuple[str, str]]:
-    """Settings of a method as they are typed, by name."""
-    pairs = []
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not (key and equals and value):
-            raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE", param=parameter)
-        pairs.append((key.strip().replace("-", "_"), value.strip()))
-    return pairs
-
-
-def _chunks(_: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, int]:
-    """Sizes of blocks by dimension."""
-    sizes = {}
-    for part in [] if text is None else text.split(","):
-        dim, _equals, size = part.partition("=")
-        if not (dim.strip() and size.strip().isdigit() and int(size)):
-            raise click.BadParameter(
-                f"{part!r} is not of the form DIM=N, as in --chunks lat=10,lon=10", param=parameter
-            )
-        sizes[dim.strip()] = int(size)
-    return sizes
-
-
-def quantile_levels(
-    _: click.Context, parameter: click.Parameter, text: str | None
-) -> list[float] | None:
-    """Levels as they are typed, ascending and different, in [0, 1]."""
-    if text is None:
-        return None
-    try:
-        levels = [float(part) for part in text.split(",")]
-    except ValueError:
-        levels = []
-    ascending = all(a < b for a, b in pairwise(levels))
-    if not levels or not ascending or levels[0] < 0 or levels[-1] > 1:
-        raise click.BadParameter(
-            f"{text!r} must be ascending numbers from 0 to 1, as in --quantiles 0.1,0.5,0.9",
-            param=parameter,
-        )
-    return levels

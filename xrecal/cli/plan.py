@@ -16,6 +16,7 @@ NUMBERS = (
     "cases",
     "members",
     "forecasts",
+    "splits",
     "locations",
     "tasks",
     "locations_per_task",
@@ -36,6 +37,15 @@ def shown(plan: Plan, run: Run, result: xr.Dataset) -> Result:
         "output": str(run.target),
         "blocks": n,
         "blocks_finished": finished,
+        **numbers_of(plan),
+    }
+    blocks = f"{n} block{'s' * (n != 1)}" + (f", {finished} of them finished" if finished else "")
+    return Result(found, f"{run.request['command']} -> {run.target}: {blocks}\n{table_of(plan)}")
+
+
+def numbers_of(plan: Plan) -> dict[str, Any]:
+    """The plan for machines."""
+    return {
         "task_bytes": plan.task_bytes,
         "memory_bytes": plan.resources.memory,
         "fits": plan.fits,
@@ -47,10 +57,12 @@ def shown(plan: Plan, run: Run, result: xr.Dataset) -> Result:
             for part in plan.variables
         },
     }
-    blocks = f"{n} block{'s' * (n != 1)}" + (f", {finished} of them finished" if finished else "")
+
+
+def table_of(plan: Plan) -> str:
+    """The plan for people."""
     # What it notes about models that are not in memory does not hold for those in files.
-    table = replace(plan, notes=()).table(_typed)
-    return Result(found, f"{run.request['command']} -> {run.target}: {blocks}\n{table}")
+    return replace(plan, notes=()).table(_typed)
 
 
 def require_memory(plan: Plan, *, force: bool) -> None:

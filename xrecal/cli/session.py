@@ -29,18 +29,16 @@ REFUSED, UNREACHABLE, FAILED = 3, 4, 5
 ALARMED, NOTHING_NEW = 10, 11
 """Exit codes of work that is done, of the daily cycle and the monitor."""
 
-POOLING = "to learn from several locations together, use Python: hindcast.recal.fit(..., pool=...)"
-"""End of a message, in place of its advice to pool, which the command line cannot take."""
+_POOL = re.compile(r"pool=(?:'(\w+)'|\((.*?)\))")
+"""Dimensions to pool, as they are typed in Python."""
 
-_POOL = re.compile(
-    r"pool neighbours or leads \(pool=\.\.\.\), "
-    r"|pool=[^;]*? to learn from the cases of all positions together, (?:or )?"
-)
 _IN_PYTHON = (
     (r"otherwise convert first: (\w+) = .*?\.assign_attrs\(units=('[^']*')\)",
      r"otherwise convert first: write a file of \1 in \2"),
     (r"\bmin_samples=(\d+)", r"--min-samples \1"),
     (r"\bmin_samples\b(?! was)", "--min-samples"),
+    (r"pool neighbours or leads \(pool=\.\.\.\)", "pool neighbours or leads (--pool DIM,...)"),
+    (r"\bgap=\.\.\., such as gap='5D',", "--gap, such as --gap 5D,"),
     (r"\bmember_dim=\.\.\.", "--member-dim DIM"),
     (r"\bdim=\.\.\.", "--dim DIM"),
     (r"\bcondition_on=?(?=\W|$)", "--condition-on"),
@@ -99,7 +97,7 @@ def run(
     try:
         with _warnings_as_lines(), interruptible(signals), ExitStack() as stack:
             cluster = stack.enter_context(connected(scheduler, timeout)) if scheduler else None
-            data, text, code = work(Session(cluster, quiet))
+            data, text, code = work(Session(cluster, quiet or not is_terminal()))
     except (Exception, KeyboardInterrupt) as error:
         failure = _failure(error, signals)
         if failure is None:
@@ -117,6 +115,11 @@ def run(
         click.echo(json.dumps(failed))
     click.echo(f"xrecal {command}: {message}", err=True)
     sys.exit(code)
+
+
+def is_terminal() -> bool:
+    """Whether somebody may look at standard error; a log is no place for a progress bar."""
+    return sys.stderr.isatty()
 
 
 def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] | None:
@@ -151,7 +154,12 @@ def _warnings_as_lines() -> Iterator[None]:
 
 def for_command_line(text: str) -> str:
     """A message with options in place of parameters, and without code that cannot be typed."""
-    message, n_pooled = _POOL.subn("", text)
+    message = _POOL.sub(_pool_option, text)
     for pattern, typed in _IN_PYTHON:
         message = re.sub(pattern, typed, message)
-    return f"{message}; {POOLING}" if n_pooled else message
+    return message
+
+
+def _pool_option(found: re.Match[str]) -> str:
+    """Dimensions to pool as an option."""
+    return "--pool " + (found[1] or ",".join(re.findall(r"'(\w+)'", found[2])) or "DIM,...")

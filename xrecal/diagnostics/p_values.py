@@ -37,7 +37,10 @@ def told_tests(data: xr.Dataset, *, untold: bool) -> str:
     parts = []
     for name in ("pit", "skce"):
         if f"{name}_block_length" in data:
-            length = data[f"{name}_block_length"].to_numpy()
+            lengths = data[f"{name}_block_length"]
+            if "n_cases" in data:  # what depends on itself for longer is one block of all cases
+                lengths = lengths.where(lengths < data["n_cases"], data["n_cases"])
+            length = lengths.to_numpy()
             length = length[length > 0]
             low, high = (int(length.min()), int(length.max())) if length.size else (1, 1)
             cases = f"{low}" if low == high else f"{low} to {high}"

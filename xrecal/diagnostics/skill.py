@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from functools import partial
 
@@ -132,8 +133,15 @@ def skill(
     name = scores.attrs.get("long_name", scores.name)
     units = shown_units(scores.attrs)
     attrs = {"score": f"{name} in {units}" if units else str(name)}
+    attrs |= reference_of(reference)
     attrs |= history_only(scores.attrs, f"skill over {told_dims(dims)}")
     return xr.Dataset(where_enough(variables, counted(known, dims)), attrs=attrs)
+
+
+def reference_of(scores: xr.DataArray) -> dict[str, str]:
+    """Attribute with the method that made the forecasts of these scores, where history has it."""
+    made = re.findall(r"recalibrated by (.+)", str(scores.attrs.get("history", "")))
+    return {"reference": made[-1]} if made else {}
 
 
 def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:

@@ -93,7 +93,7 @@ def brier_skill_score(
         others = brier_score(reference, observations, threshold, member_dim=None)
     else:
         others = _brier_of_probability(events, reference, evidence)
-    return _skill(scores, others, evidence, "Brier score")
+    return _skill(scores, others, evidence, "Brier score").assign_attrs(_told(reference))
 
 
 @explained("xrecal.diagnostics.rpss")
@@ -155,7 +155,7 @@ def rpss(
         others = ranked_probability_score(reference, observations, edges)
     else:
         others = ranked_reference(events, reference, evidence)
-    return _skill(scores, others, evidence, RANKED.long_name)
+    return _skill(scores, others, evidence, RANKED.long_name).assign_attrs(_told(reference))
 
 
 def ranked(scores: xr.DataArray, edges: Thresholds) -> xr.DataArray:
@@ -194,6 +194,15 @@ def _brier_of_probability(
         check_probability("reference", np.atleast_1d(probability))
         above = xr.DataArray(float(probability))
     return events.label(_squared(events, above, evidence))
+
+
+def _told(reference: object) -> dict[str, str]:
+    """Attribute with a reference that is no forecast, in words."""
+    if isinstance(reference, (xr.DataArray, xr.Dataset)):
+        return {}
+    if reference is None:
+        return {"reference": "the shares of these cases"}
+    return {"reference": f"the probability {reference}"}
 
 
 def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> xr.DataArray:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, pair_hindcast, prepare
 from xrecal.fit.fitted import CASE, FittedVariable
+from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.fit.select_fits import match_variables, shared_dims
 from xrecal.fit.state import fit_state
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.lengths import Span
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
@@ -23,7 +25,7 @@ from xrecal.products.recalibrated import Recalibrated, knows_novelty
 from xrecal.products.statistics import mean_of
 
 from .costs import Probe, Resources, Setup, apply_workspace, find_resources, fit_workspace, probe_of
-from .plans import Plan, TaskPlan, split
+from .plans import Kind, Plan, TaskPlan, split
 
 if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
@@ -34,6 +36,9 @@ BEST_SECONDS = 300.0
 """Duration of such a task, at most, so that little is lost with a worker."""
 ROUNDS = 4
 """Tasks for each that can run at a time, at least, so that none waits long for the last one."""
+
+N_VALUES = 5
+"""Of each forecast that is held out: as many as cross_validate makes quantiles by default."""
 
 IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more"
 REFITTED = "the model is not in memory; unless persisted, each product fits it again"
@@ -51,9 +56,16 @@ def plan(
     covariates: Given = None,
     pool: PoolOver = None,
     min_samples: int = 20,
+    by: By | None = None,
+    gap: Span = 0,
+    blocks: int = 5,
+    window: Span | None = None,
+    every: Span | None = None,
     probe: bool = True,
 ) -> Plan:
-    """What a fit will take: tasks, memory, time and better chunks, told before any work.
+    """What a fit or a cross-validation will take, told before any work.
+
+    Tasks, memory, time and better chunks.
 
     Parameters
     ----------
@@ -61,6 +73,10 @@ def plan(
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     observations : DataArray, Dataset or dict, optional
         As for the fit. Without them there is taken to be one for each forecast.
+    by : {"year", "block", "retrospective", "rolling"}, optional
+        The splits of a cross-validation, which is then planned in place of the fit.
+    gap, blocks, window, every
+        As for :func:`xrecal.products.cross_validate.cross_validate`.
     probe : bool
         Whether to time the method on synthetic cases, for some seconds in a fresh process. Without
         it there is no estimate of time.
@@ -79,13 +95,17 @@ def plan(
     -----
     Never reads or computes values. Bytes of input and output are exact for the largest chunk; the
     workspace is stated for the exact solver, for one task at a time in each thread. Dask holds a
-    few chunks of input besides. Times are rough: what a method chooses decides them too.
+    few chunks of input besides. Times are rough: what a method chooses decides them too. A
+    cross-validation is planned for five numbers of each forecast, such as the quantiles that
+    ``cross_validate`` makes by default, and for the training cases of its largest split.
 
     Examples
     --------
     >>> plan = xrecal.plan(hindcast, observations, probe=False)
     >>> plan.tasks, plan.fits
     (1, True)
+    >>> xrecal.plan(hindcast, observations, by="block", probe=False).largest.splits
+    5
     """
     method = checked(method, condition_on, min_samples, "xrecal.plan")
     if observations is None:
@@ -97,9 +117,14 @@ def plan(
     parts, notes = [], set()
     for name, (form, observed) in paired.items():
         bare, verified = _without_values(form), _array_without_values(observed)
-        pairs = pair_hindcast(bare, verified, method, dim)
-        prepared = prepare(pairs, method, covariates, min_samples, pool)
-        parts.append(_task_plan(_work_of_fit(name, prepared, min_samples), resources, probe))
+        if by is None:
+            pairs = pair_hindcast(bare, verified, method, dim)
+            prepared = prepare(pairs, method, covariates, min_samples, pool)
+            work = _work_of_fit(name, prepared, min_samples)
+        else:
+            splits = Splits(by, gap, blocks, window, every, pool, min_samples)
+            work = _work_of_splits(name, hold_out(bare, verified, method, splits, dim, covariates))
+        parts.append(_task_plan(work, resources, probe))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
             notes.add(IN_MEMORY)
     return Plan(tuple(parts), resources, tuple(notes))
@@ -161,9 +186,10 @@ class _Work:
     """Work on one variable, before it is known in how many tasks."""
 
     variable: Hashable | None
-    kind: Literal["fit", "apply"]
+    kind: Kind
     location: Setup
     forecasts: int
+    splits: int
     tasks: xr.DataArray
     """Lazy, with the chunks of the result."""
     fits: tuple[Hashable, ...]
@@ -219,6 +245,7 @@ def _work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) ->
         kind="fit",
         location=location,
         forecasts=0,
+        splits=0,
         tasks=state["status"],
         fits=state["status"].dims,
         whole=(pairs.dim, form.member_dim, *(pairs.pool.dims if pairs.pool else ())),
@@ -226,6 +253,49 @@ def _work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) ->
         made=[(variable, 1) for variable in state.data_vars.values()],
         workspace=lambda n: fit_workspace(method, location.n_cases, location.n_members, n),
         seconds=lambda probe: probe.fit,
+    )
+
+
+def _work_of_splits(name: Hashable | None, held_out: HeldOut) -> _Work:
+    """The cross-validation of a variable: a fit for each split, and forecasts of its cases."""
+    prepared, form, folds = held_out.prepared, held_out.form, held_out.folds
+    pairs, method = prepared.pairs, prepared.method
+    assert pairs.dim is not None
+    (tasks,) = held_out.reduce(mean_of, {})
+    pooled = () if pairs.pool is None else pairs.pool.dims
+    shared = pooled if pairs.pool is not None and pairs.pool.widths is None else ()
+    location = Setup(
+        method=method,
+        kind=form.kind,
+        n_cases=max(fold.n_cases for fold in folds),
+        n_members=_length(form, form.member_dim),
+        axis=prepared.axis,
+        periods={name: period_of(value) for name, value in prepared.covariates.items()},
+        min_samples=held_out.splits.min_samples,
+        dtype=form.loc.dtype,
+    )
+    sizes = location.n_cases, location.n_members
+    n_served = math.prod(tasks.sizes[d] for d in shared)
+    longest = max(fold.test.size for fold in folds) * n_served
+    n_tested = sum(fold.test.size for fold in folds) * n_served
+    return _Work(
+        variable=name,
+        kind="cross-validation",
+        location=location,
+        forecasts=n_tested,
+        splits=len(folds),
+        tasks=tasks,
+        fits=tuple(d for d in tasks.dims if d not in (pairs.dim, *shared)),
+        whole=(pairs.dim, form.member_dim, *pooled),
+        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
+        made=[(tasks, N_VALUES)],
+        workspace=lambda n: (
+            fit_workspace(method, *sizes, n)
+            + apply_workspace(method, sizes[0], longest, sizes[1], n)
+        ),
+        seconds=lambda probe: (
+            len(folds) * (probe.fit + probe.rebuild) + max(n_tested - len(folds), 0) * probe.each
+        ),
     )
 
 
@@ -263,6 +333,7 @@ def _work_of_product(
         kind="apply",
         location=location,
         forecasts=n_forecasts,
+        splits=0,
         tasks=tasks,
         fits=fitted.locations,
         whole=(form.member_dim,),
@@ -288,6 +359,7 @@ def _task_plan(work: _Work, resources: Resources, timed: bool) -> TaskPlan:
         cases=location.n_cases,
         members=location.n_members,
         forecasts=work.forecasts,
+        splits=work.splits,
         locations=work.locations({}),
         tasks=math.prod(len(sizes) for sizes in chunks.values()),
         locations_per_task=work.locations(block),

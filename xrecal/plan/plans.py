@@ -16,6 +16,10 @@ Chunks: TypeAlias = Mapping[Hashable, int]
 """Sizes of chunks, -1 for a whole dimension."""
 
 
+Kind: TypeAlias = Literal["fit", "cross-validation", "apply"]
+"""What the work is."""
+
+
 class MemoryPlanError(ValueError):
     """A plan whose tasks need more memory than one may use."""
 
@@ -25,12 +29,14 @@ class TaskPlan:
     """The tasks of one variable. All bytes are those of the largest task."""
 
     variable: Hashable | None
-    work: Literal["fit", "apply"]
+    work: Kind
     cases: int
     """Calibration cases of a location, pooled ones together."""
     members: int
     forecasts: int
-    """New forecasts of a location; 0 in a fit."""
+    """New forecasts of a location, or those held out; 0 in a fit."""
+    splits: int
+    """Of a cross-validation, each with a fit; 0 elsewhere."""
     locations: int
     tasks: int
     locations_per_task: int
@@ -70,7 +76,7 @@ class TaskPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit or a product will take; prints as a table.
+    """What a fit, a cross-validation or a product will take; prints as a table.
 
     Attributes
     ----------
@@ -243,7 +249,7 @@ def _duration(seconds: float) -> str:
 
 
 def _in_python(part: TaskPlan, chunks: Chunks) -> str:
-    return f"{'hindcast' if part.work == 'fit' else 'forecast'}.chunk({dict(chunks)})"
+    return f"{'forecast' if part.work == 'apply' else 'hindcast'}.chunk({dict(chunks)})"
 
 
 def _lines(part: TaskPlan, suggested: str) -> list[str]:
@@ -251,6 +257,11 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
     what = f"{part.cases} cases of {part.members} members"
     if part.work == "apply":
         what = f"{part.forecasts} forecasts of {part.members} members, from {part.cases} cases"
+    if part.work == "cross-validation":
+        what = (
+            f"{part.forecasts} forecasts of {part.members} members held out in {part.splits} "
+            f"splits, from {part.cases} cases at most"
+        )
     rows = {
         "variable": "unnamed" if part.variable is None else str(part.variable),
         "each location": what,

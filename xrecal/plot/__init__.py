@@ -5,6 +5,7 @@ fan                                quantiles over dates or leads, observations, 
 cdf, density                       one forecast, and the past cases that carry its weight
 pit, rank_histogram                histograms, with the band of calibrated forecasts
 reliability, quantile_reliability  what happens, given what was forecast
+roc, performance                   hits by false alarms, and by warnings that came true
 coverage                           central intervals: how many observations they hold
 spread_skill                       error by spread
 monitor                            evidence against calibration over time
@@ -27,6 +28,7 @@ except ImportError as error:
 
 from .case import cdf, density
 from .coverage import coverage
+from .discrimination import performance, roc
 from .fan import fan
 from .histograms import pit, rank_histogram
 from .leads import skill_by_lead
@@ -44,12 +46,14 @@ __all__ = [
     "fan",
     "monitor",
     "p_value_map",
+    "performance",
     "pit",
     "quantile_reliability",
     "rank_histogram",
     "reliability",
     "report",
     "ridge_curve",
+    "roc",
     "skill_by_lead",
     "skill_map",
     "spread_skill",

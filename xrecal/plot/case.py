@@ -35,6 +35,9 @@ N_NAMED = 5
 TAILS = (0.0005, 0.9995)
 """Levels between which normal distributions are drawn."""
 
+MASS = (0.002, 0.998)
+"""Levels between which members are drawn."""
+
 N_POINTS = 400
 """Points of the curve of a normal distribution."""
 
@@ -92,7 +95,8 @@ def cdf(
     -----
     Of a weighted ensemble whose members are past cases (coordinate ``calibration_<dim>``) each step
     is one of them, as high as its weight; points grow with it, and up to five of the heaviest are
-    named by their date.
+    named by their date. The axis holds 99.6 % of the mass, the raw ensemble and what verified:
+    members of hardly any weight may lie beyond.
 
     Examples
     --------
@@ -103,8 +107,11 @@ def cdf(
     case = read_case(forecast, name="forecast", figure="cdf")
     ax = open_axes(ax)
     colour = next_colour(ax)
-    if raw is not None:
-        _draw_steps(ax, read_raw(raw, case, figure="cdf"), GREY, 1.2, "raw ensemble")
+    beside = None if raw is None else read_raw(raw, case, figure="cdf")
+    first = colour == PALETTE[0] and not ax.lines
+    limits = shown_range(case, beside, observations, None if first else ax.get_xlim())
+    if beside is not None:
+        _draw_steps(ax, beside, GREY, 1.2, "raw ensemble")
     if case.has_members:
         members = case.members()
         line = _draw_steps(ax, members, colour, 1.6, label)
@@ -117,7 +124,7 @@ def cdf(
     draw_observation(ax, observations, case)
     dress(ax, grid="both")
     ax.set(xlabel=label_of(case.form.loc, case.form.name or "forecast", WIDTH_BELOW))
-    ax.set(ylim=(0, 1.02), ylabel="probability of at most this value")
+    ax.set(xlim=limits, ylim=(0, 1.02), ylabel="probability of at most this value")
     legend(ax)
     return ax
 
@@ -175,6 +182,7 @@ def density(
     else:
         _draw_normal(ax, case)
     ax.set_ylim(bottom=0)
+    ax.set_xlim(shown_range(case, members, observations))
     if members is not None:
         ticks: Style = {"ms": 9, "mew": 1.2, "clip_on": False, "zorder": 4, "ls": ""}
         ax.plot(members.values, 0 * members.values, "|", color=GREY, label="raw ensemble", **ticks)
@@ -268,6 +276,36 @@ def reach(case: OneCase) -> Floats:
     return np.linspace(float(ends[0]), float(ends[1]), N_POINTS)
 
 
+def shown_range(
+    case: OneCase,
+    raw: Members | None,
+    observations: Labelled | None,
+    before: tuple[float, float] | None = None,
+) -> tuple[float, float]:
+    """Ends of the axis: nearly all of the mass, the raw ensemble, and what verified.
+
+    So that members of hardly any weight do not squeeze the others. ``before`` are the ends of what
+    is drawn already.
+    """
+    ends = list(_mass_range(case.members())) if case.has_members else []
+    ends += [] if case.has_members else [reach(case).item(0), reach(case).item(-1)]
+    ends += [] if raw is None else [raw.values.item(0), raw.values.item(-1)]
+    observed = None if observations is None else _observed(observations, case)
+    ends += [] if observed is None or not np.isfinite(observed) else [observed]
+    room = MARGIN * ((max(ends) - min(ends)) or 1.0)
+    ends = [min(ends) - room, max(ends) + room, *(before or ())]
+    return min(ends), max(ends)
+
+
+def _mass_range(members: Members) -> tuple[float, float]:
+    """Values between which nearly all of the mass of members lies."""
+    share = np.cumsum(members.masses)
+    last = members.values.size - 1
+    low = min(int(np.searchsorted(share, MASS[0], side="right")), last)
+    high = min(int(np.searchsorted(share, MASS[1] - 1e-9)), last)  # sums of masses are rounded
+    return float(members.values[low]), float(members.values[high])
+
+
 def read_raw(raw: Labelled, case: OneCase, *, figure: str) -> Members:
     """Members of the plain ensemble of a case."""
     given = read_case(raw, name="raw", figure=figure)
@@ -280,11 +318,16 @@ def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> 
     """Draw the observation as a vertical line; nothing where it is missing."""
     if observations is None:
         return
-    observed = only_variable(observations, name="observations")
-    same_quantity(case.form.loc, observed, names=("forecast", "observations"))
-    value = float(require_one(observed, (), figure="observations").compute())
+    value = _observed(observations, case)
     if np.isfinite(value):
         ax.axvline(value, color=ink(ax), lw=1.3, ls=(0, (5, 2)), label="observed", zorder=4)
+
+
+def _observed(observations: Labelled, case: OneCase) -> float:
+    """What verified, which may be missing."""
+    observed = only_variable(observations, name="observations")
+    same_quantity(case.form.loc, observed, names=("forecast", "observations"))
+    return float(require_one(observed, (), figure="observations").compute())
 
 
 def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
@@ -323,12 +366,15 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
     middle = np.cumsum(members.masses) - members.masses / 2
     sizes = 40 * members.masses / members.masses.max()
     past = members.past
+    low, high = _mass_range(members)
     points: Style = {"color": colour, "alpha": 0.6, "lw": 0, "zorder": 3}
     ax.scatter(members.values[past], middle[past], s=sizes[past], **points)
     for i in heaviest(members.masses, middle, names, APART_IN_CDF):
+        right = members.values[i] <= low + 0.7 * (high - low)  # else it would leave the Axes
         ax.annotate(
-            names[i], (members.values[i], middle[i]), (7, -3), textcoords="offset points",
-            fontsize="x-small", color=ink(ax), va="center", zorder=5,
+            names[i], (members.values[i], middle[i]), (7 if right else -7, -3 if right else 4),
+            textcoords="offset points", fontsize="x-small", color=ink(ax), va="center",
+            ha="left" if right else "right", zorder=5,
         )  # fmt: skip
 
 
@@ -369,10 +415,11 @@ def _histogram(members: Members) -> tuple[Floats, Floats]:
     values, masses = members.values, members.masses
     at = np.searchsorted(np.cumsum(masses), [0.25, 0.75]).clip(0, values.size - 1)
     width = 2 * np.ptp(values[at]) * (masses**2).sum() ** (1 / 3)
-    span = np.ptp(values)
+    ends = _mass_range(members)
+    span = ends[1] - ends[0]
     n_bins = int(np.clip(np.ceil(span / width), 1, MAX_BINS)) if width > 0 else MAX_BINS // 3
-    heights, edges = np.histogram(values, n_bins, weights=masses, density=True)
-    return heights, edges
+    heights, edges = np.histogram(values, n_bins, ends if span else None, weights=masses)
+    return heights / np.diff(edges), edges
 
 
 def _draw_normal(ax: Axes, case: OneCase) -> None:

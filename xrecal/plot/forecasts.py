@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -20,6 +20,7 @@ from xrecal.methods import Method
 from xrecal.products.categories import categories
 from xrecal.products.statistics import quantile
 
+from . import annual
 from .fan import LEVELS
 from .reading import only_form, only_variable
 
@@ -116,21 +117,6 @@ def rank_histogram(
     return plot.rank_histogram(histogram, ax=ax)
 
 
-def reliability(
-    forecast: Labelled,
-    observations: Observations,
-    threshold: Threshold,
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    label: str | None = None,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Reliability diagram of probabilities; see :func:`xrecal.plot.reliability`."""
-    curves = diagnostics.reliability(forecast, observations, threshold, dim, member_dim=member_dim)
-    return plot.reliability(curves, ax=ax, label=label)
-
-
 def quantile_reliability(
     forecast: Labelled,
     observations: Observations,
@@ -141,8 +127,43 @@ def quantile_reliability(
     member_dim: Hashable | None = None,
 ) -> Axes:
     """Reliability diagram of quantiles; see :func:`xrecal.plot.quantile_reliability`."""
-    curves = diagnostics.quantile_reliability(forecast, observations, q, dim, member_dim=member_dim)
+    curves = annual.quantile_reliability(forecast, observations, q, dim, member_dim=member_dim)
     return plot.quantile_reliability(curves, ax=ax)
+
+
+def _of_events(
+    name: str, text: str, evidence: Callable[..., xr.Dataset], draw: Callable[..., Axes]
+) -> Callable[..., Axes]:
+    """A figure of the probability of exceeding a threshold, which makes its evidence."""
+
+    def figure(
+        forecast: Labelled,
+        observations: Observations,
+        threshold: Threshold,
+        dim: Dims = None,
+        *,
+        ax: Axes | None = None,
+        label: str | None = None,
+        member_dim: Hashable | None = None,
+    ) -> Axes:
+        curves = evidence(forecast, observations, threshold, dim, member_dim=member_dim)
+        return draw(curves, ax=ax, label=label)
+
+    figure.__name__ = figure.__qualname__ = name
+    figure.__doc__ = f"{text}; see :func:`xrecal.plot.{name}`."
+    return figure
+
+
+reliability = _of_events(
+    "reliability",
+    "Reliability diagram of probabilities",
+    diagnostics.reliability,
+    plot.reliability,
+)
+roc = _of_events("roc", "Hit rate by false alarm rate", diagnostics.roc, plot.roc)
+performance = _of_events(
+    "performance", "Hit rate by success ratio", diagnostics.roc, plot.performance
+)
 
 
 def coverage(

@@ -140,3 +140,13 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
     head_room(ax, 0.17 if n.size == 1 else 0.25)
     note(ax, f"{n_locations} locations\n{total} cases" if n.size > 1 else f"{total} cases")
     legend(ax, loc="upper right")
+
+
+def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
+    """Draw the outline of another PIT histogram over one that is there."""
+    counts, n = histogram["n_in_bin"], int(histogram["n_cases"].sum())
+    edges = np.linspace(0, 1, histogram.sizes["pit_bin"] + 1)
+    bars = counts.sum([d for d in counts.dims if d != "pit_bin"]).to_numpy() * (edges.size - 1) / n
+    ax.stairs(bars, edges, color=PALETTE[1], lw=1.4, label=label, zorder=2.8)
+    ax.set_ylim(0, max(ax.get_ylim()[1], 1.4 * bars.max()))
+    legend(ax, loc="upper right")

@@ -140,3 +140,46 @@ def _require_calendars(date: Any) -> None:
             "nc-time-axis, or convert them to numpy dates: data.convert_calendar('standard', "
             "use_cftime=False)"
         ) from error
+
+
+def event_of(data: xr.Dataset) -> str:
+    """The event of the only threshold in words; nothing for several."""
+    if "threshold" not in data.coords or data["threshold"].size > 1:
+        return ""
+    value = data["threshold"]
+    return f"more than {value.item():g} {pretty_units(value.attrs)}".rstrip()
+
+
+def name_of_event(threshold: xr.DataArray) -> str:
+    """An event in a legend."""
+    return f"> {threshold.item():g} {pretty_units(threshold.attrs)}".rstrip()
+
+
+def single_labels(array: xr.DataArray) -> list[str]:
+    """Scalar coordinates in words: a station, a place, a lead; no dates."""
+    told = []
+    for name, coordinate in array.coords.items():
+        if coordinate.ndim or is_date(coordinate.to_numpy().reshape(-1)):
+            continue
+        value = coordinate.to_numpy()
+        if value.dtype.kind in "OUS":
+            told.append(str(value.item()))
+        elif value.dtype.kind in "iufm":
+            number, units = _number_of(coordinate)
+            degrees = units.startswith("°")
+            told.append(f"{number}{units}" if degrees else f"{name} {number} {units}".rstrip())
+    return told
+
+
+def range_of_leads(leads: xr.DataArray) -> str:
+    """Leads from the first to the last."""
+    first, units = _number_of(leads[0])
+    return f"{leads.name} {first} to {_number_of(leads[-1])[0]} {units}".rstrip()
+
+
+def _number_of(value: xr.DataArray) -> tuple[str, str]:
+    """A number and its units; lengths of time in days, or in hours where they are no whole days."""
+    if value.dtype.kind != "m":
+        return f"{value.item():g}", pretty_units(value.attrs)
+    hours = value.to_numpy() / np.timedelta64(1, "h")
+    return (f"{hours / 24:g}", "days") if hours % 24 == 0 else (f"{hours:g}", "hours")

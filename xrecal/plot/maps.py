@@ -16,7 +16,8 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import standard_name_of
 from xrecal.products.categories import CATEGORY, TERCILES
 
-from .labels import label_of
+from .coasts import draw_coastlines
+from .labels import label_of, wrapped
 from .reading import drop_single, first_along
 from .style import GREY, SMALL, Style, aside, dress, ink, open_axes, veil
 
@@ -68,7 +69,8 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Colours are symmetrical around 0 and reach to the largest skill, at most 1. Dots are locations
     where the skill is significant, if p-values are given: at a false discovery rate of 5 % [1]_.
     Longitudes and latitudes are recognised by CF standard names, units or names, in one dimension
-    or two. Locations without a value are grey.
+    or two. Locations without a value are grey. The bar names score and reference. Coastlines are
+    drawn where cartopy is installed and has been used to download them before.
 
     References
     ----------
@@ -93,9 +95,7 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     below = float(field.min()) < -most
     options: dict[str, Any] = {"cmap": SKILL_COLOURS, "norm": Normalize(-most, most)}
     ax, mesh, at = _draw(ax, field, options)
-    _bar(
-        ax, mesh, "RPSS" if values.name == "rpss" else "skill", extend="min" if below else "neither"
-    )
+    _bar(ax, mesh, _what_skill(skill, values), extend="min" if below else "neither")
     if p_values is not None:
         _stipple(ax, at, p_values, field, "significant")
     return ax
@@ -221,6 +221,16 @@ def _bar_of_terciles(ax: Axes, mesh: Any) -> None:
         )  # fmt: skip
 
 
+def _what_skill(skill: Labelled, values: xr.DataArray) -> str:
+    """The skill of which score, against which reference, as far as attributes tell."""
+    if values.name == "rpss":
+        return "ranked probability skill score\nover equal odds"
+    score = str(skill.attrs.get("score", "")).partition(" in ")[0]
+    name = f"skill by the {score}" if score else "skill"
+    over = skill.attrs.get("reference") or values.attrs.get("reference")
+    return wrapped(f"{name} over {over}" if over else name)
+
+
 def _variable(data: Labelled, name: str, figure: str, maker: str) -> xr.DataArray:
     """A DataArray, or the named variable of a Dataset."""
     if isinstance(data, xr.DataArray):
@@ -265,14 +275,26 @@ def _draw(
         how["transform"] = cartopy.crs.PlateCarree()
     values = field.transpose(*(y.dims if y.ndim == 2 else (y.dims[0], x.dims[0])))
     mesh = ax.pcolormesh(x, y, values, shading="nearest", rasterized=True, **options, **how)
+    if geographic and all(np.issubdtype(part.dtype, np.number) for part in (x, y)):
+        draw_coastlines(ax, x.to_numpy(), y.to_numpy(), **how)
     if hasattr(ax, "projection"):
         ax.patch.set(facecolor=GREY, alpha=0.25)
+        if geographic:
+            _ticks_of_projection(ax)
         return ax, mesh, {"x": x, "y": y, **how}
     dress(ax, grid=None)
     ax.patch.set(facecolor=GREY, alpha=veil(ax, 0.25))
     ax.set(xlabel=label_of(x), ylabel=label_of(y))
     ax.set_aspect(1 / max(0.2, np.cos(np.deg2rad(float(y.mean())))) if geographic else "equal")
     return ax, mesh, {"x": x, "y": y, **how}
+
+
+def _ticks_of_projection(ax: Any) -> None:
+    """Longitudes and latitudes at the left and lower edge of Axes of cartopy."""
+    where: Style = {"draw_labels": {"left": "y", "bottom": "x"}, "x_inline": False}
+    lines = ax.gridlines(**where, y_inline=False, color=ink(ax), alpha=0.25, linewidth=0.6)
+    lines.rotate_labels = False
+    lines.xlabel_style = lines.ylabel_style = {"size": SMALL, "color": ink(ax)}
 
 
 def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]:

@@ -50,8 +50,8 @@ class _Box(NamedTuple):
 def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour: object) -> None:
     """Write the third of each triple at the point of the first two, on Axes from 0 to 1.
 
-    Below and to the right of rising curves, else above and to the left; left out where a curve or
-    number of the same Axes is in the way, also at points that had a number before.
+    Below and to the right of rising curves, else above and to the left; left out where a curve,
+    number or end of the same Axes is in the way, also at points that had a number before.
     """
     for x, y, value in points:
         style: Style = {"textcoords": "offset points", "fontsize": SIZE, "color": colour}
@@ -73,6 +73,8 @@ def _arrange(ax: Axes) -> None:
         number.set_visible(False)
         for side in (1, -1):
             box = _box(number, unit, side)
+            if box.low < 0:  # on the labels of the axis
+                continue
             if any(box.meets(t) for t in taken) or any(box.crossed_by(c) for c in curves):
                 continue
             taken.append(box)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -15,18 +15,28 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from xrecal import diagnostics
+from xrecal.diagnostics.comparison import Table
 from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.inputs.dims import Dims
+from xrecal.inputs.dims import LEAD, Dims, at_scalars
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
 
+from . import annual
 from .coverage import coverage
-from .histograms import pit, rank_histogram
-from .labels import as_typed, name_of, pretty_units, shown_labels, wrapped
+from .histograms import outline, pit, rank_histogram
+from .labels import (
+    as_typed,
+    name_of,
+    pretty_units,
+    range_of_leads,
+    shown_labels,
+    single_labels,
+    wrapped,
+)
 from .reliability import quantile_reliability, reliability
 from .spread import spread_skill
 from .style import BAND, Style, ink
@@ -49,8 +59,40 @@ FOOT = (
     "each other these vary more."
 )
 
-Panel = tuple[str, Callable[..., Axes], xr.Dataset]
-"""Title, function and what it draws."""
+RAW, RECALIBRATED = "raw", "recalibrated"
+"""Labels of two forecasts on one page, and what the names of the data of the first begin with."""
+
+
+class Panel(NamedTuple):
+    """A panel of the page."""
+
+    name: str
+    """Of its data."""
+    title: str
+    function: Callable[..., Axes]
+    beside: Literal["curve", "outline", "nothing"]
+    """How the raw forecast is drawn with it."""
+
+    def draw(self, ax: Axes, data: xr.Dataset, raw: xr.Dataset | None) -> None:
+        """Draw a forecast, and another one with it."""
+        if raw is None or self.beside == "nothing":
+            self.function(data, ax=ax)
+        elif self.beside == "outline":
+            self.function(data, ax=ax)
+            outline(ax, raw, RAW)
+        else:
+            self.function(data, ax=ax, label=RECALIBRATED)
+            self.function(raw, ax=ax, label=RAW)
+
+
+PANELS = (
+    Panel("pit", "Probability integral transform", pit, "outline"),
+    Panel("ranks", "Ranks", rank_histogram, "nothing"),
+    Panel("coverage", "Central intervals", coverage, "curve"),
+    Panel("spread", "Spread and error", spread_skill, "curve"),
+    Panel("quantiles", "Quantiles", quantile_reliability, "nothing"),
+    Panel("events", "Probabilities", reliability, "curve"),
+)
 
 
 def report(
@@ -59,6 +101,7 @@ def report(
     dim: Dims = None,
     path: str | PathLike[str] | None = None,
     *,
+    raw: Labelled | None = None,
     threshold: Threshold | None = None,
     test: Test = "serial",
     n_resamples: int = 1000,
@@ -79,6 +122,9 @@ def report(
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     path : str or path-like, optional
         Where to write the page: a name that ends in .pdf or .png.
+    raw : DataArray or Dataset, optional
+        The forecast before it was recalibrated, in any form, of the same cases and perhaps more:
+        drawn beside it in all panels but those of ranks and quantiles, and told in the table.
     threshold : float, sequence of float or DataArray, optional
         With it the page has a reliability diagram of the probability of more.
     test, n_resamples, block_length, augmented, seed
@@ -117,29 +163,65 @@ def report(
             "figure.savefig"
         )
     evidence = read_evidence(forecast, observations, dim, member_dim)
-    given: dict[str, Any] = {"member_dim": member_dim}
-    drawn: dict[str, Any] = {"seed": seed, **given}
-    datasets = {
-        "summary": diagnostics.summary(
-            forecast, observations, dim, test=test, n_resamples=n_resamples,
-            block_length=block_length, augmented=augmented, **drawn,
-        ),
-        "pit": diagnostics.pit_histogram(forecast, observations, dim, augmented=augmented, **drawn),
-        "coverage": diagnostics.coverage(forecast, observations, dim, **drawn),
-        "spread": diagnostics.spread_skill(forecast, observations, dim, **given),
-        "quantiles": diagnostics.quantile_reliability(forecast, observations, dim=..., **given),
+    tests: dict[str, Any] = {
+        "test": test, "n_resamples": n_resamples, "block_length": block_length,
+        "augmented": augmented, "seed": seed,
     }  # fmt: skip
-    if evidence.form.kind == "ensemble":
-        datasets["ranks"] = diagnostics.rank_histogram(forecast, observations, dim, **drawn)
-    if threshold is not None:
-        datasets["events"] = diagnostics.reliability(
-            forecast, observations, threshold, dim=..., **given
-        )
-    figure = _draw(_computed(datasets), _title(evidence), _subtitle(evidence))
+    given = {"member_dim": member_dim}
+    datasets = _evidence_of(evidence, forecast, observations, dim, threshold, tests | given)
+    if raw is not None:
+        same = _of_same_cases(raw, forecast, evidence)
+        of_raw = read_evidence(same, observations, dim, None)
+        beside = _evidence_of(of_raw, same, observations, dim, threshold, tests)
+        datasets |= {f"{RAW} {name}": data for name, data in beside.items()}
+    figure = _draw(_computed(datasets), _title(evidence), _subtitle(evidence, raw is not None))
     if path is not None:
         metadata = {"CreationDate": None} if Path(path).suffix.lower() == ".pdf" else None
         figure.savefig(path, dpi=DPI, metadata=metadata)  # so that equal pages are equal files
     return figure
+
+
+def _evidence_of(
+    evidence: Evidence,
+    forecast: Labelled,
+    observations: Observations,
+    dim: Dims,
+    threshold: Threshold | None,
+    options: dict[str, Any],
+) -> dict[str, xr.Dataset]:
+    """What the panels of a forecast draw, by the names of the panels."""
+    pair = forecast, observations
+    given = {k: v for k, v in options.items() if k == "member_dim"}
+    drawn = given | {"seed": options["seed"]}
+    datasets: dict[str, xr.Dataset] = {
+        "summary": diagnostics.summary(*pair, dim, **options),
+        "pit": diagnostics.pit_histogram(*pair, dim, augmented=options["augmented"], **drawn),
+        "coverage": diagnostics.coverage(*pair, dim, **drawn),
+        "spread": diagnostics.spread_skill(*pair, dim, **given),
+        "quantiles": annual.quantile_reliability(*pair, dim=..., **given),
+    }
+    if evidence.form.kind == "ensemble":
+        datasets["ranks"] = diagnostics.rank_histogram(*pair, dim, **drawn)
+    if threshold is not None:
+        datasets["events"] = diagnostics.reliability(*pair, threshold, dim=..., **given)
+    return datasets
+
+
+def _of_same_cases(raw: Labelled, forecast: Labelled, evidence: Evidence) -> Labelled:
+    """The raw forecast at the place and of the cases of the other; ValueError if it lacks some."""
+    same = at_scalars(raw, forecast, names=("forecast", "raw"))
+    for d in evidence.dims:
+        wanted = evidence.observations.indexes.get(d)
+        if wanted is None or d not in same.indexes:
+            continue
+        lacking = wanted[~wanted.isin(same.indexes[d])]
+        if lacking.size:
+            raise ValueError(
+                f"raw lacks {lacking.size} of {wanted.size} cases along {d!r}, such as "
+                f"{lacking[0]}; give the raw forecasts of all of them"
+            )
+        same = same.sel({d: wanted})
+    return same
 
 
 def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
@@ -162,22 +244,24 @@ def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
 
 
 def _title(evidence: Evidence) -> str:
-    """The variable, with units."""
+    """The variable, with units, and where it is at a single place or lead."""
     loc = evidence.form.loc
     name = "forecast" if evidence.form.name is None else evidence.form.name
     units = pretty_units(loc.attrs)
-    return wrapped(f"Calibration of {name_of(loc, name)}", 90) + (f" ({units})" if units else "")
+    title = f"Calibration of {name_of(loc, name)}"
+    place = ", ".join(single_labels(loc))
+    return wrapped(f"{title} at {place}" if place else title, 90) + (f" ({units})" if units else "")
 
 
-def _subtitle(evidence: Evidence) -> str:
-    """Form of the forecast, cases with their first and last label, and number of locations."""
+def _subtitle(evidence: Evidence, has_raw: bool) -> str:
+    """Form of the forecast, cases with their first and last label, leads, number of locations."""
     form = evidence.form
     cases = as_typed(" and ".join(map(str, evidence.dims)))
     kind = {
         "ensemble": "plain ensemble", "weighted": "weighted ensemble", "quantile": "quantiles",
         "normal": "normal distributions", "censored": "censored normal distributions",
     }[form.kind]  # fmt: skip
-    text = f"{kind}; cases along {cases}"
+    text = f"{kind}{' beside the raw forecast' if has_raw else ''}; cases along {cases}"
     index = evidence.observations.indexes.get(evidence.time)
     if index is not None and index.size:
         first, last = shown_labels(index.to_numpy()[[0, -1]])
@@ -187,21 +271,16 @@ def _subtitle(evidence: Evidence) -> str:
     if math.prod(locations.values()) > 1:
         counts = " × ".join(f"{n} {d}" for d, n in locations.items())
         text += f"; locations: {as_typed(counts)}"
+    for d in locations:
+        if d in LEAD.names and d in form.loc.indexes and sizes[d] > 1:
+            text += f"; {range_of_leads(form.loc[d])}"
     return text
 
 
 def _draw(datasets: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
     """The page: a panel for each Dataset but the summary, which is the table."""
-    panels: list[Panel] = [("Probability integral transform", pit, datasets["pit"])]
-    if "ranks" in datasets:
-        panels.append(("Ranks", rank_histogram, datasets["ranks"]))
-    panels += [
-        ("Central intervals", coverage, datasets["coverage"]),
-        ("Spread and error", spread_skill, datasets["spread"]),
-        ("Quantiles", quantile_reliability, datasets["quantiles"]),
-    ]
-    if "events" in datasets:
-        panels.append(("Probabilities", reliability, datasets["events"]))
+    panels = [panel for panel in PANELS if panel.name in datasets]
+    raw = {n.removeprefix(f"{RAW} "): d for n, d in datasets.items() if n.startswith(f"{RAW} ")}
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1, rect=(0.01, 0.05, 0.98, 0.86))
     figure = Figure(figsize=SIZE, layout=layout)
     n_columns = math.ceil(len(panels) / 2)
@@ -210,26 +289,33 @@ def _draw(datasets: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
     assert isinstance(summary, Summary)
     width = TABLE_SHARE * n_columns if summary["n_cases"].size > 1 else TABLE_WIDTH
     grid = figure.add_gridspec(2, n_columns + alone, width_ratios=[1] * n_columns + [width] * alone)
-    for i, (name, function, data) in enumerate(panels):
-        ax = function(data, ax=figure.add_subplot(grid[i // n_columns, i % n_columns]))
+    for i, panel in enumerate(panels):
+        ax = figure.add_subplot(grid[i // n_columns, i % n_columns])
+        panel.draw(ax, datasets[panel.name], raw.get(panel.name))
         ax.set_aspect("auto")
-        ax.set_title(name, fontsize="medium", loc="left", weight="bold", pad=8)
-    _draw_table(figure.add_subplot(grid[:, -1] if alone else grid[1, -1]), summary, 1 + alone)
+        ax.set_title(panel.title, fontsize="medium", loc="left", weight="bold", pad=8)
+    place = figure.add_subplot(grid[:, -1] if alone else grid[1, -1])
+    of_raw = raw.get("summary")
+    assert of_raw is None or isinstance(of_raw, Summary)
+    _draw_table(place, summary, of_raw, 1 + alone)
     figure.text(0.02, 0.975, title, fontsize="x-large", weight="bold", va="top")
     figure.text(0.02, 0.93, subtitle, va="top", alpha=0.75)
     figure.text(0.02, 0.015, FOOT, fontsize="x-small", va="bottom", alpha=0.75)
     return figure
 
 
-def _draw_table(ax: Axes, summary: Summary, n_rows: int) -> None:
+def _draw_table(ax: Axes, summary: Summary, raw: Summary | None, n_rows: int) -> None:
     """The summary as text in columns, on Axes as high as ``n_rows`` panels."""
     table = summary.as_table()
+    several = bool(table.head)
+    if raw is not None:
+        table = _with_raw(table, raw.as_table())
     units = shown_units(summary["crps"].attrs)
     rows = [_with_units_once(row, units) for row in table.rows]
     lines = [list(table.head), *rows] if table.head else rows
     widths = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
     ends = np.cumsum(widths) / sum(widths)
-    size = "xx-small" if table.head else "small"
+    size = "xx-small" if several else "small"
     ax.axis("off")
     ax.set(xlim=(0, 1), ylim=(n_rows * (len(lines) + 2.4), -0.8))
     for y, row in enumerate(lines):
@@ -244,6 +330,13 @@ def _draw_table(ax: Axes, summary: Summary, n_rows: int) -> None:
     foot = wrapped(table.foot.replace("p < ", "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}"), 50)
     ax.text(0, len(lines) - 0.1, foot, fontsize="x-small", color=ink(ax), va="top", alpha=0.75)
     ax.set_title("Summary", fontsize="medium", loc="left", weight="bold", pad=8)
+
+
+def _with_raw(table: Table, raw: Table) -> Table:
+    """A table with the first column of numbers of another one before its own."""
+    rows = [[row[0], before[1], *row[1:]] for row, before in zip(table.rows, raw.rows, strict=True)]
+    head = ["", f"{RAW} median", *table.head[1:]] if table.head else ["", RAW, RECALIBRATED]
+    return Table(head, rows, table.foot)
 
 
 def _with_units_once(row: Sequence[str], units: str) -> list[str]:

@@ -8,13 +8,16 @@ import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from .annual import CYCLE
 from .bands import draw_band, reliability_limits
-from .labels import pretty_units, with_units
+from .labels import event_of, name_of_event, with_units
 from .reading import Floats, Range, corners, in_memory, range_of, require_one
 from .style import (
     SQUARE,
     Style,
+    aside,
     dress,
     ink,
     is_first,
@@ -43,6 +46,9 @@ N_BARS = 20
 
 INSET = "xrecal-issued"
 
+MANY_TIMES = 30
+"""Ratio of the highest bar to the lowest from which on the axis of the bars is logarithmic."""
+
 
 def reliability(
     reliability: xr.Dataset, *, ax: Axes | None = None, label: str | None = None
@@ -70,13 +76,16 @@ def reliability(
     Notes
     -----
     Curves are the isotonic regression of the Dataset [1]_: on the diagonal forecasts are reliable,
-    where the curve is flatter they are overconfident. The small bars are the distribution of the
-    issued probabilities. The band of a single curve holds that of a calibrated forecast, at each
-    probability with a chance of about 90 %: groups of independent cases with similar probabilities
-    have a binomial number of events, as for the consistency bars of [2]_, and there are as many
-    groups as make this the error of the regression. Of many locations the curve is the median, and
-    the area the range of 90 % of them. Where most have one probability in all cases, such as 0 of
-    an event that is never forecast, there is no curve, and a note says so.
+    where the curve is flatter they are overconfident. The dotted line is the share of events; where
+    the curve of one location is nearer to it than to the diagonal, beyond the line "no skill",
+    forecasts do worse than that share [3]_. The small bars are the numbers of the issued
+    probabilities, on a logarithmic axis where some are 30 times as many as others. The band of a
+    single curve holds that of a calibrated forecast, at each probability with a chance of about 90
+    %: groups of independent cases with similar probabilities have a binomial number of events, as
+    for the consistency bars of [2]_, and there are as many groups as make this the error of the
+    regression. Of many locations the curve is the median, and the area the range of 90 % of them.
+    Where most have one probability in all cases, such as 0 of an event that is never forecast,
+    there is no curve, and a note says so.
 
     References
     ----------
@@ -84,6 +93,8 @@ def reliability(
        classifiers. https://doi.org/10.1073/pnas.2016191118
     .. [2] Bröcker & Smith (2007), Increasing the reliability of reliability diagrams.
        https://doi.org/10.1175/WAF993.1
+    .. [3] Hsu & Murphy (1986), The attributes diagram: a geometrical framework for assessing the
+       quality of probability forecasts. https://doi.org/10.1016/0169-2070(86)90048-8
 
     Examples
     --------
@@ -113,9 +124,11 @@ def reliability(
         _draw_issued(ax, np.concatenate([issued for issued, _ in locations]), colour)
     if first:
         reference(ax, (0, 1), (0, 1))
+        if len(curves) == 1:
+            _draw_climatology(ax, next(iter(curves.values())))
     dress(ax, grid="both")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal", ylabel="observed frequency")
-    ax.set_xlabel("issued probability" + _event(data))
+    ax.set_xlabel("issued probability" + (f" of {event}" if (event := event_of(data)) else ""))
     legend(ax, loc="upper left")
     constant = [text for name, locations in curves.items() if (text := _constant(name, locations))]
     if first and constant:
@@ -129,11 +142,7 @@ def _by_threshold(data: xr.Dataset) -> dict[str, xr.Dataset]:
     """Results of each threshold under its name; one threshold has none."""
     if THRESHOLD not in data.dims:
         return {"": data}
-    units = pretty_units(data[THRESHOLD].attrs)
-    return {
-        f"> {float(value):g} {units}".rstrip(): data.sel({THRESHOLD: value})
-        for value in data[THRESHOLD]
-    }
+    return {name_of_event(value): data.sel({THRESHOLD: value}) for value in data[THRESHOLD]}
 
 
 def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
@@ -146,14 +155,6 @@ def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
     if len(set(fixed)) == 1:
         text += f" from {fixed[0]:g}"
     return text + (f"\nat {len(fixed)} of {len(locations)} locations" if len(locations) > 1 else "")
-
-
-def _event(data: xr.Dataset) -> str:
-    """The event of the only threshold, as the label of an axis goes on."""
-    if THRESHOLD not in data.coords or data[THRESHOLD].size > 1:
-        return ""
-    value = data[THRESHOLD]
-    return f" of more than {float(value):g} {pretty_units(value.attrs)}".rstrip()
 
 
 def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
@@ -200,21 +201,43 @@ def _on_grid(locations: list[tuple[Floats, Floats]]) -> Range:
     return range_of(np.where(half, values, np.nan))
 
 
+def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
+    """Lines of the share of events, and half way between it and the diagonal: no skill beyond."""
+    # The regression keeps the mean of what happened.
+    share = float(np.concatenate([happened for _, happened in locations]).mean())
+    style: Style = {"color": ink(ax), "alpha": 0.5, "lw": 0.8, "zorder": 1.8}
+    ax.axhline(share, ls=":", label=f"climatology {share:.2g}", **style)
+    if len(locations) == 1:
+        ax.plot((0, 1), (share / 2, (1 + share) / 2), ls="-.", label="no skill", **style)
+
+
 def _draw_issued(ax: Axes, issued: Floats, colour: str) -> None:
-    """Distribution of the issued probabilities, in a corner below the diagonal."""
+    """Numbers of issued probabilities, in a corner below the diagonal; logarithmic where needed."""
     insets = [child for child in ax.child_axes if isinstance(child, Axes)]
     inset = next((child for child in insets if child.get_label() == INSET), None)
     if inset is None:
-        inset = ax.inset_axes((0.64, 0.05, 0.33, 0.13), label=INSET)
-        inset.patch.set_alpha(0)
-        inset.set(xlim=(0, 1), xticks=[], yticks=[])
-        inset.spines[["top", "left", "right"]].set_visible(False)
-        inset.spines["bottom"].set(color=ink(ax), alpha=0.6, linewidth=0.6)
-        inset.set_title("issued", fontsize="x-small", color=ink(ax), loc="right", pad=1)
+        inset = ax.inset_axes((0.62, 0.07, 0.36, 0.17), label=INSET)
+        inset.patch.set(alpha=0.75)
+        inset.set(xlim=(0, 1), xticks=[])
+        inset.spines[["top", "right"]].set_visible(False)
+        for side in ("bottom", "left"):
+            inset.spines[side].set(color=ink(ax), alpha=0.6, linewidth=0.6)
+        inset.tick_params(labelsize="xx-small", length=2, width=0.6, pad=1, color=ink(ax))
+        inset.yaxis.set_minor_locator(NullLocator())
+        inset.set_title("forecasts issued", fontsize="x-small", color=ink(ax), loc="right", pad=1)
     counts, edges = np.histogram(issued, N_BARS, (0, 1))
-    shares = counts / counts.sum()
-    inset.fill_between(edges, np.append(shares, shares[-1]), step="post", color=colour, alpha=0.5)
-    inset.set_ylim(bottom=0)
+    heights = np.append(counts, counts[-1])
+    inset.fill_between(edges, heights, step="post", color=colour, alpha=0.5, lw=0)
+    least = counts[counts > 0].min()
+    if counts.max() > MANY_TIMES * least or inset.get_yscale() == "log":
+        inset.set_yscale("log")
+        inset.set_ylim(bottom=0.5)
+        inset.yaxis.set_major_locator(LogLocator(numticks=4))
+        inset.yaxis.set_major_formatter("{x:g}")
+        inset.yaxis.set_minor_locator(NullLocator())
+    else:
+        inset.set_ylim(bottom=0)
+        inset.yaxis.set_major_locator(MaxNLocator(2, integer=True))
 
 
 def _note_score(ax: Axes, data: xr.Dataset) -> None:
@@ -226,7 +249,7 @@ def _note_score(ax: Axes, data: xr.Dataset) -> None:
         f"{sign} {part:.3f} {name}"
         for sign, part, name in zip("=−+", parts, names[1:], strict=True)
     ]
-    note(ax, "\n".join(lines), y=0.885)
+    note(ax, "\n".join(lines), y=0.76)
 
 
 def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> Axes:
@@ -252,8 +275,11 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
 
     Notes
     -----
-    Curves are the isotonic quantile regression of the Dataset [1]_. The legend tells the share of
-    observations at or below each quantile, which on average is its level.
+    Curves are the isotonic quantile regression of the Dataset [1]_. ``forecast.recal.plot`` and the
+    report draw forecasts and observations relative to the annual cycle of the former where that
+    explains most of their variance, and the title says so: it lies on the diagonal whatever
+    forecasts say beyond it. The legend tells the share of observations at or below each quantile,
+    which on average is its level.
 
     References
     ----------
@@ -270,6 +296,8 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     """
     figure = "quantile_reliability"
     names = ["forecast_quantile", "conditional_quantile", "below", "n_cases"]
+    has_cycle = isinstance(reliability, xr.Dataset) and CYCLE in reliability
+    names += [CYCLE] if has_cycle else []
     data = in_memory(reliability, names, figure=figure, maker=f"diagnostics.{figure}")
     require_one(
         data["n_cases"], (), figure=figure,
@@ -303,4 +331,6 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     ax.set(aspect="equal", xlabel=with_units("issued quantile", attrs))
     ax.set_ylabel(with_units("quantile of the observation given the issued one", attrs))
     legend(ax)
+    if has_cycle and data[CYCLE].item() > 0:
+        aside(ax, "relative to the annual cycle")
     return ax

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -156,16 +157,27 @@ def model_categories(
     if window is not None and not is_positive(window):
         raise ValueError(f"window must be a positive number of days, got {window!r}")
 
-    def one(source: Recalibrated) -> xr.DataArray:
-        require_free(source.form.dims, [CATEGORY])
-        edges = _climatology_edges(source, levels, window)
-        named = isinstance(forecast, xr.Dataset)
-        return between(source, edges, labels_of_levels(levels), named)
-
-    of = "all cases" if window is None else f"cases within a window of {window:g} days"
+    one = partial(
+        climatological, levels=levels, named=isinstance(forecast, xr.Dataset), window=window
+    )
     sources = recalibrated(model, forecast, covariates)
-    line = f"probabilities of categories of the climatology of {of}{sources.after}"
-    return sources.product(one, line, "categories")
+    line = CATEGORIES_LINE
+    if window is not None:
+        line = line.replace("all cases", f"cases within a window of {window:g} days")
+    return sources.product(one, f"{line}{sources.after}", "categories")
+
+
+CATEGORIES_LINE = "probabilities of categories of the climatology of all cases"
+"""For the history."""
+
+
+def climatological(
+    source: Recalibrated, levels: FloatArray, named: bool, window: float | None = None
+) -> xr.DataArray:
+    """Probabilities of categories between quantiles of the climatology, of one variable."""
+    require_free(source.form.dims, [CATEGORY])
+    edges = _climatology_edges(source, levels, window)
+    return between(source, edges, labels_of_levels(levels), named)
 
 
 def between(

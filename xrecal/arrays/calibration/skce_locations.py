@@ -252,32 +252,41 @@ def default_block(n: int) -> int:
 def relative_to_season(
     parts: Forecasts, y: FloatArray, season: FloatArray
 ) -> tuple[Forecasts, FloatArray] | None:
-    """Normalised forecasts and observations (n,) minus the cycle of the forecasts, if any.
+    """Normalised forecasts and observations (n,) minus the annual cycle of the forecasts, if any.
 
-    The cycle is the least-squares fit of the year and half-year waves to the means of the
-    forecasts. As it follows from forecasts and dates alone, what was calibrated given both still
-    is. None where it explains half of the variance of the means or less, degrees of freedom
-    counted.
+    As the cycle follows from forecasts and dates alone, what was calibrated given both still is.
     """
     loc, scale, weights = parts
     assert weights is not None  # as normalised() leaves them
+    centre = np.einsum("nm,nm->n", weights, np.broadcast_to(loc, weights.shape))
+    cycle = annual_cycle(centre, season)
+    if cycle is None:
+        return None
+    shifted = np.where(weights > 0, np.broadcast_to(loc, weights.shape) - cycle[:, np.newaxis], 0.0)
+    return Forecasts(shifted, scale, weights), y - cycle
+
+
+def annual_cycle(centre: FloatArray, season: FloatArray) -> FloatArray | None:
+    """Annual cycle (n,) of means of forecasts (n,), around their mean; None if there is none.
+
+    The least-squares fit of the year and half-year waves of the fractions of the year (n,). None
+    where it explains half of the variance or less, degrees of freedom counted.
+    """
     known = np.isfinite(season)
     n = int(known.sum())
     if n < max(FEWEST_DATED, len(season)):  # all of them need a date
         return None
-    centre = np.einsum("nm,nm->n", weights, np.broadcast_to(loc, weights.shape))
     angle = 2 * np.pi * np.outer(season, np.arange(1, HARMONICS + 1))
     design = np.column_stack([np.ones(n), np.cos(angle), np.sin(angle)])
     centred = centre - centre.mean()
     coefficients, _, rank, _ = np.linalg.lstsq(design, centred, rcond=1e-6)
-    cycle = design @ coefficients
+    cycle: FloatArray = design @ coefficients
     left, whole = centred - cycle, float(centred @ centred)
     if whole <= n * (ROUNDING * np.abs(centre).max()) ** 2:
         return None
     if float(left @ left) / whole * (n - 1) / (n - rank) >= 1 - MOST:
         return None
-    shifted = np.where(weights > 0, np.broadcast_to(loc, weights.shape) - cycle[:, np.newaxis], 0.0)
-    return Forecasts(shifted, scale, weights), y - cycle
+    return cycle
 
 
 def _from_blocks(

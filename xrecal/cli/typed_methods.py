@@ -1,0 +1,131 @@
+"""Methods as they are typed: by their name, or as in Python."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import click
+
+from xrecal.methods import (
+    CKME,
+    EMOS,
+    IDR,
+    Climatology,
+    ConformalPrediction,
+    LinearPool,
+    Method,
+    OnlinePool,
+    PITRecalibration,
+    Raw,
+)
+from xrecal.methods.base import nearest
+
+METHODS: dict[str, type] = {
+    "ckme": CKME,
+    "linear-pool": LinearPool,
+    "online-pool": OnlinePool,
+    "emos": EMOS,
+    "idr": IDR,
+    "pit": PITRecalibration,
+    "conformal": ConformalPrediction,
+    "climatology": Climatology,
+    "raw": Raw,
+}
+
+_CLASSES = {cls.__name__: cls for cls in METHODS.values()}
+
+
+class TypedMethod(NamedTuple):
+    """A method with the settings that are typed with it; not checked yet."""
+
+    cls: type
+    settings: dict[str, Any]
+
+    def method(self, more: Iterable[tuple[str, str]] = ()) -> Method:
+        """The method, with more settings as they are typed.
+
+        Raises
+        ------
+        ValueError
+            If the method has no such setting, or it cannot have that value.
+        """
+        given = {key: _made(value) for key, value in self.settings.items()}
+        for key in given:
+            self._require([f.name for f in fields(self.cls)], key, "--method")
+        known = [f.name for f in fields(self.cls) if f.name not in ("condition_on", "methods")]
+        for key, text in more:
+            self._require(known, key, "--option")
+            given[key] = _value(text)
+        made: Method = self.cls(**given)
+        return made
+
+    def _require(self, known: list[str], key: str, option: str) -> None:
+        if key in known:
+            return
+        name = next(name for name, cls in METHODS.items() if cls is self.cls)
+        meant = nearest(key, known)
+        hint = f"; did you mean {meant!r}?" if meant else ""
+        hint = "; use --condition-on" if key == "condition_on" else hint
+        what = f"it has {', '.join(known)}" if known else "it has none"
+        raise ValueError(f"{option}: the method {name} has no setting {key!r}, {what}{hint}")
+
+
+class MethodType(click.Choice[str]):
+    """A method by its name, such as emos, or as in Python, such as ``CKME(ridge=0.1)``."""
+
+    name = "method"
+
+    def __init__(self) -> None:
+        super().__init__(list(METHODS))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """What is typed as a :class:`TypedMethod`."""
+        if isinstance(value, TypedMethod):
+            return value
+        text = value.strip()
+        if "(" not in text and text not in _CLASSES:
+            return TypedMethod(METHODS[super().convert(text, param, ctx)], {})
+        try:
+            return _read(ast.parse(text, mode="eval").body)
+        except (SyntaxError, ValueError) as error:
+            self.fail(
+                f"{text!r} is no method: {error}; type a name such as ckme, or settings by their "
+                "names, as in \"CKME(support='errors', ridge=0.1)\"",
+                param,
+                ctx,
+            )
+
+
+def _read(node: ast.expr) -> Any:
+    """Plain values, and methods as a :class:`TypedMethod`; nothing is run."""
+    name = node.func if isinstance(node, ast.Call) else node
+    if isinstance(name, ast.Name):
+        if name.id not in _CLASSES:
+            raise ValueError(f"there is no {name.id}, but {', '.join(_CLASSES)}")
+        keywords = node.keywords if isinstance(node, ast.Call) else []
+        if (isinstance(node, ast.Call) and node.args) or any(k.arg is None for k in keywords):
+            raise ValueError("settings go by their names")
+        return TypedMethod(_CLASSES[name.id], {str(k.arg): _read(k.value) for k in keywords})
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return tuple(_read(one) for one in node.elts)
+    return ast.literal_eval(node)
+
+
+def _made(value: Any) -> Any:
+    """A value, with methods in place of what is typed for them."""
+    if isinstance(value, TypedMethod):
+        return value.method()
+    return tuple(_made(one) for one in value) if type(value) is tuple else value
+
+
+def _value(text: str) -> Any:
+    """Numbers, true, false, null and lists of them as JSON has them; anything else is text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {"none": None, "true": True, "false": False}.get(text.lower(), text)
+    return tuple(value) if isinstance(value, list) else value

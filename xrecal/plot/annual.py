@@ -1,0 +1,84 @@
+"""Reliability of quantiles relative to the annual cycle, which any forecast knows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from xrecal import diagnostics
+from xrecal.diagnostics.evidence import read_evidence
+from xrecal.inputs.covariates import season_of
+from xrecal.inputs.dims import Dims, read_levels
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
+from xrecal.products.statistics import mean_of, quantiles_of
+
+from .reading import Floats
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+CYCLE = "annual_cycle"
+"""Variable with the range of the cycle that was taken off, in the unit of the variable."""
+
+
+def quantile_reliability(
+    forecast: Labelled,
+    observations: Observations,
+    q: float | Sequence[float] | np.ndarray = QUANTILES,
+    dim: Dims = None,
+    *,
+    member_dim: Hashable | None = None,
+) -> xr.Dataset:
+    """Reliability of quantiles, of forecasts and observations minus the cycle of the former.
+
+    As :func:`xrecal.diagnostics.quantile_reliability`, with the range of the cycle, 0 where the
+    year and half-year waves explain half of the variance of the means of the forecasts or less at
+    each location, as in :func:`xrecal.diagnostics.skce_test`. Else most of the curve is the cycle,
+    and lies on the diagonal whatever the forecasts say beyond it. What is calibrated stays so, as
+    the cycle follows from forecasts and dates alone.
+    """
+    levels = read_levels(q)
+    evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
+    form, time = evidence.form, evidence.time
+    season = season_of(form, time) if time in form.dims else None
+    if season is None or time not in season.dims:
+        return diagnostics.quantile_reliability(
+            forecast, observations, q, dim, member_dim=member_dim
+        )
+    mean = evidence.reduce(mean_of)
+    if mean.chunks is not None:
+        mean = mean.chunk({time: -1})
+    cycle = xr.apply_ufunc(
+        _cycle,
+        mean,
+        season.drop_vars([c for c in season.coords if c not in mean.coords]),
+        input_core_dims=[[time]] * 2,
+        output_core_dims=[[time]],
+        vectorize=True,
+        dask="parallelized",
+        output_dtypes=[mean.dtype],
+    )
+    issued = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
+    issued = issued.assign_coords(quantile=levels).rename(form.name)
+    relative, observed = (
+        (values - cycle).transpose(*values.dims).assign_attrs(evidence.units)
+        for values in (issued, evidence.observations)
+    )
+    # Of quantiles the issued levels are these quantiles themselves.
+    found = diagnostics.quantile_reliability(relative, observed, q, dim)
+    reach = cycle.max(time) - cycle.min(time)
+    return found.assign({CYCLE: reach.max().assign_attrs(evidence.units)})
+
+
+def _cycle(mean: Floats, season: Floats) -> Floats:
+    """Annual cycle (n,) of means (n,) that may be missing; 0 where it does not dominate."""
+    from xrecal.arrays.calibration.skce_locations import annual_cycle
+
+    cycle, known = np.zeros_like(mean), np.isfinite(mean)
+    found = annual_cycle(mean[known].astype(np.float64), season[known]) if known.any() else None
+    if found is not None:
+        cycle[known] = found
+    return cycle
