@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import xarray as xr
 
 import xrecal
 
@@ -24,6 +25,8 @@ def issued_by_pool(stream: Stream):
         issued = stream.issued.recal.cross_validate(
             stream.observations, method, by="rolling", every=1, window=stream.first, q=list(LEVELS)
         )
+    if isinstance(issued, xr.Dataset):  # of a normal forecast, by the name of its variable
+        (issued,) = issued.data_vars.values()
     later = issued.isel({stream.dim: slice(stream.first, None)})
     quantiles = later.transpose(..., stream.dim, "quantile").values
     return quantiles.reshape(-1, *quantiles.shape[-2:])
