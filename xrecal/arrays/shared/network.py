@@ -17,7 +17,7 @@ import numpy as np
 from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.typing import FloatArray, IntArray
 
-from .cells import error_grid
+from .cells import NothingToLearnError, error_grid
 from .coordinates import Coordinates, coordinates_from
 from .landmarks import MAX_RANK, Landmarks, choose_landmarks
 from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
@@ -213,7 +213,9 @@ def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) ->
     coordinates = coordinates_from(shapes, features)
     used = np.isfinite(coordinates.of(shapes, features)).all(1) & np.isfinite(errors)
     if not used.any():
-        raise ValueError("no case of the sample has members, an observation and known features")
+        raise NothingToLearnError(
+            "no case of the sample has members, an observation and known features"
+        )
     known = errors[used]
     middle = float(np.median(known))
     extremes = (

@@ -14,13 +14,14 @@ The results of chunks are added or joined in any order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from xrecal.typing import FloatArray, IntArray
 
+from .cells import NothingToLearnError
 from .coordinates import Coordinates
 from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
 from .network import (
@@ -34,6 +35,7 @@ from .network import (
     without_record,
 )
 from .places import Corrections, Places, Pooled, fit_places, fit_pooled, without_places
+from .samples import Sample, draw_sample, join_samples
 from .sums import Sums, all_of, no_cases, sum_cases
 
 FOLDS = 5
@@ -230,6 +232,92 @@ def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums]) -> Shared:
         for law, total in zip(fit.laws, sums, strict=True)
     ]
     return fit._replace(places=places, place_sums=of_places, sums=sums, laws=(laws[0], laws[1]))
+
+
+class Engine(Protocol):
+    """Runs passes, in memory or as tasks of Dask."""
+
+    def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
+        """What ``function(cases, date, *given)`` makes of each chunk of cases, joined."""
+
+    def once(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The value of a function."""
+
+
+def run(
+    engine: Engine, features: FloatArray, max_rank: int, ridges: FloatArray = RIDGES
+) -> tuple[Any, Any]:
+    """A fit in its passes.
+
+    Parameters
+    ----------
+    engine : Engine
+        With all cases.
+    features : array of float, shape (P, k)
+        Of the places.
+    max_rank : int
+        Landmarks at most.
+    ridges : array of float, shape (K,)
+        Among which the best is chosen.
+
+    Returns
+    -------
+    fit
+        :class:`Shared`, or None where there is nothing to learn, as the engine has values.
+    sample
+        :class:`.samples.Sample` of the cases.
+    """
+    count = features.shape[0]
+    sample = engine.total(draw_sample, join_samples)
+    pooled = engine.once(IfAny(_first), sample)
+    sums = engine.total(_place_sums, np.add, pooled, count)
+    pooled = engine.once(IfAny(_second), pooled, sums, features, sample)
+    sums = engine.total(_place_sums, np.add, pooled, count)
+    started = engine.once(IfAny(_start), pooled, sums, features, sample, max_rank)
+    folds = engine.total(_law_sums, join_sums, started)
+    return engine.once(IfAny(finish), started, folds, ridges), sample
+
+
+class IfAny:
+    """A function whose value is None where an argument is, or where there is nothing to learn."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.__name__ = function, function.__name__.strip("_")
+
+    def __call__(self, *args: Any) -> Any:
+        """The value of the function."""
+        if any(arg is None for arg in args):
+            return None
+        try:
+            return self.function(*args)
+        except NothingToLearnError:  # which the status of the fit tells
+            return None
+
+
+def _first(sample: Sample) -> Pooled:
+    if not sample.draws.size:
+        raise NothingToLearnError("there are no cases")
+    return first_regression(sample.cases)
+
+
+def _second(pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample) -> Pooled:
+    return second_regression(pooled, sums, features, sample.cases)
+
+
+def _start(
+    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, max_rank: int
+) -> Started:
+    return start_laws(pooled, sums, features, sample.cases, max_rank)
+
+
+def _place_sums(cases: Cases, date: IntArray, pooled: Pooled | None, count: int) -> FloatArray:
+    if pooled is None:
+        return np.zeros((FOLDS, 7, count))
+    return place_sums_of(pooled, cases, count, FOLDS)
+
+
+def _law_sums(cases: Cases, date: IntArray, started: Started | None) -> FoldSums:
+    return {} if started is None else law_sums_of(started, cases)
 
 
 def folds_of(groups: IntArray) -> IntArray:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from xrecal.arrays.baselines.emos import fit_emos
 from xrecal.typing import FloatArray, IntArray
 
+from .cells import NothingToLearnError
 from .field import Field, FieldSettings, fit_field
 
 COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = range(7)
@@ -77,7 +78,7 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     pooled = Pooled(coefficients[0], float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
     location, scale, _ = pooled.standardised(x, variance[known])
     if not x.size or not (scale > 0).all():
-        raise ValueError(
+        raise NothingToLearnError(
             f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
             "more, and observations that the ensemble mean does not tell exactly"
         )
@@ -268,7 +269,7 @@ def fit_places(
     """
     n, weight = sums[COUNT], sums[WEIGHT]
     if not (n >= 2).any():
-        raise ValueError("no place has two cases: there is nothing to learn a centre from")
+        raise NothingToLearnError("no place has two cases: there is nothing to learn a centre from")
     some = np.where(n > 0, weight, 1.0)
     level, error = sums[LEVEL] / some, sums[ERROR] / some
     within = np.maximum(sums[LEVEL_SQUARED] - weight * level**2, 0.0)
