@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -77,12 +77,15 @@ class SharedCKME:
         What is known of each place: "latitude", "longitude", "height", "lead".
     rank : int
         Landmarks at most.
+    middle_longitude : float
+        Around which longitudes are counted, in degrees.
     """
 
     method: CKME
     places: int
     features: tuple[str, ...]
     rank: int
+    middle_longitude: float = 0.0
 
     shares_members: ClassVar[bool] = False
     keeps_cases: ClassVar[bool] = False
@@ -140,6 +143,12 @@ class SharedCKME:
         """See :meth:`CKME.check`."""
         _, note = self.method.check(axis, n_cases)
         return self, note
+
+    def for_cases(self, n: int) -> SharedCKME:
+        """The method with as many landmarks as n cases need."""
+        from xrecal.arrays.shared.passes import landmarks_for
+
+        return replace(self, rank=landmarks_for(n))
 
     def folds(self, axis: CaseAxis, n: int) -> IntArray:
         """Fold of each of n cases, or dates: at most five, of whole years where these are folds."""

@@ -244,7 +244,7 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        record = record_of(fitted.state["observations"])
+        record = record_of(fitted.observed)
         (members, weights, beyond), beside = _reduced(
             source, base, members_and_weights, slots, slots, {}, extras=record
         )

@@ -248,7 +248,7 @@ def _climatology_edges(
 ) -> xr.DataArray:
     """Quantiles of the calibration observations at each location, perhaps near each date."""
     form, fitted, dtype = source.form, source.fitted, source.threshold_dtype
-    observed = fitted.state["observations"].drop_vars(
+    observed = fitted.observed.drop_vars(
         [c for c in fitted.state.coords if c not in fitted.locations], errors="ignore"
     )
     season = None if window is None else _season(form, fitted, window)

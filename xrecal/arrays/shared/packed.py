@@ -109,7 +109,7 @@ ENTRIES: dict[str, Entry] = {
         ("coefficient",),
         lambda fit: [*fit.pooled.coefficients, *fit.pooled[1:]],
     ),
-    "correction": Entry(
+    "corrections": Entry(
         "correction of the regression at each place: centre, slope, log factor of the scale, doubt",
         ("correction", "place"),
         lambda fit: fit.places.local,
@@ -266,7 +266,7 @@ def unpack(packed: Packed) -> Shared:
     settings = PlaceSettings(
         float(slope_variance), fields[0].settings, fields[1].settings, float(inflation)
     )
-    local, at_fit = Corrections(*packed["correction"]), None
+    local, at_fit = Corrections(*packed["corrections"]), None
     if "at_fit" in packed:
         at_fit = (Corrections(*packed["at_fit"][0]), Corrections(*packed["at_fit"][1]))
     odd = np.zeros(local.centre.size, np.bool_)
