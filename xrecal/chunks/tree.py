@@ -86,7 +86,6 @@ def _chunks(
     """Dask array of objects: what the function makes of each chunk."""
     import dask.array
     from dask.base import is_dask_collection
-    from dask.graph_manipulation import bind
 
     sizes = {
         d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
@@ -101,7 +100,7 @@ def _chunks(
     before = [value for value in given if is_dask_collection(value)]
     if before:
         inputs[::2] = [
-            bind(data, before, seed=f"{what} {number}") if is_dask_collection(data) else data
+            _read_after(data, before, f"{what} {number}") if is_dask_collection(data) else data
             for number, data in enumerate(inputs[::2])
         ]
     task = _ObjectTask(ToldTask(function, what, tuple(labels)), len(sizes))
@@ -115,6 +114,21 @@ def _chunks(
         meta=np.empty((0,) * len(sizes), dtype=object),
         given=list(given),
     )
+
+
+def _read_after(data: Any, before: Sequence[Any], seed: str) -> Any:
+    """An array of Dask that is read anew once others are known, if its graph can be copied.
+
+    Copies of what was taken by positions lead to parts that are not there (dask 2026.8): these are
+    read once, and wait in memory between two passes.
+    """
+    from dask.graph_manipulation import bind
+
+    bound = bind(data, before, seed=seed)
+    graph = dict(bound.__dask_graph__())
+    parts = [p for node in graph.values() for p in (node if isinstance(node, tuple) else (node,))]
+    needed = {key for part in parts for key in getattr(part, "dependencies", ())}
+    return bound if needed <= graph.keys() else data
 
 
 class _ObjectTask:

@@ -17,7 +17,7 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.methods import SharedCKME
 from xrecal.methods.base import Cases
 from xrecal.methods.shared_ckme import IN_MEMORY
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 from .fitted import CASE, CASE_MEMBER, feature_count
 from .pooling import DATE
@@ -84,10 +84,11 @@ class SharedChunks:
         self.periods = {name: period_of(value) for name, value in covariates.items()}
         self.parts = {name: part.drop_vars(list(part.coords)) for name, part in parts.items()}
         self.others = {name: v.drop_vars(list(v.coords)) for name, v in others.items()}
-        self.dates = {
-            "date": xr.DataArray(numbers, dims=[DATE]),
-            "fold": xr.DataArray(method.folds(axis, n_dates), dims=[DATE]),
-        }
+        self.beside = [
+            xr.DataArray(numbers, dims=[DATE]),
+            xr.DataArray(method.folds(axis, n_dates), dims=[DATE]),
+        ]
+        """Numbers of dates and folds, and further arrays that functions of a chunk get."""
         first = next(iter(self.parts.values()))
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
@@ -106,11 +107,11 @@ class SharedChunks:
         *given: Any,
     ) -> Any:
         """What ``function(cases, date, *given)`` makes of all chunks at a location, joined."""
-        arrays = [*self.parts.values(), *self.others.values(), *self.dates.values()]
+        arrays = [*self.parts.values(), *self.others.values(), *self.beside]
         here = [a.isel({d: i for d, i in at.items() if d in a.dims}) for a in arrays]
         each = int(np.prod([self.sizes[d] for d in self.pool.dims]))
         return joined_chunks(
-            _ChunkOfCases(function, self.method, tuple(self.parts), self.periods),
+            _ChunkOfCases(function, self.method, tuple(self.parts), self.periods, len(self.beside)),
             join,
             *here,
             core=[*[(CASE_MEMBER,)] * len(self.parts), *[()] * (len(arrays) - len(self.parts))],
@@ -166,7 +167,7 @@ def _dask_array() -> Any:
 
 def _array(fit: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """An array of a fit, lazy if it is."""
-    if isinstance(fit, dict):
+    if isinstance(fit, Mapping):
         return np.asarray(fit[name], dtype).reshape(shape)
     from dask.delayed import delayed
 
@@ -237,22 +238,19 @@ class _ChunkOfCases(_Usable):
         method: SharedCKME,
         parts: tuple[str, ...],
         periods: Mapping[str, float | None],
+        n_beside: int,
     ) -> None:
         super().__init__(parts, periods)
-        self.function, self.method = function, method
+        self.function, self.method, self.n_beside = function, method, n_beside
         self.__name__ = f"shared_{function.__name__.strip('_')}"
 
     def __call__(self, *args: Any) -> Any:
         n = len(self.parts) + 1 + len(self.periods)
-        arrays, (dates, folds), given = args[:n], args[n : n + 2], args[n + 2 :]
-        lead, cases = self.cases(arrays)
-        date, fold = (_in_a_row(values, lead) for values in (dates, folds))
+        beside, given = args[n : n + self.n_beside], args[n + self.n_beside :]
+        lead, cases = self.cases(args[:n])
+        date, fold, *rest = (np.broadcast_to(values, lead).ravel() for values in beside)
         assert cases.forecasts is not None
         own, _ = self.method.array_cases(
             cases.forecasts, cases.observations, cases.covariates, fold
         )
-        return self.function(own, date, *given)
-
-
-def _in_a_row(values: IntArray, shape: tuple[int, ...]) -> IntArray:
-    return np.broadcast_to(values, shape).ravel()
+        return self.function(own, date, *rest, *given)

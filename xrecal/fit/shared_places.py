@@ -18,7 +18,7 @@ from xrecal.inputs.place_features import (
     feature_coordinates,
     middle_longitude,
 )
-from xrecal.inputs.pool import MAX_POOLED, Pool
+from xrecal.inputs.pool import Pool
 from xrecal.methods import CKME, SharedCKME
 from xrecal.methods.base import Method
 from xrecal.methods.shared_ckme import FEATURE, PLACE, may_share
@@ -31,8 +31,7 @@ PLACES = "place"
 
 def shares(method: Method, pool: Pool, n_dates: int) -> bool:
     """Whether a fit of a method to all positions of a pool is a shared one."""
-    n = math.prod(pool.sizes)
-    return pool.widths is None and n > 1 and n * n_dates > MAX_POOLED and may_share(method)
+    return math.prod(pool.sizes) > 1 and pool.is_large(n_dates) and may_share(method)
 
 
 def in_one_order(pool: Pool) -> Pool:

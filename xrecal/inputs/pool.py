@@ -60,6 +60,10 @@ class Pool:
         windows = zip(self.dims, self.widths, strict=True)
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
+    def is_large(self, n_dates: int) -> bool:
+        """Whether all positions of so many dates have more cases than are compared one by one."""
+        return self.widths is None and math.prod(self.sizes) * n_dates > MAX_POOLED
+
     def learning_from(self, n_dates: int, *, all_cases: bool = False) -> Pool:
         """The pool with as many positions, evenly spaced, as a fit to so many dates can have.
 

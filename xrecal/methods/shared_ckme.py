@@ -195,6 +195,10 @@ class SharedCKME:
             fits.append(self.learn(InMemory(own, date), features, min_samples))
         return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
 
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """No parameters of cases: their sums are added, chunk by chunk."""
+        return {}
+
     def learn(self, engine: Any, features: FloatArray, min_samples: int) -> Any:
         """Arrays of the state of one location, as the engine has values."""
         from xrecal.arrays.shared.passes import run
