@@ -21,11 +21,11 @@ from xrecal.inputs.place_features import (
 from xrecal.inputs.pool import Pool
 from xrecal.methods import CKME, SharedCKME
 from xrecal.methods.base import Method
-from xrecal.methods.shared_ckme import FEATURE, PLACE, may_share
+from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, may_share
 
 from .fitted import FittedVariable
 
-PLACES = "place"
+PLACES = OWN + "place"
 """Dimension of the places in the state."""
 
 

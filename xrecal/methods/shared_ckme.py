@@ -41,6 +41,9 @@ PLACE = "xrecal_place"
 FEATURE = "xrecal_feature_"
 """Prefix of covariates that are features of a place."""
 
+OWN = "shared_"
+"""Prefix of the dimensions of the state, which forecasts or results could have, too."""
+
 RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
 """What is known of a place: a record, one shorter than ``min_samples``, none; or a mean error or
 spread so unlike those of all others that nothing is learned from them: perhaps another unit."""
@@ -125,7 +128,7 @@ class SharedCKME:
         parameters = {
             name: Parameter(
                 entry.long_name,
-                dims={d: sizes[d] for d in entry.dims},
+                dims={OWN + d: sizes[d] for d in entry.dims},
                 dtype=np.int32 if entry.whole else np.float64,
                 for_updates=entry.for_updates,
                 within=POSITIVE_OR_INFINITE if name == "shape_bandwidth" else ANY,
@@ -133,7 +136,10 @@ class SharedCKME:
             for name, entry in ENTRIES.items()
         }
         parameters["record"] = Parameter(
-            "what is known of each place", dims={"place": self.places}, dtype=np.int8, flags=RECORDS
+            "what is known of each place",
+            dims={OWN + "place": self.places},
+            dtype=np.int8,
+            flags=RECORDS,
         )
         parameters["lower"] = Parameter("lower bound", True, within=ANY)
         parameters["upper"] = Parameter("upper bound", True, within=ANY)

@@ -130,7 +130,10 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """A stored model cut into equal blocks of locations: those of Dask, or of about 16 MiB."""
+    """A stored model cut into equal blocks of locations: those of Dask, or of about 16 MiB.
+
+    Along other dimensions arrays are whole, as tasks need them.
+    """
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
@@ -142,7 +145,7 @@ def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
     located = {
         name: array.chunk({d: chunks.get(d, -1) for d in array.dims})
         for name, array in dataset.data_vars.items()
-        if array.chunks is not None or (set(array.dims) & set(chunks) and array.dtype != object)
+        if array.chunks is not None or (array.dims and array.dtype != object)
     }
     return dataset.assign(located)
 

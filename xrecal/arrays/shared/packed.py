@@ -44,9 +44,9 @@ class Sizes(NamedTuple):
             "place": self.places,
             "place_feature": self.features,
             "law": 2,
-            "shared_feature": features,
-            "shared_landmark": self.landmarks,
-            "shared_landmark_": self.landmarks,
+            "feature": features,
+            "landmark": self.landmarks,
+            "landmark_": self.landmarks,
             "axis": POINTS - 1 + features,
             "shape_threshold": POINTS,
             "threshold": GRID,
@@ -100,8 +100,8 @@ def _sum(name: str) -> Callable[[Shared], Any]:
     return _each(lambda fit: fit.sums, name)
 
 
-_OF_LANDMARK, _OF_FIELD = ("law", "shared_landmark"), ("field", "field_landmark")
-_SQUARE = (*_OF_LANDMARK, "shared_landmark_")
+_OF_LANDMARK, _OF_FIELD = ("law", "landmark"), ("field", "field_landmark")
+_SQUARE = (*_OF_LANDMARK, "landmark_")
 
 ENTRIES: dict[str, Entry] = {
     "regression": Entry(
@@ -161,11 +161,11 @@ ENTRIES: dict[str, Entry] = {
     ),
     "shape_bandwidth": Entry("bandwidth of shapes", ("law",), _coordinates("bandwidth")),
     "feature_middle": Entry(
-        "middle of each feature and covariate", ("law", "shared_feature"), _coordinates("middle")
+        "middle of each feature and covariate", ("law", "feature"), _coordinates("middle")
     ),
     "feature_precision": Entry(
         "weight of squared differences of each feature and covariate, 0 where it does not count",
-        ("law", "shared_feature"),
+        ("law", "feature"),
         _coordinates("precision"),
     ),
     "landmarks": Entry(
