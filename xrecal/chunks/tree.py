@@ -60,7 +60,9 @@ def joined_chunks(
         return reduce(join, (task(*part, *given) for part in _pieces(whole, sizes, step)))
     from dask.delayed import delayed
 
-    parts = _chunks(function, args, core, given, what).to_delayed().ravel().tolist()
+    # Optimised by themselves passes would be other tasks to each other, and run again.
+    blocks = _chunks(function, args, core, given, what).to_delayed(optimize_graph=False)
+    parts = blocks.ravel().tolist()
     while len(parts) > 1:
         together = delayed(_Join(join), pure=True)
         parts = [together(parts[i : i + FAN]) for i in range(0, len(parts), FAN)]
@@ -100,8 +102,7 @@ def _chunks(
     before = [value for value in given if is_dask_collection(value)]
     if before:
         inputs[::2] = [
-            _read_after(data, before, f"{what} {number}") if is_dask_collection(data) else data
-            for number, data in enumerate(inputs[::2])
+            _read_after(data, before) if is_dask_collection(data) else data for data in inputs[::2]
         ]
     task = _ObjectTask(ToldTask(function, what, tuple(labels)), len(sizes))
     return dask.array.blockwise(  # type: ignore[no-untyped-call]
@@ -116,7 +117,7 @@ def _chunks(
     )
 
 
-def _read_after(data: Any, before: Sequence[Any], seed: str) -> Any:
+def _read_after(data: Any, before: Sequence[Any]) -> Any:
     """An array of Dask that is read anew once others are known, if its graph can be copied.
 
     Copies of what was taken by positions lead to parts that are not there (dask 2026.8): these are
@@ -124,6 +125,8 @@ def _read_after(data: Any, before: Sequence[Any], seed: str) -> Any:
     """
     from dask.graph_manipulation import bind
 
+    # Copies are named by this; those of another pass are others.
+    seed = " ".join(str(key) for value in before for key in value.__dask_keys__())
     bound = bind(data, before, seed=seed)
     graph = dict(bound.__dask_graph__())
     parts = [p for node in graph.values() for p in (node if isinstance(node, tuple) else (node,))]

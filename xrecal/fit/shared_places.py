@@ -155,12 +155,12 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
     for axis, (d, size) in enumerate(zip(pool.dims, pool.sizes, strict=True)):
         position = _positions(form, fitted, d, axis)
         number, new = number * size + position, new | (position < 0)
-    number = number.where(~new, -1.0)
-    features = _features(form, method, pool)
-    if bool(new.any()):
-        _require_features(form, method, pool, features, new)
     unknown = {FEATURE + name: xr.DataArray(np.nan) for name in method.features}
-    return {PLACE: number} | unknown | features
+    if not bool(new.any()):  # what the fit knows of its places is enough
+        return {PLACE: number} | unknown
+    features = _features(form, method, pool)
+    _require_features(form, method, features, new)
+    return {PLACE: number.where(~new, -1.0)} | features
 
 
 def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr.DataArray:
@@ -187,7 +187,6 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
 def _require_features(
     form: Form,
     method: SharedCKME,
-    pool: Pool,
     features: dict[str, xr.DataArray],
     new: xr.DataArray,
 ) -> None:

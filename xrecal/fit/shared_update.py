@@ -65,7 +65,7 @@ def with_shared_cases(
     for at in chunks.each_location:
         engine = PassesOverChunks(chunks, at)
         of_dims = [{d: i for d, i in at.items() if d in v.dims} for v in arrays.values()]
-        here = [v.isel(own).data for v, own in zip(arrays.values(), of_dims, strict=True)]
+        here = [_whole(v.isel(own)) for v, own in zip(arrays.values(), of_dims, strict=True)]
         fit = engine.once(_Unpacked(names), *here)
         added = engine.total(_added, _join, fit)
         fits.append(engine.once(_Repacked(method, fitted.min_samples, names), fit, added, *here))
@@ -75,6 +75,17 @@ def with_shared_cases(
     return bare.assign(
         {**updated, "observations": observed.assign_attrs(state["observations"].attrs)}
     )[list(state.data_vars)]
+
+
+def _whole(array: xr.DataArray) -> Any:
+    """Values of an array of the state, as a Delayed where it is lazy.
+
+    Of a single chunk: arrays that are handed on to ``delayed`` as they are would each be optimised
+    by themselves, and the fit run once for each.
+    """
+    if array.chunks is None:
+        return array.data
+    return array.chunk(-1).data.to_delayed(optimize_graph=False).item()
 
 
 def _seen(kept: xr.DataArray, order: Order) -> xr.DataArray:

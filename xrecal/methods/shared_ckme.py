@@ -315,6 +315,7 @@ def members_of(forecasts: Forecasts) -> FloatArray:
     from xrecal.arrays.distributions.forms import distribution_of
 
     if forecasts.scale is None and forecasts.weights is None:
-        return np.asarray(forecasts.loc, np.float64)
+        members = np.asarray(forecasts.loc, np.float64)
+        return np.where(np.isfinite(members), members, np.nan)
     quantiles = distribution_of(forecasts).quantile(equal_mass_levels(DRAWN_MEMBERS))
     return np.asarray(quantiles, np.float64)

@@ -27,6 +27,10 @@ ODD = 6.0
 """Standard deviations from what features say, in units of what they leave open, beyond which a
 place is unlike all others and not shrunk to them."""
 
+NARROWEST = 0.01
+"""Scale of a case at least, in standard deviations of all errors: of many forecasts without spread
+that are right, as of no rain, the best regression has none."""
+
 FEWEST = 3
 """Cases of a place below which nothing is said of its spread."""
 
@@ -75,7 +79,10 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)
     x = mean[known]
     width = float(x.std()) if x.size else 0.0
-    pooled = Pooled(coefficients[0], float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
+    a, b, c, d = coefficients[0]
+    apart = float((observations[known] - a - b * x).std()) if x.size else 0.0
+    fitted = np.array([a, b, max(abs(c), NARROWEST * apart), d])
+    pooled = Pooled(fitted, float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
     location, scale, _ = pooled.standardised(x, variance[known])
     if not x.size or not (scale > 0).all():
         raise NothingToLearnError(
