@@ -429,3 +429,9 @@ def test_products_of_a_shared_fit(model):
     probability = model.exceedance(new, 10.0)
     expected = (model.apply(new)["t2m"] > 10).mean("member")
     np.testing.assert_allclose(probability.transpose(*expected.dims), expected, atol=1e-12)
+
+
+def test_plans(model):
+    with pytest.raises(ValueError, match="one fit pooled over station is made in passes"):
+        xrecal.plan(HINDCAST, TRUTH, pool="station")
+    assert model.plan(FORECASTS.chunk(time=10)).tasks == 3

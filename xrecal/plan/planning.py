@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import xarray as xr
 
+from xrecal.arrays.shared.packed import GRID
+from xrecal.arrays.shared.passes import FOLDS
 from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, pair_hindcast, prepare
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.fit.select_fits import match_variables, shared_dims
@@ -17,7 +19,7 @@ from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
-from xrecal.methods import Method
+from xrecal.methods import Method, SharedCKME
 from xrecal.methods.call_errors import explained
 from xrecal.products.recalibrated import Recalibrated, knows_novelty
 from xrecal.products.statistics import mean_of
@@ -99,6 +101,7 @@ def plan(
         bare, verified = _without_values(form), _array_without_values(observed)
         pairs = pair_hindcast(bare, verified, method, dim)
         prepared = prepare(pairs, method, covariates, min_samples, pool)
+        _refuse_shared(prepared)
         parts.append(_task_plan(_work_of_fit(name, prepared, min_samples), resources, probe))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
             notes.add(IN_MEMORY)
@@ -149,11 +152,25 @@ def plan_forecast(
         work = _work_of_product(name, form, fitted, values, covariates)
         # A single lead is no dimension to cut along.
         work = replace(work, fits=tuple(d for d in work.fits if d in forecast.dims))
-        parts.append(_task_plan(work, resources, probe))
+        timed = probe and not isinstance(fitted.method, SharedCKME)
+        parts.append(_task_plan(work, resources, timed))
     notes = [] if model.is_computed else [REFITTED]
     if all(part.chunks is None for form, _ in matched.values() for part in form.parts.values()):
         notes.append(IN_MEMORY)
     return Plan(tuple(parts), resources, tuple(notes))
+
+
+def _refuse_shared(prepared: Prepared) -> None:
+    """Raise ValueError for a fit that many places share, which has no locations to plan by."""
+    if not isinstance(prepared.method, SharedCKME):
+        return
+    pairs, rank = prepared.pairs, prepared.method.rank
+    beside = 2 * 8 * rank * (2 * rank + 2 * GRID) * FOLDS / 2**20
+    raise ValueError(
+        f"plan tells of fits at each location, but one fit {pairs.pool} is made in passes over "
+        "chunks of any places and dates: a task has one of them in memory, and sums of "
+        f"{beside:.0f} MiB at most; chunks of some 10000 cases are good ones"
+    )
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ NARROWEST = 0.01
 """Scale of a case at least, in standard deviations of all errors: of many forecasts without spread
 that are right, as of no rain, the best regression has none."""
 
+EXACT = 1e-9
+"""Standard deviation of errors, relative to the largest observation, that is but rounding."""
+
 FEWEST = 3
 """Cases of a place below which nothing is said of its spread."""
 
@@ -84,7 +87,7 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     fitted = np.array([a, b, max(abs(c), NARROWEST * apart), d])
     pooled = Pooled(fitted, float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
     location, scale, _ = pooled.standardised(x, variance[known])
-    if not x.size or not (scale > 0).all():
+    if not x.size or apart <= EXACT * float(np.abs(observations[known]).max()):
         raise NothingToLearnError(
             f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
             "more, and observations that the ensemble mean does not tell exactly"
