@@ -95,8 +95,9 @@ def fit(
         Location dimensions whose cases are learned from together, for small samples: one fit for
         all positions along them, with which forecasts anywhere along them are recalibrated; or
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
-        numbers of positions. At most 1500 cases: beyond, evenly spaced positions are left out.
-        Then what differs between positions may be a covariate, such as the lead.
+        numbers of positions. Then what differs between positions may be a covariate, such as the
+        lead. Beyond 1500 cases places share one law of errors, by CKME; methods that compare no
+        cases, such as EMOS, learn from all; others, and windows, leave out evenly spaced positions.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind: forecasts are compared
         as ensembles of vectors (each variable in units of its spread), and past cases get one
@@ -129,6 +130,16 @@ def fit(
     Every dimension other than those two is a location, with a fit of its own unless pooled. Inputs
     are never changed. Pooled cases of one date are held out together, and gaps count dates. With
     windows the fitted state holds the cases of each location once for every neighbour.
+
+    Where places share one law, of more than 1500 cases by a CKME whose ``kernel``, ``bandwidth``,
+    ``loss``, ``gap``, ``support``, ``half_life`` and ``compare`` are the default ones, each has a
+    centre and a spread of its own, as far as its record tells them, and errors around them are
+    learned from all places together: given the shape of the forecast, covariates, and coordinates
+    of the places (latitude, longitude, height, lead), which are read. Hindcast and observations may
+    be cut along cases and places. Members are 200 quantiles of equal mass, within the range of the
+    errors, so that there are no tails. The same model serves places that were not in the hindcast,
+    by their coordinates. The state's ``record`` says what is known of each place: a record, one
+    shorter than ``min_samples``, none, or one unlike all others, perhaps of another unit.
 
     Examples
     --------

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 import xarray as xr
 
-from xrecal.arrays.shared.packed import GRID
-from xrecal.arrays.shared.passes import FOLDS
 from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, pair_hindcast, prepare
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.fit.select_fits import match_variables, shared_dims
@@ -162,6 +160,9 @@ def plan_forecast(
 
 def _refuse_shared(prepared: Prepared) -> None:
     """Raise ValueError for a fit that many places share, which has no locations to plan by."""
+    from xrecal.arrays.shared.packed import GRID
+    from xrecal.arrays.shared.passes import FOLDS
+
     if not isinstance(prepared.method, SharedCKME):
         return
     pairs, rank = prepared.pairs, prepared.method.rank
