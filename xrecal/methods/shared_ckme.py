@@ -15,12 +15,14 @@ from xrecal.typing import FloatArray, IntArray
 from .base import (
     N_QUANTILES,
     Cases,
+    Conditioned,
     Covariates,
     FitArrays,
     Method,
     NewCases,
     Output,
     Parameter,
+    check_folds,
     equal_mass_levels,
     fold_groups,
     missing_forecasts,
@@ -146,8 +148,9 @@ class SharedCKME:
         return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """See :meth:`CKME.check`."""
-        _, note = self.method.check(axis, n_cases)
+        """See :meth:`CKME.check`; there is no gap, so that no remark asks for one."""
+        check_folds("CKME", self.method.folds, axis, self.method.year_start)
+        _, note = Conditioned.check(self.method, axis, n_cases)
         return self, note
 
     def for_cases(self, n: int) -> SharedCKME:
