@@ -50,6 +50,7 @@ def draw():
 
 
 FORECASTS, OBSERVED = map(freeze, draw())
+DAYS = FORECASTS["time"].dt.dayofyear.to_numpy()
 HINDCAST, TRUTH = FORECASTS[:DATES, :KNOWN], OBSERVED[:DATES, :KNOWN]
 
 
@@ -424,6 +425,10 @@ def test_products_of_a_shared_fit(model):
     new = FORECASTS[DATES:]
     shares = model.categories(new)
     np.testing.assert_allclose(shares.sum("category"), 1.0)
+    edges = model.categories(new, window=60)["upper_edge"]
+    near = np.abs((DAYS[:DATES] - DAYS[DATES] + 182) % 365 - 182) <= 30
+    expected = np.quantile(TRUTH[near], 1 / 3)  # of all places
+    assert float(edges[0, 0]) == pytest.approx(expected, abs=1.0)
     members = model.members(new, 7, seed=1)
     assert members.sizes["member"] == 7
     probability = model.exceedance(new, 10.0)

@@ -286,8 +286,10 @@ def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
 
 
 def _known_days(fitted: FittedVariable) -> FloatArray | None:
-    """Calendar days of the cases; models of before know the season alone."""
-    return fitted.axis.season if fitted.axis.day is None else fitted.axis.day
+    """Calendar days of the observations; models of before know the season alone."""
+    days = fitted.axis.season if fitted.axis.day is None else fitted.axis.day
+    each = fitted.observed.sizes[CASE] // max(fitted.state.sizes[CASE], 1)
+    return days if days is None or each == 1 else np.repeat(days, each)
 
 
 class _Edges:
