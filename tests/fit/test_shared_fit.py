@@ -232,6 +232,30 @@ def test_covariates_count_beside_the_place():
         model.mean(unknown)
 
 
+def test_several_covariates_count_as_far_as_they_tell_errors():
+    rng = np.random.default_rng(0)
+    noise, told = (rng.normal(size=(DATES, KNOWN)) for _ in range(2))
+    hindcast = HINDCAST.assign_coords(
+        noise=(("time", "station"), noise), told=(("time", "station"), told)
+    )
+    truth = TRUTH + 2 * np.sign(told)
+    method = xrecal.CKME(condition_on=("noise", "told"))
+    model = hindcast.recal.fit(truth, method, pool="station")
+    counts = model.state["feature_precision"][0, -2:] > 0
+    assert counts.values.tolist() == [False, True]
+    bare = HINDCAST.recal.fit(truth, pool="station")
+    score = model.crps(hindcast, truth).mean()
+    assert score < 0.75 * bare.crps(HINDCAST, truth).mean()
+    chunked = hindcast.chunk(time=5, station=6)  # and the coordinates with it
+    lazy = chunked.recal.fit(truth, method, pool="station")
+    assert_states_close(lazy.compute().state, model.state)
+    few = hindcast[:1, :3]
+    usual = model.novelty(few)
+    with pytest.warns(UserWarning, match="3 of 3 forecasts of 't2m' are unlike"):
+        assert (model.novelty(few.assign_coords(told=few["told"] + 20)) > 0.9).all()
+    np.testing.assert_array_equal(model.novelty(few.assign_coords(noise=few["noise"] + 20)), usual)
+
+
 def test_other_forms_of_forecasts_are_learned_from(model):
     mean, std = HINDCAST.mean("member"), HINDCAST.std("member")
     normal = xr.Dataset({"t2m_loc": mean, "t2m_scale": std})
@@ -401,7 +425,7 @@ def test_known_cases_are_ignored_and_revised_ones_refused(model):
     assert filled.state["n_cases"] == DATES * KNOWN
     revised = TRUTH.copy(deep=True)
     revised[5, 2] += 1
-    with pytest.raises(ValueError, match=r"1 observations .* are others now.*fit anew with all"):
+    with pytest.raises(ValueError, match=r"1 observations .* are others now.*pool='station'\)"):
         model.update(HINDCAST, revised)
     with pytest.raises(ValueError, match="16 positions along 'station', but hindcast has 3"):
         model.update(HINDCAST[:, :3], TRUTH[:, :3])

@@ -317,7 +317,7 @@ def prepare(
         )
     for name, value in given.items():
         if not one_by_one:
-            require_one_chunk(value, positions, name=f"the covariate {name!r}")
+            require_one_chunk(value, (dim, *positions), name=f"the covariate {name!r}")
     if shared is not None:
         assert pooled is not None
         along = {dim: pairs.observations.sizes[dim]}

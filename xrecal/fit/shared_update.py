@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ def with_shared_cases(
         of_dims = [{d: i for d, i in at.items() if d in v.dims} for v in arrays.values()]
         here = [_whole(v.isel(own)) for v, own in zip(arrays.values(), of_dims, strict=True)]
         fit = engine.once(_Unpacked(names), *here)
-        added = engine.total(_added, _join, fit)
+        added = engine.total(_Added(pool.dims), _join, fit)
         fits.append(engine.once(_Repacked(method, fitted.min_samples, names), fit, added, *here))
     updated = {n: v.assign_attrs(state[n].attrs) for n, v in chunks.arrays_of(fits).items()}
     observed = _joined(state["observations"], chunks.observations(), order)
@@ -110,24 +110,32 @@ def _joined(kept: xr.DataArray, added: xr.DataArray, order: Order) -> xr.DataArr
     return whole if whole.chunks is None else whole.chunk({CASE: -1, PLACES: -1})
 
 
-def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -> Any:
-    """Sums over the cases of a chunk that are not known; None of a location without a fit."""
-    from xrecal.arrays.shared.passes import added_sums_of
+class _Added:
+    """Cases of a chunk and what is known of them in, sums over those that are not known out."""
 
-    new = cases.observations
-    revised = np.isfinite(new) & np.isfinite(seen) & (new.astype(seen.dtype) != seen)
-    if revised.any():
-        first = int(np.flatnonzero(revised)[0])
-        raise ValueError(
-            f"{int(revised.sum())} observations that the model has learned from are others now, "
-            f"the first {new[first]:g} in place of {seen[first]:g}; a fit to many places keeps "
-            "sums, which do not give them back: fit anew with all cases, "
-            "hindcast.recal.fit(observations, model.method, pool=...)"
-        )
-    if fit is None:
-        return None
-    enters = np.where(np.isfinite(seen), np.nan, new)
-    return added_sums_of(fit, cases._replace(observations=enters))
+    __name__ = "added"
+
+    def __init__(self, pooled: tuple[Hashable, ...]) -> None:
+        self.pooled = pooled[0] if len(pooled) == 1 else pooled
+
+    def __call__(self, cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -> Any:
+        """Sums; None of a location without a fit."""
+        from xrecal.arrays.shared.passes import added_sums_of
+
+        new = cases.observations
+        revised = np.isfinite(new) & np.isfinite(seen) & (new.astype(seen.dtype) != seen)
+        if revised.any():
+            first = int(np.flatnonzero(revised)[0])
+            raise ValueError(
+                f"{int(revised.sum())} observations that the model has learned from are others "
+                f"now, the first {new[first]:g} in place of {seen[first]:g}; a fit that places "
+                "share keeps sums, which do not give them back: fit anew with all cases, "
+                f"hindcast.recal.fit(observations, model.method, pool={self.pooled!r})"
+            )
+        if fit is None:
+            return None
+        enters = np.where(np.isfinite(seen), np.nan, new)
+        return added_sums_of(fit, cases._replace(observations=enters))
 
 
 def _join(one: Any, other: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
@@ -113,6 +113,9 @@ def _update_variable(
     pooled = () if fitted.pool is None else fitted.pool.dims
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
+    for covariate, value in given.items():
+        if not isinstance(fitted.method, SharedCKME):
+            require_one_chunk(value, (fitted.dim,), name=f"the covariate {covariate!r}")
     return with_cases(fitted, pairs, given, partners, updated)
 
 

@@ -44,11 +44,11 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
     Issued
         In the unit of the variable. NaN where a forecast has no members, or a covariate or feature
         that counts is unknown. The novelty is from 0 to 1: how far ensemble mean, spread and
-        covariates are beyond those of the past, and at a new place how little known places stand
-        for its features.
+        covariates that count are beyond those of the past, and at a new place how little known
+        places stand for its features.
     """
     n = cases.place.size
-    quantiles, novelty = np.full((n, levels.size), np.nan), _beyond(fit.seen, cases)
+    quantiles, novelty = np.full((n, levels.size), np.nan), _beyond(fit, cases)
     new = cases.place < 0
     for law, here in ((WITH_RECORD, np.flatnonzero(~new)), (WITHOUT_RECORD, np.flatnonzero(new))):
         if not here.size:
@@ -66,11 +66,13 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
     return Issued(quantiles, novelty)
 
 
-def _beyond(seen: FloatArray, cases: Cases) -> FloatArray:
-    """Novelty (n,) of what is outside of the ranges (2 + q, 2) of what was seen."""
+def _beyond(fit: Shared, cases: Cases) -> FloatArray:
+    """Novelty (n,) of what is outside of the ranges that were seen, of all that counts."""
     given, found = moments_and_covariates(cases), np.zeros(cases.place.size)
-    for part, (low, high) in zip(given, seen, strict=True):
-        if high > low:
+    of_laws = [coordinates.precision[fit.features.shape[1] :] for coordinates in fit.coordinates]
+    counts = [True, True, *(np.max(of_laws, axis=0) > 0)]
+    for part, (low, high), count in zip(given, fit.seen, counts, strict=True):
+        if count and high > low:
             far = np.maximum(np.maximum(low - part, part - high), 0.0) / (high - low)
             found = np.fmax(found, 1.0 - 0.5 ** (far / BEYOND) ** 2)
     return found
