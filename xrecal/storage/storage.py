@@ -130,10 +130,7 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """A stored model cut into equal blocks of locations: those of Dask, or of about 16 MiB.
-
-    Along other dimensions arrays are whole, as tasks need them.
-    """
+    """A stored model cut into equal blocks of locations: those of Dask, or of about 16 MiB."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
@@ -145,7 +142,7 @@ def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
     located = {
         name: array.chunk({d: chunks.get(d, -1) for d in array.dims})
         for name, array in dataset.data_vars.items()
-        if array.chunks is not None or (array.dims and array.dtype != object)
+        if array.chunks is not None or (set(array.dims) & set(chunks) and array.dtype != object)
     }
     return dataset.assign(located)
 
@@ -272,9 +269,15 @@ def open_fitted(
     if in_memory:
         return model
     sizes = _stored_chunks(model, chunks or {})
+    located = {
+        f"{prefix_of(model, name)}{d}" for name, f in model.variables.items() for d in f.locations
+    }
     lazy = {
         name: array.variable.copy(
-            data=_by_parts(Checked(plain[name].variable, str(name), expected, what), sizes)
+            data=_by_parts(
+                Checked(plain[name].variable, str(name), expected, what),
+                dict.fromkeys(set(array.dims) - located, -1) | sizes,
+            )
         )
         for name, array in dataset.data_vars.items()
         if plain[name].dtype == array.dtype
@@ -293,7 +296,10 @@ def _is_small(variable: xr.Variable) -> bool:
 
 
 def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
-    """A stored array as one of Dask, in its own chunks or in ``sizes``."""
+    """A stored array as one of Dask, in its own chunks or in ``sizes``, -1 for a whole dimension.
+
+    Whole are those that are no locations, which tasks need all of and Zarr may have cut.
+    """
     from dask.array import from_array
 
     stored = checked.variable.encoding.get("preferred_chunks", {})
