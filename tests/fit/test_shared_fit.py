@@ -136,7 +136,7 @@ def assert_states_close(found, expected):
     ("chunks", "scheduler"),
     [
         ({"time": 5, "station": 7}, "threads"),
-        ({"time": -1, "station": 1}, "sync"),
+        pytest.param({"time": -1, "station": 1}, "sync", marks=pytest.mark.slow),
         ({"time": 1, "station": -1}, "sync"),
     ],
     ids=str,
