@@ -296,6 +296,7 @@ def test_missing_cases_and_short_records(model):
     assert record[[0, 2, 5]].values.tolist() == [0, 1, 2]
     assert record.attrs["flag_meanings"].split()[3] == "unlike_others"
     assert young.state["n_cases"] == DATES * KNOWN - (DATES - 3) - DATES - 2
+    assert young.state["status"] == 8  # invalid values were left out
     new = FORECASTS[DATES:, :KNOWN]
     assert young.crps(new, OBSERVED[:, :KNOWN]).notnull().all()
     lazy = members.chunk(time=6, station=5).recal.fit(truth, pool="station", min_samples=10)

@@ -17,7 +17,7 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.methods import SharedCKME
 from xrecal.methods.base import Cases
 from xrecal.methods.shared_ckme import IN_MEMORY
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .fitted import CASE, CASE_MEMBER, feature_count
 from .pooling import DATE
@@ -43,8 +43,9 @@ def fit_shared_state(
         method.learn(PassesOverChunks(chunks, at), table, min_samples)
         for at in chunks.each_location
     ]
-    state = xr.Dataset(chunks.arrays_of(fits))
-    state["observations"] = chunks.observations()
+    observed, flags = chunks.observations()
+    state = xr.Dataset({**chunks.arrays_of(fits), "observations": observed})
+    state["status"] = state["status"] | flags
     dated = [part[pairs.dim] for part in pairs.form.parts.values() if pairs.dim in part.indexes]
     labels: dict[str, Any] = {**place_labels(pairs.form, pairs.pool)}
     if dated:
@@ -120,24 +121,31 @@ class SharedChunks:
             what=work_on("the fit", self.name),
         )
 
-    def observations(self) -> xr.DataArray:
-        """Observations (..., case, place) that are learned from, NaN where there is none."""
+    def observations(self) -> tuple[xr.DataArray, xr.DataArray]:
+        """Observations (..., case, place) that are learned from, NaN where there is none.
+
+        And bits of the status of each location.
+        """
+        from xrecal.arrays.status import FILL, INVALID
+
         parts, observed = self.parts.values(), self.others.values()
-        (used,) = run_blockwise(
+        used, flags = run_blockwise(
             _UsableObservations(tuple(self.parts), self.periods),
             *parts,
             *observed,
             core=[*[(CASE_MEMBER,)] * len(parts), *[()] * len(observed)],
-            out=[()],
-            dtypes=[self.others["observations"].dtype],
+            out=[(), ()],
+            dtypes=[self.others["observations"].dtype, np.int16],
             sizes={},
             what=work_on("the fit", self.name),
         )
+        bits = [((flags & bit) > 0).any(self.loops) * np.int16(bit) for bit in (FILL, INVALID)]
         used = used.transpose(*self.locations, DATE, *self.pool.dims)
         shape = [*(self.sizes[d] for d in (*self.locations, DATE)), self.method.places]
         dims = (*self.locations, CASE, PLACES)
         flat = xr.DataArray(used.data.reshape(shape), dims=dims)
-        return flat if flat.chunks is None else flat.chunk({CASE: -1, PLACES: -1})
+        flat = flat if flat.chunks is None else flat.chunk({CASE: -1, PLACES: -1})
+        return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
         """Arrays of the state, from those by name of each location, which may be Delayed."""
@@ -205,26 +213,26 @@ class _Usable:
     def __init__(self, parts: tuple[str, ...], periods: Mapping[str, float | None]) -> None:
         self.parts, self.periods = parts, periods
 
-    def cases(self, args: Sequence[npt.NDArray[Any]]) -> tuple[tuple[int, ...], Cases]:
-        """Shape of the chunk, and cases (1, n)."""
+    def cases(self, args: Sequence[npt.NDArray[Any]]) -> tuple[tuple[int, ...], Cases, int]:
+        """Shape of the chunk, cases (1, n), and bits of the status."""
         k = len(self.parts)
         lead = np.broadcast_shapes(*(a.shape[:-1] for a in args[:k]), *(a.shape for a in args[k:]))
         rows = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in args[:k]]
         others = [np.broadcast_to(a, lead).ravel() for a in args[k:]]
-        _, cases, _ = cases_of(
+        _, cases, flags = cases_of(
             dict(zip(self.parts, rows, strict=True)), others, self.periods, CaseAxis()
         )
-        return lead, cases
+        return lead, cases, int(flags[0])
 
 
 class _UsableObservations(_Usable):
-    """Observations of a chunk, NaN in cases that cannot be learned from."""
+    """Observations of a chunk, NaN in cases that cannot be learned from, and bits of the status."""
 
     description = " by CKME of many places"
 
-    def __call__(self, *args: npt.NDArray[Any]) -> FloatArray:
-        lead, cases = self.cases(args)
-        return cases.observations.reshape(lead)
+    def __call__(self, *args: npt.NDArray[Any]) -> tuple[FloatArray, IntArray]:
+        lead, cases, flags = self.cases(args)
+        return cases.observations.reshape(lead), np.full(lead, flags, np.int16)
 
 
 class _ChunkOfCases(_Usable):
@@ -247,7 +255,7 @@ class _ChunkOfCases(_Usable):
     def __call__(self, *args: Any) -> Any:
         n = len(self.parts) + 1 + len(self.periods)
         beside, given = args[n : n + self.n_beside], args[n + self.n_beside :]
-        lead, cases = self.cases(args[:n])
+        lead, cases, _ = self.cases(args[:n])
         date, fold, *rest = (np.broadcast_to(values, lead).ravel() for values in beside)
         assert cases.forecasts is not None
         own, _ = self.method.array_cases(

@@ -70,7 +70,9 @@ def with_shared_cases(
         added = engine.total(_Added(pool.dims), _join, fit)
         fits.append(engine.once(_Repacked(method, fitted.min_samples, names), fit, added, *here))
     updated = {n: v.assign_attrs(state[n].attrs) for n, v in chunks.arrays_of(fits).items()}
-    observed = _joined(state["observations"], chunks.observations(), order)
+    new, flags = chunks.observations()
+    updated["status"] = (updated["status"] | flags).assign_attrs(state["status"].attrs)
+    observed = _joined(state["observations"], new, order)
     bare = state.drop_dims(CASE)
     return bare.assign(
         {**updated, "observations": observed.assign_attrs(state["observations"].attrs)}
