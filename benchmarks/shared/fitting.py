@@ -54,6 +54,7 @@ class Data(NamedTuple):
             observed.ravel().astype(float),
             np.tile(np.arange(n_places), count),
             np.repeat(fold, n_places),
+            np.empty((count * n_places, 0)),
         )
 
 
@@ -96,7 +97,7 @@ def sample_of(chunks: Sequence[Cases]) -> Cases:
     for chunk in chunks:
         n = len(chunk.place)
         rows = rng.choice(n, min(n, round(share * n)), replace=False)
-        parts.append(Cases(*(part[rows] for part in chunk)))
+        parts.append(chunk.take(rows))
     return Cases(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 

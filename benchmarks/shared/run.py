@@ -108,7 +108,7 @@ def law_crps(law: Law, data: Data) -> np.ndarray:
     scores = []
     for date in range(len(data.observations)):
         cases = data.cases(slice(date, date + 1))
-        centre, scale, weights = law.predict(cases.members, cases.place)
+        centre, scale, weights = law.predict(cases)
         members = centre[:, np.newaxis] + scale[:, np.newaxis] * law.law.grid
         scores.append(crps(cases.observations, members, weights))
     return np.stack(scores)

@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import random
 
-METHOD = xrecal.CKME(ridge=0.1)
+METHOD = xrecal.CKME(ridge=0.1, solver="exact")
 MONTHS, DAYS = {"units": "months"}, {"units": "days"}
 
 

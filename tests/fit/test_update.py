@@ -403,7 +403,8 @@ def test_pooled_positions_that_were_taken_stay():
     lat = np.arange(8.0)
     forecasts = random("time", "lat", "member", sizes=many, time=time, lat=lat)
     observed = forecasts.mean("member") + 1
-    model = forecasts[:250].recal.fit(observed[:250], xrecal.EMOS(), pool="lat")
+    method = xrecal.CKME(support="observations", ridge=0.05, bandwidth=1.5)
+    model = forecasts[:250].recal.fit(observed[:250], method, pool="lat")
     updated = model.update(forecasts[250:], observed[250:])
     assert len(model.variables["t2m"].pool.taken) == 6
     assert updated.variables["t2m"].pool == model.variables["t2m"].pool

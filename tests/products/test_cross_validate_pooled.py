@@ -213,7 +213,7 @@ def test_dates_in_excess_of_what_is_pooled_count_by_split():
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     message = r"leaves 760 dates no second position; .*\(learning from 760 cases to predict"
     with pytest.raises(ValueError, match=message):
-        validate(hindcast, truth, xrecal.EMOS(), "lon", {"by": "block", "blocks": 20})
+        validate(hindcast, truth, METHODS["errors"], "lon", {"by": "block", "blocks": 20})
 
 
 @pytest.mark.parametrize(

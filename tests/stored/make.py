@@ -26,6 +26,7 @@ import numpy as np
 import xarray as xr
 
 import xrecal
+from xrecal.inputs import pool
 from xrecal.methods import Method
 from xrecal.storage.stored import SCHEMA
 
@@ -203,6 +204,21 @@ def jointly() -> Made:
     return Made(model, pairs[2])
 
 
+def shared() -> Made:
+    """A fit that places share, with features of each; half of the cases came by an update."""
+    hindcast, observed, forecast = draw(18)
+    where = {
+        "lat": ("station", [45.0, 46.0, 47.5]),
+        "height": ("station", [735.0, 812.0, 21.0]),
+    }
+    hindcast, forecast = (a.assign_coords(where) for a in (hindcast, forecast))
+    first, rest = {"time": slice(N // 2)}, {"time": slice(N // 2, None)}
+    most, pool.MAX_POOLED = pool.MAX_POOLED, 10  # many cases would make a large file
+    model = hindcast.isel(first).recal.fit(observed.isel(first), pool="station")
+    pool.MAX_POOLED = most
+    return Made(model.update(hindcast.isel(rest), observed.isel(rest)), forecast.to_dataset())
+
+
 def update() -> Made:
     """Normal distributions with a circular covariate; half of the cases came by an update."""
     rng = np.random.default_rng(11)
@@ -237,7 +253,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     make.__name__: make
     for make in (
         ckme, observations, record, season, emos, idr, linear_pool, climatology, pit, conformal,
-        pooled, windows, leads, variables, jointly, update, online_pool,
+        pooled, windows, leads, variables, jointly, update, online_pool, shared,
     )
 }  # fmt: skip
 

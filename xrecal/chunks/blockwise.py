@@ -66,9 +66,9 @@ def run_blockwise(
         shapes = [[every[d] for d in dims] for dims in out]
         empty = _EmptyResults([len(dims) for dims in core], shapes, dtypes)
         return _bare(xr.apply_ufunc(empty, *args, **options, dask="allowed"), args)
-    labels = _labels_for_messages(args, core)
+    labels = labels_for_messages(args, core)
     result = xr.apply_ufunc(
-        _Task(function, what, tuple(labels)),
+        ToldTask(function, what, tuple(labels)),
         *args,
         *labels.values(),
         **options | {"input_core_dims": [*core, *[()] * len(labels)]},
@@ -110,9 +110,9 @@ def total_blockwise(
         nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)
         return xr.DataArray(nothing, dims=[*rest, out])
     lazy = any(arg.chunks is not None for arg in args)
-    labels = _labels_for_messages(args, core)
-    task = _Task(function, what, tuple(labels))
-    inputs = [(_with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
+    labels = labels_for_messages(args, core)
+    task = ToldTask(function, what, tuple(labels))
+    inputs = [(with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
     inputs += [(label.data, (d,)) for d, label in labels.items()]
     axes = tuple(i for i, d in enumerate(sizes) if d in over)
     if not lazy:
@@ -180,13 +180,13 @@ def _described(label: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArra
     return label.assign_attrs(attrs)
 
 
-def _with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
+def with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
     """Values with one axis for each of ``loops``, of length one where it is lacking."""
     ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
     return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
 
 
-def _labels_for_messages(
+def labels_for_messages(
     args: Sequence[xr.DataArray], core: Sequence[Sequence[Hashable]]
 ) -> dict[Hashable, xr.DataArray]:
     """Labels along each dimension that Dask cuts, positions where there are none.
@@ -234,7 +234,7 @@ class _EmptyResults:
         return results if len(results) > 1 else results[0]
 
 
-class _Task:
+class ToldTask:
     """A function that runs with one BLAS thread and says where it fails.
 
     Dask brings the parallelism: a second layer of threads below it slows a fit many times over.
@@ -250,6 +250,7 @@ class _Task:
         self.__name__ = getattr(function, "__name__", type(function).__name__.strip("_"))
 
     def __call__(self, *args: Any) -> Any:
+        """The result of the function."""
         n_given = len(args) - len(self.dims)
         with one_blas_thread():
             if not self.dims:

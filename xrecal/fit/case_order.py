@@ -10,10 +10,12 @@ import numpy as np
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pairing import Pairs
+from xrecal.methods import SharedCKME
 from xrecal.typing import IntArray
 
 from .fitted import CASE, FittedVariable
 from .pooling import position_coordinates
+from .shared_places import PLACES, place_labels
 
 Coordinates: TypeAlias = dict[str, tuple[str, Any, dict[str, Any]]]
 """Coordinates along the cases."""
@@ -96,8 +98,12 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
 
 
 def n_positions(fitted: FittedVariable) -> int:
-    """Cases of each date, of which there are several where positions are pooled."""
-    return 1 if fitted.pool is None else len(fitted.pool.taken)
+    """Cases of each date that the state has side by side: those of pooled positions.
+
+    One of a shared fit, whose cases are dates.
+    """
+    alone = fitted.pool is None or isinstance(fitted.method, SharedCKME)
+    return 1 if alone or fitted.pool is None else len(fitted.pool.taken)
 
 
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
@@ -107,7 +113,9 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
     joined = CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
     joined = joined.take(order.order)
-    return joined if fitted.pool is None else fitted.pool.axis(joined, order.order.size)
+    if fitted.pool is None or isinstance(fitted.method, SharedCKME):
+        return joined
+    return fitted.pool.axis(joined, order.order.size)
 
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
@@ -135,13 +143,18 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
             f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
             f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit"
         )
-    given = position_coordinates(form, pool, 1)
-    for name, (_, labels, _) in positions_of_cases(fitted, 1).items():
+    if isinstance(fitted.method, SharedCKME):
+        given = {n: label.to_numpy() for n, label in place_labels(form, pool).items()}
+        known = {n: fitted.state.coords[n].to_numpy() for n in given if n in fitted.state.coords}
+    else:
+        given = {n: labels for n, (_, labels, _) in position_coordinates(form, pool, 1).items()}
+        known = {n: labels for n, (_, labels, _) in positions_of_cases(fitted, 1).items()}
+    for name, labels in known.items():
         found = given.get(name)
-        if found is not None and not np.array_equal(found[1], labels):
-            d = name.removeprefix("calibration_")
+        if found is not None and not np.array_equal(found, labels):
+            d = name.removeprefix("calibration_").removeprefix(f"{PLACES}_")
             raise ValueError(
-                f"labels along {d!r}, which the fit pools, differ: {_few(found[1])} in hindcast, "
+                f"labels along {d!r}, which the fit pools, differ: {_few(found)} in hindcast, "
                 f"{_few(labels)} in the model; select those of the fit, in its order"
             )
 

@@ -31,7 +31,7 @@ from xrecal.inputs.pairing import (
     values_for_missing,
 )
 from xrecal.inputs.pool import PoolOver
-from xrecal.methods import CKME, Method, VectorCKME
+from xrecal.methods import CKME, Method, SharedCKME, VectorCKME
 from xrecal.methods.base import is_method
 from xrecal.methods.call_errors import refuse_settings
 
@@ -39,6 +39,8 @@ from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
 from .mismatch_warnings import warn_of_fill_values, warn_of_other_reading
 from .pooling import read_pool
+from .shared_fit import fit_shared_state
+from .shared_places import in_one_order, places_of_fit, shared_method, shares
 from .state import describe_state, fit_state, state_of
 
 DEFAULT = CKME()
@@ -93,8 +95,9 @@ def fit(
         Location dimensions whose cases are learned from together, for small samples: one fit for
         all positions along them, with which forecasts anywhere along them are recalibrated; or
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
-        numbers of positions. At most 1500 cases: beyond, evenly spaced positions are left out.
-        Then what differs between positions may be a covariate, such as the lead.
+        numbers of positions. Then what differs between positions may be a covariate, such as the
+        lead. Beyond 1500 cases places share one law of errors, by CKME; methods that compare no
+        cases, such as EMOS, learn from all; others, and windows, leave out evenly spaced positions.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind: forecasts are compared
         as ensembles of vectors (each variable in units of its spread), and past cases get one
@@ -127,6 +130,16 @@ def fit(
     Every dimension other than those two is a location, with a fit of its own unless pooled. Inputs
     are never changed. Pooled cases of one date are held out together, and gaps count dates. With
     windows the fitted state holds the cases of each location once for every neighbour.
+
+    Where places share one law, of more than 1500 cases by a CKME whose ``kernel``, ``bandwidth``,
+    ``loss``, ``gap``, ``support``, ``half_life`` and ``compare`` are the default ones, each has a
+    centre and a spread of its own, as far as its record tells them, and errors around them are
+    learned from all places together: given the shape of the forecast, covariates, and coordinates
+    of the places (latitude, longitude, height, lead), which are read. Hindcast and observations may
+    be cut along cases and places. Members are 200 quantiles of equal mass, within the range of the
+    errors, so that there are no tails. The same model serves places that were not in the hindcast,
+    by their coordinates. The state's ``record`` says what is known of each place: a record, one
+    shorter than ``min_samples``, none, or one unlike all others, perhaps of another unit.
 
     Examples
     --------
@@ -162,13 +175,17 @@ def fit_group(
     min_samples: int,
 ) -> dict[Hashable, FittedVariable]:
     """Fit variables that share all but observations, which have the attributes ``observed``."""
-    pairs, method, axis, given, note = next(iter(prepared.values()))
+    pairs, method, axis, given, note, _ = next(iter(prepared.values()))
     vectors = method if isinstance(method, VectorCKME) else None
     assert pairs.dim is not None
     if vectors is not None:
         pairs = as_one({name: one.pairs for name, one in prepared.items()})
     periods = {name: period_of(value) for name, value in given.items()}
-    state = fit_state(pairs, method, axis, given, min_samples)
+    if not isinstance(method, SharedCKME):
+        state = fit_state(pairs, method, axis, given, min_samples)
+    else:
+        state = fit_shared_state(pairs, method, axis, given, min_samples)
+        periods = {name: period for name, period in periods.items() if name in method.covariates}
     variables: dict[Hashable, FittedVariable] = {}
     for number, (name, one) in enumerate(prepared.items()):
         form = one.pairs.form
@@ -228,6 +245,8 @@ class Prepared(NamedTuple):
     covariates: Mapping[str, xr.DataArray]
     note: str | None
     """Remark on the method and the pooling."""
+    shared: SharedCKME | None = None
+    """The method of fits to so many pooled cases that places share one."""
 
 
 def pair_hindcast(
@@ -264,8 +283,12 @@ def prepare(
     assert dim is not None
     n_dates = pairs.observations.sizes[dim]
     pooled = None if pool is None else read_pool(pool, form, dim)
-    if pooled is not None and not in_splits:
-        pooled = pooled.learning_from(n_dates)
+    shared, of_places = None, None
+    if pooled is not None and shares(method, pooled, n_dates):
+        pooled = in_one_order(pooled)
+        shared, of_places = shared_method(method, pairs, pooled)
+    elif pooled is not None and not in_splits:
+        pooled = pooled.learning_from(n_dates, all_cases=not method.keeps_cases)
     positions = () if pooled is None else pooled.dims
     n_positions = 1 if pooled is None else len(pooled.taken)
     if pairs.n_matched * n_positions < min_samples:
@@ -275,10 +298,15 @@ def prepare(
             f"observations, fewer than min_samples={min_samples}; pool neighbours or leads "
             "(pool=...), give more cases, or a smaller min_samples if so few are meant"
         )
+    one_by_one = shared is not None and not in_splits
+    if one_by_one:
+        assert shared is not None
+        method = shared
     _refuse_reserved(form, method)
-    require_whole_cases(pairs, positions)
+    if not one_by_one:
+        require_whole_cases(pairs, positions)
     axis = axis_of(pairs)
-    axis = axis if pooled is None or in_splits else pooled.axis(axis, n_dates)
+    axis = axis if pooled is None or in_splits or one_by_one else pooled.axis(axis, n_dates)
     method, note = method.check(axis, n_dates * n_positions)
     if note is not None:
         warnings.warn(note, stacklevel=users_stacklevel())
@@ -288,9 +316,15 @@ def prepare(
             method.covariates, form, dim, covariates, name="hindcast", cases=(dim, *positions)
         )
     for name, value in given.items():
-        require_one_chunk(value, positions, name=f"the covariate {name!r}")
-    note = joined(None if pooled is None else pooled.note, note)
-    return Prepared(replace(pairs, pool=pooled), method, axis, given, note)
+        if not one_by_one:
+            require_one_chunk(value, (dim, *positions), name=f"the covariate {name!r}")
+    if shared is not None:
+        assert pooled is not None
+        along = {dim: pairs.observations.sizes[dim]}
+        places = places_of_fit(form, shared, pooled)
+        given |= {name: value.expand_dims(along) for name, value in places.items()}
+    note = joined(None if pooled is None else pooled.note, of_places, note)
+    return Prepared(replace(pairs, pool=pooled), method, axis, given, note, shared)
 
 
 def joined(*remarks: str | None) -> str | None:

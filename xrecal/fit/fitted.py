@@ -11,7 +11,7 @@ import xarray as xr
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import Method
+from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
@@ -63,6 +63,23 @@ class FittedVariable:
     def parameters(self) -> Mapping[str, Parameter]:
         """Arrays of the state that hold what the method has chosen or learned, by name."""
         return self.method.parameters(feature_count(self.periods))
+
+    @property
+    def covariates(self) -> Mapping[str, float | None]:
+        """Covariates of forecasts, with those that tell the place, and periods of circular ones."""
+        of_places = self.method.of_places if isinstance(self.method, SharedCKME) else ()
+        return {**self.periods, **dict.fromkeys(of_places)}
+
+    @property
+    def observed(self) -> xr.DataArray:
+        """Observations (..., case) that are known at each location, of all its places."""
+        observed = self.state["observations"]
+        if not isinstance(self.method, SharedCKME):
+            return observed
+        rest = [d for d in observed.dims if d not in self.locations]
+        bare = observed.drop_vars(list(observed.coords))
+        flat = bare.stack({CASE + "_": rest}, create_index=False)
+        return flat.rename({CASE + "_": CASE}).assign_attrs(observed.attrs)
 
     @property
     def locations(self) -> tuple[Hashable, ...]:

@@ -20,7 +20,7 @@ from xrecal.inputs.forms import Form, numbers_of
 from xrecal.inputs.lengths import Span, as_span, read_year_start
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Pairs
-from xrecal.inputs.pool import Pool, PoolOver
+from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
 from xrecal.methods.base import WEEK, told_year_start
 from xrecal.typing import IntArray
@@ -29,6 +29,7 @@ from .fit_hindcast import Prepared, pair_hindcast, prepare
 from .fitted import CASE, CASE_MEMBER
 from .folds import CrossValidationTask, Fold, HeldOutReduction, KnownName, PooledCrossValidationTask
 from .pooling import DATE, across
+from .shared_places import shares
 from .state import task_arguments
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
@@ -305,7 +306,7 @@ def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
         train, test = np.flatnonzero(split.train), np.flatnonzero(split.test)
         if axis.days is not None and not splits.options["gap"]:
             near += count_near(axis.days, test, train, WEEK)
-        fold, note = suited(method, axis, train, test, prepared.pairs.pool)
+        fold, note = suited(method, axis, train, test, prepared)
         folds.append(fold)
         notes += [] if note is None else [note]
     if near:
@@ -350,13 +351,16 @@ def more_cases(pairs: Pairs, splits: Splits) -> str:
 
 
 def suited(
-    method: Method, axis: CaseAxis, train: IntArray, test: IntArray, pool: Pool | None
+    method: Method, axis: CaseAxis, train: IntArray, test: IntArray, prepared: Prepared
 ) -> tuple[Fold, str | None]:
     """A split with the pool and the method as they can be used on its training cases."""
-    own, n_cases = axis.take(train), train.size
+    own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
     try:
         if pool is not None:
-            pool = pool.learning_from(train.size)
+            if prepared.shared is not None and shares(method, pool, train.size):
+                method = prepared.shared.for_cases(train.size * len(pool.taken))
+            else:
+                pool = pool.learning_from(train.size, all_cases=not method.keeps_cases)
             own, n_cases = pool.axis(own, train.size), train.size * len(pool.taken)
         suited, note = method.check(own, n_cases)
     except ValueError as error:

@@ -13,13 +13,13 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import Method, VectorCKME
+from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Cases, Updatable, method_on_device
 
 from .case_order import (
@@ -39,6 +39,7 @@ from .mismatch_warnings import warn_of_other_place
 from .pooling import across, pooled_cases, pooled_covariate
 from .relearning import learned_again, relearn
 from .select_fits import check_forecast, explicit_member_dim, matching_covariates
+from .shared_update import with_shared_cases
 from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments, without_labels
 
 F = TypeVar("F", bound=Fitted)
@@ -112,6 +113,9 @@ def _update_variable(
     pooled = () if fitted.pool is None else fitted.pool.dims
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
+    for covariate, value in given.items():
+        if not isinstance(fitted.method, SharedCKME):
+            require_one_chunk(value, (fitted.dim,), name=f"the covariate {covariate!r}")
     warn_of_order(pairs, fitted)
     return with_cases(fitted, pairs, given, partners, updated)
 
@@ -134,6 +138,12 @@ def with_cases(
     added_axis = dates if fitted.pool is None else fitted.pool.axis(dates, of_dates.known.size)
     n = of_dates.order.size
     fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
+    n_added = fitted.n_added + of_dates.n_new
+    if isinstance(fitted.method, SharedCKME):
+        shared = with_shared_cases(fitted, pairs, given, dates, of_dates).assign_coords(labels)
+        whole = replace(fitted, axis=axis, state=shared, n_forecasts=n, n_added=n_added)
+        n_matched, leads = _matched(whole, pairs, known=of_dates.has_known)
+        return replace(whole, n_matched=n_matched, leads=leads)
     kept = replace(fitted, state=fitted.state.drop_vars(learned_again(fitted)))
     added = _added_state(pairs, kept, added_axis, given, order, partners)
     state = join_states(kept, added, order)
@@ -141,9 +151,7 @@ def with_cases(
         of_other = updated[other].state
         state = state.assign({v: of_other[v].variable for v in state if str(v).startswith(VECTOR)})
     state = state.assign_coords(labels | positions_of_cases(fitted, n))
-    whole = replace(
-        fitted, axis=axis, state=state, n_forecasts=n, n_added=fitted.n_added + of_dates.n_new
-    )
+    whole = replace(fitted, axis=axis, state=state, n_forecasts=n, n_added=n_added)
     n_matched, leads = _matched(whole, pairs, known=of_dates.has_known)
     whole = replace(whole, n_matched=n_matched, leads=leads)
     return replace(whole, state=relearn(whole, fitted.state))
@@ -159,7 +167,8 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
         check_forecast(form, model.variables[other], name="hindcast")
         require_positions(form, fitted)
         pairs = in_order(pair_cases(form, observed, fitted.dim, name="hindcast"))
-        require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
+        if not isinstance(fitted.method, SharedCKME):
+            require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
         found[other] = replace(pairs, pool=fitted.pool)
     one = as_one(found) if isinstance(fitted.method, VectorCKME) else found[name]
     others = [other for other in found if other != name]

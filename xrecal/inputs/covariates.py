@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.blockwise import like, require_one_chunk
+from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
@@ -163,8 +163,6 @@ def _checked(
         value = _at_labels(value, whole, dim, names=names)
     for along in value.dims:
         require_equal_labels(whole, value, along, names=names)
-    if fitting:
-        require_one_chunk(value, (dim,), name=f"the covariate {wanted!r}")
     period = period_of(value)
     if period is not None and not period > 0:
         raise ValueError(

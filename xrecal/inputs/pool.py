@@ -60,13 +60,19 @@ class Pool:
         windows = zip(self.dims, self.widths, strict=True)
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
-    def learning_from(self, n_dates: int) -> Pool:
+    def is_large(self, n_dates: int) -> bool:
+        """Whether all positions of so many dates have more cases than are compared one by one."""
+        return self.widths is None and math.prod(self.sizes) * n_dates > MAX_POOLED
+
+    def learning_from(self, n_dates: int, *, all_cases: bool = False) -> Pool:
         """The pool with as many positions, evenly spaced, as a fit to so many dates can have.
 
-        The same ones whatever the values and the method. Raises ValueError where no second
-        position is left.
+        All of them with ``all_cases``, unless it has windows. The same ones whatever the values.
+        Raises ValueError where no second position is left.
         """
         whole = math.prod(self.sizes if self.widths is None else self.widths)
+        if all_cases and self.widths is None:
+            return replace(self, taken=tuple(range(whole)))
         k = min(whole, MAX_POOLED // max(n_dates, 1))
         if self.widths is not None and k % 2 == 0:
             k -= 1  # so that the location itself is among them

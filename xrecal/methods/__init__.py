@@ -10,6 +10,7 @@ from .online_pool import OnlinePool
 from .pit import PITRecalibration
 from .pool import LinearPool
 from .raw import Raw
+from .shared_ckme import SharedCKME
 from .vectors import VectorCKME
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "OnlinePool",
     "PITRecalibration",
     "Raw",
+    "SharedCKME",
     "VectorCKME",
 ]
 
@@ -31,4 +33,5 @@ METHODS = (
     CKME, EMOS, LinearPool, OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology,
     Raw,
 )  # fmt: skip
-"""Those that users choose from; a CKME of vectors is made where variables are fitted jointly."""
+"""Those that users choose from; a CKME of vectors is made where variables are fitted jointly, a
+shared one where many cases are pooled."""

@@ -19,7 +19,7 @@ from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
-from xrecal.methods import Method
+from xrecal.methods import Method, SharedCKME
 from xrecal.methods.call_errors import explained
 from xrecal.products.recalibrated import Recalibrated, knows_novelty
 from xrecal.products.statistics import mean_of
@@ -120,10 +120,13 @@ def plan(
         if by is None:
             pairs = pair_hindcast(bare, verified, method, dim)
             prepared = prepare(pairs, method, covariates, min_samples, pool)
+            _refuse_shared(prepared)
             work = _work_of_fit(name, prepared, min_samples)
         else:
             splits = Splits(by, gap, blocks, window, every, pool, min_samples)
-            work = _work_of_splits(name, hold_out(bare, verified, method, splits, dim, covariates))
+            held_out = hold_out(bare, verified, method, splits, dim, covariates)
+            _refuse_shared(held_out.prepared)
+            work = _work_of_splits(name, held_out)
         parts.append(_task_plan(work, resources, probe))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
             notes.add(IN_MEMORY)
@@ -174,11 +177,28 @@ def plan_forecast(
         work = _work_of_product(name, form, fitted, values, covariates)
         # A single lead is no dimension to cut along.
         work = replace(work, fits=tuple(d for d in work.fits if d in forecast.dims))
-        parts.append(_task_plan(work, resources, probe))
+        timed = probe and not isinstance(fitted.method, SharedCKME)
+        parts.append(_task_plan(work, resources, timed))
     notes = [] if model.is_computed else [REFITTED]
     if all(part.chunks is None for form, _ in matched.values() for part in form.parts.values()):
         notes.append(IN_MEMORY)
     return Plan(tuple(parts), resources, tuple(notes))
+
+
+def _refuse_shared(prepared: Prepared) -> None:
+    """Raise ValueError for a fit that many places share, which has no locations to plan by."""
+    from xrecal.arrays.shared.packed import GRID
+    from xrecal.arrays.shared.passes import FOLDS
+
+    if not isinstance(prepared.method, SharedCKME):
+        return
+    pairs, rank = prepared.pairs, prepared.method.rank
+    beside = 2 * 8 * rank * (2 * rank + 2 * GRID) * FOLDS / 2**20
+    raise ValueError(
+        f"plan tells of fits at each location, but one fit {pairs.pool} is made in passes over "
+        "chunks of any places and dates: a task has one of them in memory, and sums of "
+        f"{beside:.0f} MiB at most; chunks of some 10000 cases are good ones"
+    )
 
 
 @dataclass(frozen=True)

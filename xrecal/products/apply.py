@@ -105,8 +105,9 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         how little is known of each forecast, 0 for an ordinary one and 1 for one like no other,
         as ``model.novelty`` does, by methods that compare forecasts with past ones;
         ``NAME_beyond`` how much of its mass lies beyond the observed record by more than the range
-        of that, where members are not past observations. From EMOS
-        ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
+        of that, where members are not past observations. Of a fit that many pooled places share
+        members are 200 quantiles of equal mass, also at places that were not in the hindcast. From
+        EMOS ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
         and ``NAME_upper`` unless bounds are switched off. NaN where the forecast, a covariate
         or the fit is missing.
 
@@ -244,7 +245,7 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        record = record_of(fitted.state["observations"])
+        record = record_of(fitted.observed)
         (members, weights, beyond), beside = _reduced(
             source, base, members_and_weights, slots, slots, {}, extras=record
         )

@@ -260,7 +260,7 @@ def _climatology_edges(
 ) -> xr.DataArray:
     """Quantiles of the calibration observations at each location, perhaps near each date."""
     form, fitted, dtype = source.form, source.fitted, source.threshold_dtype
-    observed = fitted.state["observations"].drop_vars(
+    observed = fitted.observed.drop_vars(
         [c for c in fitted.state.coords if c not in fitted.locations], errors="ignore"
     )
     season = None if window is None else _season(form, fitted, window)
@@ -298,8 +298,10 @@ def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
 
 
 def _known_days(fitted: FittedVariable) -> FloatArray | None:
-    """Calendar days of the cases; models of before know the season alone."""
-    return fitted.axis.season if fitted.axis.day is None else fitted.axis.day
+    """Calendar days of the observations; models of before know the season alone."""
+    days = fitted.axis.season if fitted.axis.day is None else fitted.axis.day
+    each = fitted.observed.sizes[CASE] // max(fitted.state.sizes[CASE], 1)
+    return days if days is None or each == 1 else np.repeat(days, each)
 
 
 class _Edges:

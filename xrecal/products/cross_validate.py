@@ -146,8 +146,8 @@ def cross_validate(
     (ridge, centres, bounds, half-life) is unknown to the cases predicted. As many fits a location
     as there are splits. By year or block energy distances are computed once for all of them, which
     changes rounding only; where only the past counts, or cases are pooled, each split computes its
-    own. Each fit has at most 1500 pooled cases, of positions that depend on its number of dates
-    alone.
+    own. Each fit pools as ``fit`` does, by its number of dates; one that places share has all of
+    its cases in memory.
 
     With ``refit`` a day is predicted by what had verified when it was issued, so n days cost n
     updates, and a fit each time that the first prediction after ``refit`` comes. A fit from fewer

@@ -71,7 +71,7 @@ class _Witness(Recalibrated):
         if self.fitted.method.shares_members:
             *results, novelty = self.reduce_with_novelty(reduction, *out, extras=extras)
         else:
-            record = record_of(self.fitted.state["observations"])
+            record = record_of(self.fitted.observed)
             *results, beyond, novelty = self.reduce_with_novelty(
                 partial(issued_of, reduction=reduction), *out, {}, extras=[*extras, *record]
             )

@@ -15,6 +15,7 @@ from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
+from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import (
     COVARIATE,
     NEW_MEMBER,
@@ -27,7 +28,7 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pool import HINDCAST_LABELS
-from xrecal.methods import Method, VectorCKME
+from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Cases, NewCases, method_on_device
 from xrecal.methods.novelty import Comparing
 from xrecal.typing import FloatArray
@@ -143,6 +144,8 @@ class Recalibrated:
         loops = [*fitted.locations, *shared]
         new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
         given = matching_covariates(form, fitted, covariates)
+        if isinstance(fitted.method, SharedCKME):
+            given |= places_of_forecast(form, fitted)
         others = {COVARIATE + name: value for name, value in given.items()}
         others |= {f"extra_{i}": value for i, value in enumerate(extras)}
         own = {name: tuple(d for d in v.dims if d not in loops) for name, v in others.items()}
@@ -197,6 +200,8 @@ def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.
     """Past case, position and component that each member comes from, where there are several."""
     cases, components = fitted.method.slots(fitted.state.sizes[CASE])
     coordinates: dict[str, xr.Variable] = {}
+    if components is None and (cases < 0).all():  # no member is of a past case
+        return coordinates
     for name, labels in fitted.state.coords.items():
         if labels.dims == (CASE,):
             values = taken_labels(labels.to_index().to_numpy(), cases)
@@ -252,7 +257,7 @@ class PredictTask:
     """
 
     def __init__(self, fitted: FittedVariable, reduction: Reduction, layout: Layout) -> None:
-        self.method, self.axis, self.periods = fitted.method, fitted.axis, fitted.periods
+        self.method, self.axis, self.periods = fitted.method, fitted.axis, fitted.covariates
         self.reduction = reduction
         self.parts, self.others, self.state, self.n_axes = layout
 
@@ -350,7 +355,8 @@ class PredictTask:
         values = [others[COVARIATE + name] for name in self.periods]
         forecasts = forecasts_of(new)
         covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
-        return NewCases(forecasts, covariates), cases_of_state(state, self.periods, self.axis)
+        kept = {name: period for name, period in self.periods.items() if COVARIATE + name in state}
+        return NewCases(forecasts, covariates), cases_of_state(state, kept, self.axis)
 
 
 @on_device

@@ -25,6 +25,7 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form
 from xrecal.inputs.lengths import as_span
 from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.pool import MAX_POOLED
 from xrecal.inputs.verification import case_that_knows
 from xrecal.methods import Method
 from xrecal.typing import FloatArray
@@ -90,6 +91,11 @@ def _known(pairs: Pairs, splits: Splits, days: FloatArray | None) -> xr.DataArra
 def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataArray) -> list[Round]:
     """The turns of the loop, each fit with the method as it suits its cases."""
     pairs, axis = prepared.pairs, prepared.axis
+    if prepared.shared is not None:
+        raise ValueError(
+            f"refit is not for {pairs.pool} by one fit of more than {MAX_POOLED} cases; leave "
+            "refit out, for a new fit each time"
+        )
     of = splits.options
     n_each = 1 if pairs.pool is None else len(pairs.pool.taken)
     refit = None if splits.refit is None else as_span(splits.refit, "refit")
@@ -101,7 +107,7 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
     for step in steps:
         fold = None
         if step.fits:
-            fold, note = suited(method, axis, step.learn, step.test, pairs.pool)
+            fold, note = suited(method, axis, step.learn, step.test, prepared)
             notes += [] if note is None else [note]
         rounds.append(Round(fold, step.learn, step.test))
     n_fits = sum(step.fits for step in steps)

@@ -18,13 +18,14 @@ import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
 from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
+from xrecal.fit.shared_places import PLACES
 from xrecal.fit.state import COVARIATE, is_part
 from xrecal.inputs.covariates import DAY, SEASON
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.pool import Pool
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import VectorCKME
+from xrecal.methods import CKME, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter, is_method
 from xrecal.methods.ranges import ANY, FINITE
 from xrecal.methods.setting_checks import is_positive
@@ -84,6 +85,8 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     _require_pool(fitted.pool, state)
     if isinstance(fitted.method, VectorCKME):
         _require_vectors(fitted.method)
+    if isinstance(fitted.method, SharedCKME):
+        _require_places(fitted.method, fitted.pool)
     parameters = fitted.parameters
     expected = _expected(fitted, parameters, n)
     unknown = [name for name in state.data_vars if name not in expected]
@@ -185,8 +188,18 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
         for d, size in zip(pool.dims, pool.sizes, strict=True)
         if d in pool.own_fits
     )
-    if not right or state.sizes[CASE] % len(pool.taken):
+    each = 1 if PLACES in state.dims else len(pool.taken)
+    if not right or state.sizes[CASE] % each:
         raise ValueError(f"the pool {pool!r:.120} does not belong to the state")
+
+
+def _require_places(method: SharedCKME, pool: Pool | None) -> None:
+    """Raise ValueError unless a shared fit is one of the positions of a pool."""
+    right = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
+    right = right and _whole(method.rank, 1) and isinstance(method.method, CKME)
+    right = right and _texts(method.features) and isinstance(method.middle_longitude, (int, float))
+    if not right or not math.isfinite(method.middle_longitude):
+        raise ValueError(f"the places {method!r:.120} are not those of the pool")
 
 
 def _require_vectors(method: VectorCKME) -> None:
@@ -206,10 +219,12 @@ def _expected(
 ) -> dict[str, Expected]:
     """Arrays of the state of a method with ``n`` slots of cases."""
     state, method = fitted.state, fitted.method
+    shared = isinstance(method, SharedCKME)
+    n_places = method.places if isinstance(method, SharedCKME) else 1
     expected = {
-        "n_cases": Expected((), "iu", (0, n)),
+        "n_cases": Expected((), "iu", (0, n * n_places)),
         "status": Expected((), "iu", (0, sum(MEANINGS)), sum(MEANINGS)),
-        "observations": Expected((CASE,), "f", FINITE),
+        "observations": Expected((CASE, PLACES) if shared else (CASE,), "f", FINITE),
     }
     if method.keeps_cases:
         parts = [str(name) for name in state.data_vars if is_part(str(name))]
@@ -220,7 +235,8 @@ def _expected(
     for name, parameter in parameters.items():
         kinds = "f" if np.dtype(parameter.dtype).kind == "f" else "iu"
         expected[name] = Expected(tuple(parameter.dims), kinds, _range_of(parameter, n))
-    return expected | {COVARIATE + name: Expected((CASE,), "iuf") for name in fitted.periods}
+    kept = () if shared else fitted.periods
+    return expected | {COVARIATE + name: Expected((CASE,), "iuf") for name in kept}
 
 
 def _range_of(parameter: Parameter, n: int) -> tuple[float, float]:

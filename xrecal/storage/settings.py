@@ -13,9 +13,11 @@ import numpy as np
 
 from xrecal.inputs.pool import Pool
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import METHODS, VectorCKME
+from xrecal.methods import METHODS, SharedCKME, VectorCKME
 
-STORED: dict[str, type] = {cls.__name__: cls for cls in (*METHODS, VectorCKME, MatchedLeads, Pool)}
+STORED: dict[str, type] = {
+    cls.__name__: cls for cls in (*METHODS, VectorCKME, SharedCKME, MatchedLeads, Pool)
+}
 """Classes that a file may name; no other is ever looked up."""
 
 _PLAIN = re.compile(r"[<>|=]?([biuf]\d{1,2}|U\d{1,5})")

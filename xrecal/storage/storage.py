@@ -269,9 +269,15 @@ def open_fitted(
     if in_memory:
         return model
     sizes = _stored_chunks(model, chunks or {})
+    located = {
+        f"{prefix_of(model, name)}{d}" for name, f in model.variables.items() for d in f.locations
+    }
     lazy = {
         name: array.variable.copy(
-            data=_by_parts(Checked(plain[name].variable, str(name), expected, what), sizes)
+            data=_by_parts(
+                Checked(plain[name].variable, str(name), expected, what),
+                dict.fromkeys(set(array.dims) - located, -1) | sizes,
+            )
         )
         for name, array in dataset.data_vars.items()
         if plain[name].dtype == array.dtype
@@ -290,7 +296,10 @@ def _is_small(variable: xr.Variable) -> bool:
 
 
 def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
-    """A stored array as one of Dask, in its own chunks or in ``sizes``."""
+    """A stored array as one of Dask, in its own chunks or in ``sizes``, -1 for a whole dimension.
+
+    Whole are those that are no locations, which tasks need all of and Zarr may have cut.
+    """
     from dask.array import from_array
 
     stored = checked.variable.encoding.get("preferred_chunks", {})

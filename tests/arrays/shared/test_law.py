@@ -210,5 +210,9 @@ def test_messages():
         choose_landmarks(np.full((2, 3), np.nan))
     with pytest.raises(ValueError, match=r"features need shape \(300, 2\)"):
         placed_by.of(shapes, features[:, :1])
-    with pytest.raises(ValueError, match="need members that differ"):
-        coordinates_from(np.ones((4, 3)), np.zeros((4, 0)))
+
+
+def test_shapes_that_are_all_alike_do_not_count():
+    alike = coordinates_from(np.ones((4, 3)), np.arange(4.0)[:, None])
+    np.testing.assert_array_equal(alike.of(np.ones((4, 3)), np.arange(4.0)[:, None])[:, :-1], 0)
+    assert np.ptp(alike.of(np.ones((4, 3)), np.arange(4.0)[:, None])[:, -1]) > 0

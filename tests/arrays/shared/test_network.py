@@ -7,7 +7,6 @@ from benchmarks.shared.fitting import FOLDS, Data, fit
 from benchmarks.shared.network import draw_dates, draw_network, truth
 from xrecal.arrays import crps, normal_crps
 from xrecal.arrays.shared.network import (
-    Cases,
     add_folds,
     basis_from,
     law_of,
@@ -37,7 +36,7 @@ def fitted():
 
 def scores(law, test):
     new = test.cases(slice(None))
-    centre, scale, weights = law.predict(new.members, new.place)
+    centre, scale, weights = law.predict(new)
     return crps(new.observations, centre[:, None] + scale[:, None] * law.law.grid, weights).mean()
 
 
@@ -66,9 +65,7 @@ def test_close_to_the_truth_at_places_without_a_record(fitted):
 def test_forecasts_of_places_without_a_record_are_wider(fitted):
     new = train.cases(slice(0, 5))
     levels = np.array([0.05, 0.95])
-    widths = [
-        np.ptp(law.quantiles(new.members, new.place, levels), axis=1).mean() for law in fitted[:2]
-    ]
+    widths = [np.ptp(law.quantiles(new, levels), axis=1).mean() for law in fitted[:2]]
     assert widths[1] > 1.02 * widths[0]
 
 
@@ -103,7 +100,7 @@ def test_errors_are_around_centres_that_other_places_tell():
 
 def test_corrections_of_a_fold_are_those_without_its_dates():
     kept = cases.fold != 3
-    without = place_sums_of(pooled, Cases(*(part[kept] for part in cases)), PLACES, FOLDS)
+    without = place_sums_of(pooled, cases.take(kept), PLACES, FOLDS)
     np.testing.assert_allclose(sums.sum(0) - sums[3], without.sum(0), rtol=1e-9, atol=1e-9)
 
 
@@ -111,10 +108,7 @@ def test_pieces_in_any_order_give_the_same_law():
     basis = basis_from(standards, cases, 50)
     whole = law_of(basis, basis.sums(standards, cases))
     order = np.random.default_rng(0).permutation(len(cases.place))
-    pieces = [
-        basis.sums(standards, Cases(*(part[rows] for part in cases)))
-        for rows in np.array_split(order, 7)
-    ]
+    pieces = [basis.sums(standards, cases.take(rows)) for rows in np.array_split(order, 7)]
     parts = law_of(basis, add_folds(pieces))
     assert parts.ridge == whole.ridge
     np.testing.assert_allclose(parts.factors, whole.factors, rtol=1e-6, atol=1e-8)
@@ -125,18 +119,15 @@ def test_workers_change_nothing_but_rounding(fitted):
     new = train.cases(slice(0, 3))
     levels = np.linspace(0.01, 0.99, 21)
     for one, other in zip(fitted[:2], two[:2], strict=True):
-        close = np.abs(
-            one.quantiles(new.members, new.place, levels)
-            - other.quantiles(new.members, new.place, levels)
-        )
+        close = np.abs(one.quantiles(new, levels) - other.quantiles(new, levels))
         assert np.quantile(close, 0.999) < 1e-6  # a quantile on a step may be the next threshold
 
 
 def test_quantiles_are_those_of_the_law(fitted):
     new = train.cases(slice(0, 2))
-    centre, scale, weights = fitted.known.predict(new.members, new.place)
+    centre, scale, weights = fitted.known.predict(new)
     levels = np.array([0.1, 0.5, 0.9])
-    found = fitted.known.quantiles(new.members, new.place, levels)
+    found = fitted.known.quantiles(new, levels)
     cdf = weights.cumsum(1)
     for q, level in enumerate(levels):
         at = (cdf < level).sum(1)
@@ -153,7 +144,7 @@ def test_missing_members_are_left_out_and_missing_cases_count_for_nothing():
     broken = cases._replace(members=cases.members.copy(), observations=cases.observations.copy())
     broken.members[5], broken.observations[9] = np.nan, np.nan
     kept = np.setdiff1d(np.arange(len(cases.place)), [5, 9])
-    rest = Cases(*(part[kept] for part in cases))
+    rest = cases.take(kept)
     basis = basis_from(standards, cases, 40)
     for one, other in zip(basis.sums(standards, broken), basis.sums(standards, rest), strict=True):
         for part, same in zip(one, other, strict=True):
@@ -168,11 +159,11 @@ def test_a_place_without_features_that_count_has_no_law_but_others_do(fitted):
         features=unknown, coordinates=counting._replace(precision=np.full(3, 0.1))
     )
     new = train.cases(slice(0, 1))
-    _, _, weights = law.predict(new.members, new.place)
+    _, _, weights = law.predict(new)
     assert np.isnan(weights[1]).all()
     assert np.isfinite(np.delete(weights, 1, axis=0)).all()
     ignored = law._replace(coordinates=counting)
-    assert np.isfinite(ignored.predict(new.members, new.place)[2]).all()
+    assert np.isfinite(ignored.predict(new)[2]).all()
 
 
 def test_a_sample_without_cases_is_refused():

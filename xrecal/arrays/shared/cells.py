@@ -7,6 +7,11 @@ import numpy as np
 from xrecal.arrays.compiled import Matrix, OutMatrix, Vector, kernel
 from xrecal.typing import FloatArray
 
+
+class NothingToLearnError(ValueError):
+    """Cases are too few, or leave no errors to learn a law from."""
+
+
 QUANTILES = 200
 """Of the errors, in a grid. The CRPS is then off by 0.003 % for normal errors."""
 
@@ -51,7 +56,7 @@ def error_grid(
         (known.min(), known.max()) if extremes is None and known.size else extremes or (0, 0)
     )
     if not low < high or known.size < 2:
-        raise ValueError(
+        raise NothingToLearnError(
             f"a grid needs errors that differ, found {known.size} between {low:g} and {high:g}; "
             "issue the climatology of errors instead"
         )

@@ -94,18 +94,13 @@ def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POI
     -------
     Coordinates
         With the median positive squared distance of 400 cases as the scale of shapes and of each
-        feature.
-
-    Raises
-    ------
-    ValueError
-        If no two members differ.
+        feature. Where no two members differ, as of ensembles of one, shapes do not count.
     """
     members = np.asarray(shapes, np.float64)
     known = members[np.isfinite(members)]
-    grid = _thresholds(known, points) if known.size else known
+    grid = _thresholds(known, points) if known.size else np.zeros(1)
     if grid.size < 2:
-        raise ValueError("shapes of forecasts need members that differ; there are none to compare")
+        grid = grid[0] + np.array([0.0, 1.0])
     some = subset(len(members), MEDIAN_CASES)
     plain = Coordinates(grid, 1.0, np.zeros(0), np.zeros(0))
     placed = plain.of(members[some], np.zeros((some.size, 0)))

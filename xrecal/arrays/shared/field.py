@@ -56,6 +56,14 @@ class Field(NamedTuple):
         values[known] += self.factors @ self.landmarks.embed(placed[known])
         return values
 
+    def unlike(self, features: FloatArray) -> FloatArray:
+        """How little the places of the fit stand for places (P,), from 0 to 1; NaN if unknown."""
+        placed = _placed(features, self.middle, self.precision)
+        known = np.isfinite(placed).all(1)
+        apart = np.full(len(placed), np.nan)
+        apart[known] = 1.0 - (self.landmarks.embed(placed[known]) ** 2).sum(0)
+        return np.asarray(np.clip(apart, 0.0, 1.0))
+
 
 def fit_field(
     features: FloatArray,

@@ -12,6 +12,7 @@ from xrecal.arrays.ckme.simplex import push_level
 from xrecal.arrays.compiled import Matrix, OutMatrix, Vector, kernel
 from xrecal.typing import FloatArray
 
+from .cells import NothingToLearnError
 from .landmarks import Landmarks
 from .sums import BLOCK, Sums, all_of
 
@@ -67,7 +68,7 @@ def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float)
     if not ridge > 0:
         raise ValueError(f"ridge must be positive, got {ridge}")
     if not sums.weight > 0:
-        raise ValueError("there are no cases to learn from: the sums have no weight")
+        raise NothingToLearnError("there are no cases to learn from: the sums have no weight")
     matrix = np.array(sums.square, order="C")
     matrix[np.diag_indices_from(matrix)] += ridge * sums.weight
     right = np.column_stack([sums.cross, sums.total])
@@ -119,7 +120,7 @@ def fold_losses(
     """Mean losses (F, K) of each fold that has cases, as in :func:`ridge_losses`; weights (F,)."""
     used = [part for part in folds if part.weight > 0]
     if len(used) < 2:
-        raise ValueError(f"held-out losses need two folds with cases, found {len(used)}")
+        raise NothingToLearnError(f"held-out losses need two folds with cases, found {len(used)}")
     whole, gaps = all_of(used), np.diff(grid)
     losses = [_held_out(whole.minus(held), held, gaps, ridges) / held.weight for held in used]
     return np.stack(losses), np.array([float(part.weight) for part in used])

@@ -17,7 +17,7 @@ import numpy as np
 from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.typing import FloatArray, IntArray
 
-from .cells import error_grid
+from .cells import NothingToLearnError, error_grid
 from .coordinates import Coordinates, coordinates_from
 from .landmarks import MAX_RANK, Landmarks, choose_landmarks
 from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
@@ -43,6 +43,12 @@ class Cases(NamedTuple):
     """(n,) number of the place"""
     fold: IntArray
     """(n,) of the date"""
+    covariates: FloatArray
+    """(n, q) known when each forecast is issued, besides what is known of its place"""
+
+    def take(self, rows: slice | IntArray) -> Cases:
+        """Some of the cases."""
+        return Cases(*(part[rows] for part in self))  # type: ignore[arg-type]
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and variances (n,) of the ensembles, NaN without members."""
@@ -68,12 +74,12 @@ class Standards(NamedTuple):
         return cases.fold if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Errors (n,), shapes (n, m) and features (n, k), in units of the scale of each case."""
+        """Errors (n,) and shapes (n, m) in units of the scale of each case, features (n, k + q)."""
         at = self.fold_of(cases) * self.n_places + cases.place
         mean, variance = cases.moments()
         centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
         errors = (cases.observations - centre) / scale
-        return errors, shapes_of(cases.members, mean, scale), self.features[cases.place]
+        return errors, shapes_of(cases.members, mean, scale), features_of(self.features, cases)
 
 
 class Basis(NamedTuple):
@@ -83,10 +89,14 @@ class Basis(NamedTuple):
     landmarks: Landmarks
     grid: FloatArray
 
+    def placed(self, standards: Standards, cases: Cases) -> tuple[FloatArray, FloatArray]:
+        """Coordinates (n, d) and errors (n,) of cases."""
+        errors, shapes, features = standards.standardised(cases)
+        return self.coordinates.of(shapes, features), errors
+
     def sums(self, standards: Standards, cases: Cases) -> list[Sums]:
         """Sums over some cases, fold by fold. Those of other cases are added."""
-        errors, shapes, features = standards.standardised(cases)
-        placed = self.coordinates.of(shapes, features)
+        placed, errors = self.placed(standards, cases)
         fold = standards.fold_of(cases)
         return sum_folds(self.landmarks, self.grid, placed, errors, fold, standards.n_folds)
 
@@ -101,21 +111,27 @@ class Network(NamedTuple):
     coordinates: Coordinates
     law: SharedLaw
 
-    def predict(self, members: FloatArray, place: IntArray) -> Law:
-        """Laws of the observations of ensembles (n, m) at places, by number (n,).
+    def placed(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Centres and scales (n,) of cases, and their coordinates (n, d).
 
-        The law is that of ``centre + scale t``, with the weight of each threshold t of the grid;
-        NaN where an ensemble has no members, or a place has no features.
+        NaN where an ensemble has no members, or features that count are unknown.
         """
-        mean, variance = moments_of(members)
-        centre, scale = self.corrections.apply(self.pooled, place, mean, variance)
-        shapes = shapes_of(members, mean, scale)
-        placed = self.coordinates.of(shapes, self.features[place])
+        mean, variance = cases.moments()
+        centre, scale = self.corrections.apply(self.pooled, cases.place, mean, variance)
+        shapes = shapes_of(cases.members, mean, scale)
+        return centre, scale, self.coordinates.of(shapes, features_of(self.features, cases))
+
+    def predict(self, cases: Cases) -> Law:
+        """Laws of the observations of cases, which need not be known.
+
+        The law is that of ``centre + scale t``, with the weight of each threshold t of the grid.
+        """
+        centre, scale, placed = self.placed(cases)
         return centre, scale, self.law.weights(placed)
 
-    def quantiles(self, members: FloatArray, place: IntArray, levels: FloatArray) -> FloatArray:
+    def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Quantiles (n, q) of the laws of :meth:`predict` at levels (q,) in [0, 1]."""
-        centre, scale, weights = self.predict(members, place)
+        centre, scale, weights = self.predict(cases)
         found = weighted_quantile(self.law.grid[np.newaxis], levels, weights[np.newaxis])[0]
         return np.asarray(centre[:, np.newaxis] + scale[:, np.newaxis] * found)
 
@@ -141,6 +157,11 @@ def moments_of(members: FloatArray) -> tuple[FloatArray, FloatArray]:
 def shapes_of(members: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
     """Ensembles (n, m) around their means, in units of the scales (n,) of their errors."""
     return np.asarray((members - mean[:, np.newaxis]) / scale[:, np.newaxis])
+
+
+def features_of(places: FloatArray, cases: Cases) -> FloatArray:
+    """Features (n, k + q) of cases: those of their place, of P with (P, k), and covariates."""
+    return np.concatenate([places[cases.place], cases.covariates], axis=1)
 
 
 def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_folds: int) -> FloatArray:
@@ -192,7 +213,9 @@ def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) ->
     coordinates = coordinates_from(shapes, features)
     used = np.isfinite(coordinates.of(shapes, features)).all(1) & np.isfinite(errors)
     if not used.any():
-        raise ValueError("no case of the sample has members, an observation and known features")
+        raise NothingToLearnError(
+            "no case of the sample has members, an observation and known features"
+        )
     known = errors[used]
     middle = float(np.median(known))
     extremes = (

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from xrecal.arrays.baselines.emos import fit_emos
 from xrecal.typing import FloatArray, IntArray
 
+from .cells import NothingToLearnError
 from .field import Field, FieldSettings, fit_field
 
 COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = range(7)
@@ -25,6 +26,13 @@ COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = range(7
 ODD = 6.0
 """Standard deviations from what features say, in units of what they leave open, beyond which a
 place is unlike all others and not shrunk to them."""
+
+NARROWEST = 0.01
+"""Scale of a case at least, in standard deviations of all errors: of many forecasts without spread
+that are right, as of no rain, the best regression has none."""
+
+EXACT = 1e-9
+"""Standard deviation of errors, relative to the largest observation, that is but rounding."""
 
 FEWEST = 3
 """Cases of a place below which nothing is said of its spread."""
@@ -74,10 +82,13 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)
     x = mean[known]
     width = float(x.std()) if x.size else 0.0
-    pooled = Pooled(coefficients[0], float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
+    a, b, c, d = coefficients[0]
+    apart = float((observations[known] - a - b * x).std()) if x.size else 0.0
+    fitted = np.array([a, b, max(abs(c), NARROWEST * apart), d])
+    pooled = Pooled(fitted, float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
     location, scale, _ = pooled.standardised(x, variance[known])
-    if not x.size or not (scale > 0).all():
-        raise ValueError(
+    if not x.size or apart <= EXACT * float(np.abs(observations[known]).max()):
+        raise NothingToLearnError(
             f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
             "more, and observations that the ensemble mean does not tell exactly"
         )
@@ -268,7 +279,7 @@ def fit_places(
     """
     n, weight = sums[COUNT], sums[WEIGHT]
     if not (n >= 2).any():
-        raise ValueError("no place has two cases: there is nothing to learn a centre from")
+        raise NothingToLearnError("no place has two cases: there is nothing to learn a centre from")
     some = np.where(n > 0, weight, 1.0)
     level, error = sums[LEVEL] / some, sums[ERROR] / some
     within = np.maximum(sums[LEVEL_SQUARED] - weight * level**2, 0.0)

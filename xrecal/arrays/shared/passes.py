@@ -1,0 +1,327 @@
+"""A shared fit in passes over chunks of cases, and what it learns between them.
+
+==========================  =======================================  ==========================
+pass over all cases         what each chunk gives                    what all of them give
+==========================  =======================================  ==========================
+:func:`.draw_sample`        cases with the smallest hashes           :func:`first_regression`
+:func:`.place_sums_of`      sums of each place around a regression   :func:`second_regression`
+:func:`.place_sums_of`      the same around a better one             :func:`start_laws`
+:func:`law_sums_of`         sums of the laws, by fold                :func:`finish`
+==========================  =======================================  ==========================
+
+The results of chunks are added or joined in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from xrecal.typing import FloatArray, IntArray
+
+from .cells import NothingToLearnError
+from .coordinates import Coordinates
+from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
+from .network import (
+    Basis,
+    Cases,
+    Network,
+    Standards,
+    basis_from,
+    place_sums_of,
+    with_record,
+    without_record,
+)
+from .places import Corrections, Places, Pooled, fit_places, fit_pooled, without_places
+from .samples import Sample, draw_sample, join_samples
+from .sums import Sums, all_of, no_cases, sum_cases
+
+FOLDS = 5
+"""Of dates, and of places."""
+
+FEWEST_LANDMARKS, MOST_LANDMARKS = 50, 1000
+
+WITH_RECORD, WITHOUT_RECORD = 0, 1
+"""The two laws."""
+
+
+def landmarks_for(n_cases: int) -> int:
+    """Landmarks at most for a number of cases: a tenth, as each has to stand for several."""
+    return int(min(max(n_cases // 10, FEWEST_LANDMARKS), MOST_LANDMARKS, max(n_cases, 1)))
+
+
+def first_regression(sample: Cases) -> Pooled:
+    """The regression of a sample of cases of all places; see :func:`.places.fit_pooled`."""
+    return fit_pooled(*sample.moments(), sample.observations)
+
+
+def second_regression(
+    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Cases
+) -> Pooled:
+    """The same once what is peculiar to places is taken away; see :func:`.without_places`."""
+    places, _ = with_record(pooled, sums, features)
+    parts = (*sample.moments(), sample.observations)
+    return without_places(pooled, places.local, sample.place, parts)
+
+
+class Started(NamedTuple):
+    """What is known before the laws are learned."""
+
+    places: Places
+    sums: FloatArray
+    """(7, P) of all cases of each place"""
+    standards: tuple[Standards, Standards]
+    """With records, and as if each place had none"""
+    bases: tuple[Basis, Basis]
+    seen: FloatArray
+    """(2 + q, 2) least and largest ensemble mean, standard deviation and value of each covariate
+    in the sample"""
+
+
+def start_laws(
+    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Cases, max_rank: int
+) -> Started:
+    """Corrections of each place, and the bases on which both laws will be learned.
+
+    Parameters
+    ----------
+    pooled : Pooled
+        The regression that all places share.
+    sums : array of float, shape (G, 7, P)
+        From :func:`.network.place_sums_of` over all cases.
+    features : array of float, shape (P, k)
+        Of the places.
+    sample : Cases
+        Of all places and dates.
+    max_rank : int
+        Landmarks at most.
+
+    Returns
+    -------
+    Started
+
+    Raises
+    ------
+    ValueError
+        If no place has two cases, or no case of the sample can be learned from.
+    """
+    places, known = with_record(pooled, sums, features)
+    fold = np.arange(features.shape[0]) % min(FOLDS, features.shape[0])
+    new = without_record(pooled, sums, features, places, fold)
+    bases = basis_from(known, sample, max_rank), basis_from(new, sample, max_rank)
+    seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample)])
+    return Started(places, sums.sum(0), (known, new), bases, seen)
+
+
+def moments_and_covariates(cases: Cases) -> list[FloatArray]:
+    """Ensemble means, standard deviations and covariates of cases, (n,) each."""
+    mean, variance = cases.moments()
+    return [mean, np.sqrt(variance), *cases.covariates.T]
+
+
+FoldSums = Mapping[tuple[int, int], Sums]
+"""Sums of each law and fold that has cases."""
+
+
+def law_sums_of(started: Started, cases: Cases) -> FoldSums:
+    """Sums over some cases for both laws, of the folds that they are in."""
+    found: dict[tuple[int, int], Sums] = {}
+    for law, (standards, basis) in enumerate(zip(started.standards, started.bases, strict=True)):
+        fold = standards.fold_of(cases)
+        placed, errors = basis.placed(standards, cases)
+        for f in np.unique(fold):
+            here = fold == f
+            sums = sum_cases(basis.landmarks, basis.grid, placed[here], errors[here])
+            found[law, int(f)] = sums
+    return found
+
+
+def join_sums(one: FoldSums, other: FoldSums) -> FoldSums:
+    """Sums of the cases of both."""
+    joined = dict(one)
+    for key, sums in other.items():
+        joined[key] = joined[key].plus(sums) if key in joined else sums
+    return joined
+
+
+class Shared(NamedTuple):
+    """One fit for many places: what forecasts need, and what more cases are added to."""
+
+    pooled: Pooled
+    places: Places
+    features: FloatArray
+    """(P, k)"""
+    at_fit: tuple[Corrections, Corrections]
+    """With records, and as if each place had none: the sums of the laws are of errors around
+    these, whatever more cases tell of the places."""
+    coordinates: tuple[Coordinates, Coordinates]
+    laws: tuple[SharedLaw, SharedLaw]
+    sums: tuple[Sums, Sums]
+    """Of all cases"""
+    place_sums: FloatArray
+    """(7, P)"""
+    seen: FloatArray
+    """(2 + q, 2) as in :class:`Started`"""
+
+    def network(self, law: int, at: tuple[Corrections, FloatArray] | None = None) -> Network:
+        """A law at the places of the fit, or at others with corrections and features."""
+        corrections, features = at or (self.places.local, self.features)
+        return Network(self.pooled, corrections, features, self.coordinates[law], self.laws[law])
+
+
+def finish(started: Started, folds: FoldSums, ridges: FloatArray = RIDGES) -> Shared:
+    """Both laws, each with the ridge whose law of the other folds scores best on each fold.
+
+    With a single fold, of a record of one date, the largest ridge.
+    """
+    known, new = started.standards
+    at = np.arange(known.n_places)
+    held_out = at if new.place_fold is None else new.place_fold * new.n_places + at
+    laws, whole = [], []
+    for law, basis in enumerate(started.bases):
+        own = [sums for (which, _), sums in sorted(folds.items()) if which == law]
+        best = ridges.size - 1
+        if ridges.size > 1 and sum(bool(sums.weight > 0) for sums in own) > 1:
+            best = int(np.argmin(ridge_losses(own, basis.grid, ridges)))
+        total = all_of(own or [no_cases(basis.landmarks.rank, basis.grid.size - 1)])
+        whole.append(total)
+        laws.append(solve_sums(basis.landmarks, basis.grid, total, float(ridges[best])))
+    return Shared(
+        known.pooled,
+        started.places,
+        known.features,
+        (started.places.local, Corrections(*(part[held_out] for part in new.corrections))),
+        (started.bases[0].coordinates, started.bases[1].coordinates),
+        (laws[0], laws[1]),
+        (whole[0], whole[1]),
+        started.sums,
+        started.seen,
+    )
+
+
+def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
+    """Sums over more cases at the places of a fit: of the places (7, P), and of both laws."""
+    one_fold = cases._replace(fold=np.zeros(cases.place.size, np.int64))
+    count = fit.features.shape[0]
+    of_places = place_sums_of(fit.pooled, one_fold, count, 1)[0]
+    laws = []
+    for which in (WITH_RECORD, WITHOUT_RECORD):
+        law = fit.laws[which]
+        standards = Standards(fit.pooled, fit.at_fit[which], fit.features, count, 1, None)
+        basis = Basis(fit.coordinates[which], law.landmarks, law.grid)
+        laws.append(basis.sums(standards, one_fold)[0])
+    return of_places, laws[0], laws[1]
+
+
+def join_added(
+    one: tuple[FloatArray, Sums, Sums], other: tuple[FloatArray, Sums, Sums]
+) -> tuple[FloatArray, Sums, Sums]:
+    """Sums of the cases of both."""
+    return one[0] + other[0], one[1].plus(other[1]), one[2].plus(other[2])
+
+
+def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums]) -> Shared:
+    """A fit with more cases, whose grid, landmarks, ridges and variances stay as chosen."""
+    of_places = fit.place_sums + added[0]
+    places = fit_places(of_places, fit.features, fit.pooled.kurtosis, fit.places.settings)
+    sums = fit.sums[0].plus(added[1]), fit.sums[1].plus(added[2])
+    laws = [
+        solve_sums(law.landmarks, law.grid, total, law.ridge)
+        for law, total in zip(fit.laws, sums, strict=True)
+    ]
+    return fit._replace(places=places, place_sums=of_places, sums=sums, laws=(laws[0], laws[1]))
+
+
+class Engine(Protocol):
+    """Runs passes, in memory or as tasks of Dask."""
+
+    def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
+        """What ``function(cases, date, *given)`` makes of each chunk of cases, joined."""
+
+    def once(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The value of a function."""
+
+
+def run(
+    engine: Engine, features: FloatArray, max_rank: int, ridges: FloatArray = RIDGES
+) -> tuple[Any, Any]:
+    """A fit in its passes.
+
+    Parameters
+    ----------
+    engine : Engine
+        With all cases.
+    features : array of float, shape (P, k)
+        Of the places.
+    max_rank : int
+        Landmarks at most.
+    ridges : array of float, shape (K,)
+        Among which the best is chosen.
+
+    Returns
+    -------
+    fit
+        :class:`Shared`, or None where there is nothing to learn, as the engine has values.
+    sample
+        :class:`.samples.Sample` of the cases.
+    """
+    count = features.shape[0]
+    sample = engine.total(draw_sample, join_samples)
+    pooled = engine.once(IfAny(_first), sample)
+    sums = engine.total(_place_sums, np.add, pooled, count)
+    pooled = engine.once(IfAny(_second), pooled, sums, features, sample)
+    sums = engine.total(_place_sums, np.add, pooled, count)
+    started = engine.once(IfAny(_start), pooled, sums, features, sample, max_rank)
+    folds = engine.total(_law_sums, join_sums, started)
+    return engine.once(IfAny(finish), started, folds, ridges), sample
+
+
+class IfAny:
+    """A function whose value is None where an argument is, or where there is nothing to learn."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.__name__ = function, function.__name__.strip("_")
+
+    def __call__(self, *args: Any) -> Any:
+        """The value of the function."""
+        if any(arg is None for arg in args):
+            return None
+        try:
+            return self.function(*args)
+        except NothingToLearnError:  # which the status of the fit tells
+            return None
+
+
+def _first(sample: Sample) -> Pooled:
+    if not sample.draws.size:
+        raise NothingToLearnError("there are no cases")
+    return first_regression(sample.cases)
+
+
+def _second(pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample) -> Pooled:
+    return second_regression(pooled, sums, features, sample.cases)
+
+
+def _start(
+    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, max_rank: int
+) -> Started:
+    return start_laws(pooled, sums, features, sample.cases, max_rank)
+
+
+def _place_sums(cases: Cases, date: IntArray, pooled: Pooled | None, count: int) -> FloatArray:
+    if pooled is None:
+        return np.zeros((FOLDS, 7, count))
+    return place_sums_of(pooled, cases, count, FOLDS)
+
+
+def _law_sums(cases: Cases, date: IntArray, started: Started | None) -> FoldSums:
+    return {} if started is None else law_sums_of(started, cases)
+
+
+def folds_of(groups: IntArray) -> IntArray:
+    """Fold of each date, from groups of dates (n,) that are never cut, in their order."""
+    label = np.unique(groups, return_inverse=True)[1]
+    count = int(label.max(initial=0)) + 1
+    return np.asarray(label * min(FOLDS, count) // count, np.int64)

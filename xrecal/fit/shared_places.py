@@ -1,0 +1,216 @@
+"""Places of a shared fit: their numbers and features, in the hindcast and in forecasts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from xrecal.inputs.dims import require_unique
+from xrecal.inputs.forms import Form
+from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.place_features import (
+    LONGITUDE,
+    around,
+    feature_coordinates,
+    middle_longitude,
+)
+from xrecal.inputs.pool import Pool
+from xrecal.methods import CKME, SharedCKME
+from xrecal.methods.base import Method
+from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, may_share
+
+from .fitted import FittedVariable
+
+PLACES = OWN + "place"
+"""Dimension of the places in the state."""
+
+
+def shares(method: Method, pool: Pool, n_dates: int) -> bool:
+    """Whether a fit of a method to all positions of a pool is a shared one."""
+    return math.prod(pool.sizes) > 1 and pool.is_large(n_dates) and may_share(method)
+
+
+def in_one_order(pool: Pool) -> Pool:
+    """The pool with dimensions by name, whatever the order in which they were given."""
+    order = sorted(range(len(pool.dims)), key=lambda i: str(pool.dims[i]))
+    return replace(
+        pool,
+        dims=tuple(pool.dims[i] for i in order),
+        sizes=tuple(pool.sizes[i] for i in order),
+    )
+
+
+def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME, str | None]:
+    """The method of a shared fit of these places, and a remark on features that do not count.
+
+    Raises
+    ------
+    ValueError
+        If a label of a place stands there twice, or a feature is unknown at a place.
+    """
+    from xrecal.arrays.shared.passes import landmarks_for
+
+    assert isinstance(method, CKME)
+    form, n_places = pairs.form, math.prod(pool.sizes)
+    for d in pool.dims:
+        for part in form.parts.values():
+            if d in part.indexes:
+                require_unique(part.indexes[d], d, "hindcast")
+    coordinates = feature_coordinates(form, pool.dims)
+    constant, middle = [], 0.0
+    for feature, coordinate in list(coordinates.items()):
+        values = coordinate.to_numpy().astype(np.float64)
+        _require_known(coordinate, values)
+        if np.ptp(values) == 0:
+            constant.append(str(coordinate.name))
+            del coordinates[feature]
+        elif feature == LONGITUDE:
+            middle = middle_longitude(values.ravel())
+    n_dates = pairs.observations.sizes[pairs.dim]
+    rank = landmarks_for(n_places * n_dates)
+    note = f"{' and '.join(constant)} the same at all places, so left out" if constant else None
+    return SharedCKME(method, n_places, tuple(coordinates), rank, middle), note
+
+
+def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
+    """Raise ValueError if the feature of a place is unknown."""
+    unknown = ~np.isfinite(values)
+    if unknown.any():
+        at = np.argwhere(unknown)[0]
+        where = ", ".join(
+            f"{d}={coordinate[d].to_numpy()[i] if d in coordinate.coords else i}"
+            for d, i in zip(coordinate.dims, at, strict=True)
+        )
+        raise ValueError(
+            f"the coordinate {coordinate.name!r} of hindcast is unknown at {unknown.sum()} of "
+            f"{unknown.size} places, first {where}; many pooled places are learned from by where "
+            f"they lie: give it a number there, or use hindcast.drop_vars({coordinate.name!r})"
+        )
+
+
+def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataArray]:
+    """Covariates that tell the place of each case of a hindcast, over pooled dimensions."""
+    numbers = np.arange(math.prod(pool.sizes)).reshape(pool.sizes)
+    places = {PLACE: xr.DataArray(numbers.astype(np.float64), dims=pool.dims)}
+    return places | _features(form, method, pool)
+
+
+def _features(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataArray]:
+    """Features that the fit knows of its places, of those of a forecast; without labels."""
+    coordinates = feature_coordinates(form, pool.dims)
+    features = {}
+    for name in method.features:
+        if name in coordinates:
+            values = coordinates[name].to_numpy().astype(np.float64)
+            if name == LONGITUDE:
+                values = np.asarray(around(values, method.middle_longitude), np.float64)
+            features[FEATURE + name] = xr.DataArray(values, dims=coordinates[name].dims)
+    return features
+
+
+def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
+    """Features (P, k) of the places of a hindcast."""
+    sizes = dict(zip(pool.dims, pool.sizes, strict=True))
+    columns = [
+        value.expand_dims({d: n for d, n in sizes.items() if d not in value.dims})
+        .transpose(*pool.dims)
+        .to_numpy()
+        .ravel()
+        for value in _features(form, method, pool).values()
+    ]
+    return np.stack(columns, axis=-1) if columns else np.empty((math.prod(pool.sizes), 0))
+
+
+def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
+    """Labels of all places along each pooled dimension, as coordinates of the state."""
+    labels = {}
+    for axis, d in enumerate(pool.dims):
+        for part in form.parts.values():
+            if d in part.indexes:
+                along = np.indices(pool.sizes)[axis].ravel()
+                labels[f"{PLACES}_{d}"] = xr.Variable(
+                    (PLACES,), part.indexes[d].to_numpy()[along], part[d].attrs
+                )
+    return labels
+
+
+def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataArray]:
+    """Covariates that tell the place of each forecast: its number, -1 for a new one, and features.
+
+    Raises
+    ------
+    ValueError
+        If a place is not of the fit and its features are not known, or positions without labels
+        are not as many as those of the fit.
+    """
+    method, pool = fitted.method, fitted.pool
+    assert isinstance(method, SharedCKME)
+    assert pool is not None
+    number = xr.DataArray(0.0)
+    new = xr.DataArray(False)
+    for axis, (d, size) in enumerate(zip(pool.dims, pool.sizes, strict=True)):
+        position = _positions(form, fitted, d, axis)
+        number, new = number * size + position, new | (position < 0)
+    unknown = {FEATURE + name: xr.DataArray(np.nan) for name in method.features}
+    if not bool(new.any()):  # what the fit knows of its places is enough
+        return {PLACE: number} | unknown
+    features = _features(form, method, pool)
+    _require_features(form, method, features, new)
+    return {PLACE: number.where(~new, -1.0)} | features
+
+
+def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr.DataArray:
+    """Positions of a forecast along a pooled dimension of the fit, -1 for new ones."""
+    pool = fitted.pool
+    assert pool is not None
+    part = next((p for p in form.parts.values() if d in p.dims), None)
+    if part is None:  # a single place that does not say which it is
+        return xr.DataArray(0.0 if pool.sizes[axis] == 1 else -1.0)
+    labels = fitted.state.coords.get(f"{PLACES}_{d}")
+    if labels is None or d not in part.indexes:
+        if part.sizes[d] != pool.sizes[axis]:
+            raise ValueError(
+                f"forecast has {part.sizes[d]} positions along {d!r}, the model was fitted on "
+                f"{pool.sizes[axis]}, and without labels along {d!r} in both it is not known which "
+                "is which; add the coordinate to hindcast and forecast"
+            )
+        return xr.DataArray(np.arange(part.sizes[d], dtype=np.float64), dims=[d])
+    grid = np.moveaxis(np.arange(math.prod(pool.sizes)).reshape(pool.sizes), axis, 0)
+    known = labels.to_index()[grid.reshape(pool.sizes[axis], -1)[:, 0]]
+    return xr.DataArray(known.get_indexer(part.indexes[d]).astype(np.float64), dims=[d])
+
+
+def _require_features(
+    form: Form,
+    method: SharedCKME,
+    features: dict[str, xr.DataArray],
+    new: xr.DataArray,
+) -> None:
+    """Raise ValueError unless all features of new places are known."""
+    lacking = [name for name in method.features if FEATURE + name not in features]
+    for name, values in features.items():
+        if bool((~np.isfinite(values) & new).any()):
+            lacking.append(name.removeprefix(FEATURE))
+    if method.features and not lacking:
+        return
+    named = []
+    for d in new.dims:
+        labels = [part.indexes[d] for part in form.parts.values() if d in part.indexes]
+        if labels:
+            at = new.any([other for other in new.dims if other != d]).to_numpy()
+            named.append(f"{d}={', '.join(map(str, labels[0][at][:3]))}")
+    where = f" ({'; '.join(named)})" if named else ""
+    told = (
+        f"it does not say their {' and '.join(lacking)}: add the coordinate"
+        if method.features
+        else "the hindcast told no feature of its places: fit with coordinates such as lat, lon "
+        "and height"
+    )
+    raise ValueError(
+        f"forecast is of {int(new.sum())} places that the model was not fitted on{where}, and "
+        f"{told}, or select places of the fit"
+    )

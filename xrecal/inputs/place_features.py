@@ -1,0 +1,72 @@
+"""Features of places: what coordinates say of where pooled positions lie."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from xrecal.typing import FloatArray
+
+from .dims import LEAD
+from .forms import Form
+from .metadata import standard_name_of
+from .valid_time import days_of
+
+LATITUDE, LONGITUDE, HEIGHT, OF_LEAD = "latitude", "longitude", "height", "lead"
+
+_NAMES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    LATITUDE: (
+        ("latitude",),
+        ("degrees_north", "degree_north"),
+        ("lat", "latitude", "nav_lat"),
+    ),
+    LONGITUDE: (
+        ("longitude",),
+        ("degrees_east", "degree_east"),
+        ("lon", "longitude", "nav_lon"),
+    ),
+    HEIGHT: (
+        ("height", "altitude", "surface_altitude", "height_above_mean_sea_level"),
+        (),
+        ("height", "altitude", "elevation", "orography"),
+    ),
+    OF_LEAD: (LEAD.standard_names, (), LEAD.names),
+}
+"""Standard names, units and names of the coordinates that are each feature."""
+
+
+def feature_coordinates(form: Form, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
+    """Coordinates of a forecast that tell a feature, by feature, over some of the dimensions.
+
+    Scalar ones count where the forecast is of a single place. Numbers alone do: leads that are
+    lengths of time are days.
+    """
+    found: dict[str, xr.DataArray] = {}
+    every = {n: c for part in form.parts.values() for n, c in part.coords.items()}
+    for feature, (standard, units, names) in _NAMES.items():
+        matching = [
+            c
+            for name, c in every.items()
+            if c.dtype.kind in "iufm" and set(c.dims) <= set(dims)
+            if standard_name_of(c) in standard
+            or str(c.attrs.get("units")) in units
+            or str(name).lower() in names
+        ]
+        if matching:  # of a curvilinear grid the fields, not its indices
+            widest = max(matching, key=lambda c: c.ndim)
+            found[feature] = days_of(widest) if widest.dtype.kind == "m" else widest
+    return found
+
+
+def middle_longitude(degrees: FloatArray) -> float:
+    """Middle of longitudes (P,), on the circle."""
+    turns = np.exp(1j * np.deg2rad(degrees[np.isfinite(degrees)]))
+    middle = turns.mean() if turns.size else 1.0
+    return float(np.round(np.rad2deg(np.angle(middle)), 6))
+
+
+def around(degrees: FloatArray, middle: float) -> FloatArray:
+    """Longitudes within half a turn of a middle, so that neighbours are near each other."""
+    return np.asarray((degrees - middle + 180.0) % 360.0 - 180.0)

@@ -1,0 +1,324 @@
+"""The embedding for many places: one law of errors that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.inputs.dates import CaseAxis
+from xrecal.typing import FloatArray, IntArray
+
+from .base import (
+    N_QUANTILES,
+    Cases,
+    Conditioned,
+    Covariates,
+    FitArrays,
+    Method,
+    NewCases,
+    Output,
+    Parameter,
+    check_folds,
+    equal_mass_levels,
+    fold_groups,
+    missing_forecasts,
+)
+from .ckme import CKME
+from .ranges import ANY, POSITIVE_OR_INFINITE
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Forecasts
+    from xrecal.arrays.shared.network import Cases as ArrayCases
+    from xrecal.arrays.shared.packed import Sizes
+    from xrecal.arrays.shared.passes import Shared
+    from xrecal.arrays.shared.samples import Sample
+
+PLACE = "xrecal_place"
+"""Covariate with the number of the place of a case, -1 for a place that is not of the fit."""
+
+FEATURE = "xrecal_feature_"
+"""Prefix of covariates that are features of a place."""
+
+OWN = "shared_"
+"""Prefix of the dimensions of the state, which forecasts or results could have, too."""
+
+RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
+"""What is known of a place: a record, one shorter than ``min_samples``, none; or a mean error or
+spread so unlike those of all others that nothing is learned from them: perhaps another unit."""
+
+DENSE_ONLY = ("kernel", "bandwidth", "loss", "gap", "support", "half_life", "compare")
+"""Settings of CKMEs that compare cases one by one; with another than the default, positions are
+left out instead."""
+
+DRAWN_MEMBERS = 50
+"""Members that stand for a distribution which is given in another form."""
+
+IN_MEMORY = 20_000
+"""Cases that are worked on at once."""
+
+
+def may_share(method: Method) -> bool:
+    """Whether a fit of the method to many pooled cases is a shared one."""
+    if not isinstance(method, CKME) or method.solver == "exact":
+        return False
+    return all(getattr(method, name) == getattr(CKME(), name) for name in DENSE_ONLY)
+
+
+@dataclass(frozen=True)
+class SharedCKME:
+    """:class:`CKME` of many places. Made by ``fit(..., pool=...)`` of more than 1500 cases.
+
+    Parameters
+    ----------
+    method : CKME
+        All other settings.
+    places : int
+        Number of places.
+    features : tuple of str
+        What is known of each place: "latitude", "longitude", "height", "lead".
+    rank : int
+        Landmarks at most.
+    middle_longitude : float
+        Around which longitudes are counted, in degrees.
+    """
+
+    method: CKME
+    places: int
+    features: tuple[str, ...]
+    rank: int
+    middle_longitude: float = 0.0
+
+    shares_members: ClassVar[bool] = False
+    keeps_cases: ClassVar[bool] = False
+    output: ClassVar[Output] = "weighted"
+    compares: ClassVar[bool] = True
+
+    @property
+    def condition_on(self) -> str | tuple[str, ...] | None:
+        """Covariates in the settings of the CKME."""
+        return self.method.condition_on
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Names of the covariates in the settings of the CKME."""
+        return self.method.covariates
+
+    @property
+    def of_places(self) -> tuple[str, ...]:
+        """Names of the covariates that tell the place of a case."""
+        return (PLACE, *(FEATURE + name for name in self.features))
+
+    def slots(self, n: int) -> tuple[IntArray, None]:
+        """Quantiles of equal mass, of no past case."""
+        return np.full(N_QUANTILES, -1), None
+
+    def sizes(self, n_covariates: int) -> Sizes:
+        """Sizes of the arrays of the state, with so many columns of covariates."""
+        from xrecal.arrays.shared.packed import Sizes
+
+        return Sizes(self.places, len(self.features), n_covariates, self.rank)
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """The law, corrections of each place, and the sums that more cases are added to."""
+        from xrecal.arrays.shared.packed import ENTRIES
+
+        sizes = self.sizes(n_features).of_dims
+        parameters = {
+            name: Parameter(
+                entry.long_name,
+                dims={OWN + d: sizes[d] for d in entry.dims},
+                dtype=np.int32 if entry.whole else np.float64,
+                for_updates=entry.for_updates,
+                within=POSITIVE_OR_INFINITE if name == "shape_bandwidth" else ANY,
+            )
+            for name, entry in ENTRIES.items()
+        }
+        parameters["record"] = Parameter(
+            "what is known of each place",
+            dims={OWN + "place": self.places},
+            dtype=np.int8,
+            flags=RECORDS,
+        )
+        parameters["lower"] = Parameter("lower bound", True, within=ANY)
+        parameters["upper"] = Parameter("upper bound", True, within=ANY)
+        return parameters
+
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
+        """See :meth:`CKME.check`; there is no gap, so that no remark asks for one."""
+        check_folds("CKME", self.method.folds, axis, self.method.year_start)
+        _, note = Conditioned.check(self.method, axis, n_cases)
+        return self, note
+
+    def for_cases(self, n: int) -> SharedCKME:
+        """The method with as many landmarks as n cases need."""
+        from xrecal.arrays.shared.passes import landmarks_for
+
+        return replace(self, rank=landmarks_for(n))
+
+    def folds(self, axis: CaseAxis, n: int) -> IntArray:
+        """Fold of each of n cases, or dates: at most five, of whole years where these are folds."""
+        from xrecal.arrays.shared.passes import folds_of
+
+        return folds_of(fold_groups(self.method.folds, axis, n, self.method.year_start)[0])
+
+    @property
+    def ridges(self) -> FloatArray:
+        """Ridges among which the fit chooses."""
+        from xrecal.arrays.shared.law import RIDGES
+
+        return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
+
+    def array_cases(
+        self, forecasts: Forecasts, observed: FloatArray, covariates: Covariates, fold: IntArray
+    ) -> tuple[ArrayCases, FloatArray]:
+        """Cases (1, n) of one fit as the array layer takes them, and features (n, k) of places."""
+        from xrecal.arrays.shared.network import Cases as ArrayCases
+
+        columns = [covariates.names.index(name) for name in self.of_places]
+        place, *features = covariates.values[0][:, columns].T
+        cases = ArrayCases(
+            members_of(forecasts)[0],
+            np.asarray(observed[0], np.float64),
+            place.astype(np.int64),
+            fold,
+            covariates.features(self.covariates).values[0],
+        )
+        return cases, np.stack(features, -1) if features else np.empty((place.size, 0))
+
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """All that is learned, at each location, from cases (L, n) of all places in memory."""
+        n = cases.observations.shape[1]
+        fold = self.folds(cases.axis, n)
+        date = cases.axis.steps(n)
+        fits = []
+        for location in range(len(cases.observations)):
+            one = cases.take(slice(location, location + 1))
+            assert one.forecasts is not None
+            own, of_cases = self.array_cases(one.forecasts, one.observations, one.covariates, fold)
+            features = np.full((self.places, len(self.features)), np.nan)
+            features[own.place] = of_cases
+            fits.append(self.learn(InMemory(own, date), features, min_samples))
+        return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """No parameters of cases: their sums are added, chunk by chunk."""
+        return {}
+
+    def learn(self, engine: Any, features: FloatArray, min_samples: int) -> Any:
+        """Arrays of the state of one location, as the engine has values."""
+        from xrecal.arrays.shared.passes import run
+
+        fit, sample = run(engine, features, self.rank, self.ridges)
+        return engine.once(Packing(self, min_samples), fit, sample)
+
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
+        """Quantiles of equal mass."""
+        return self.predict_with_novelty(new, cases, fitted)[0]
+
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
+        """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.shared.issuing.issue`."""
+        return self.predict_with_novelty(new, cases, fitted)[1]
+
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Quantiles of equal mass, and the novelty (L, T) of the forecasts."""
+        from xrecal.arrays.distributions.forms import Empirical
+        from xrecal.arrays.shared.issuing import issue
+        from xrecal.arrays.shared.packed import unpack
+
+        shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
+        values = np.full((*shape, N_QUANTILES), np.nan)
+        novelty = np.full(shape, np.nan)
+        gone = missing_forecasts(new.forecasts)
+        for location in range(shape[0]):
+            own = {name: a[location] for name, a in fitted.items()}
+            if np.isnan(own["regression"]).any():
+                continue
+            block = slice(location, location + 1)
+            nothing, fold = np.full((1, shape[1]), np.nan), np.zeros(shape[1], np.int64)
+            given = new.forecasts.take(block), nothing, new.covariates.take((block,)), fold
+            here, features = self.array_cases(*given)
+            here = here._replace(members=np.where(gone[location, :, None], np.nan, here.members))
+            issued = issue(unpack(own), here, features, equal_mass_levels(N_QUANTILES))
+            values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
+            novelty[location] = issued.novelty
+        weights = np.where(np.isnan(values), np.nan, 1.0 / N_QUANTILES)
+        return Empirical(values.astype(dtype), weights), novelty
+
+
+class InMemory:
+    """Runs passes over cases in memory, some at a time."""
+
+    def __init__(self, cases: ArrayCases, date: IntArray) -> None:
+        self.cases, self.date = cases, date
+
+    def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
+        """See :class:`xrecal.arrays.shared.passes.Engine`."""
+        whole = None
+        for first in range(0, max(self.date.size, 1), IN_MEMORY):
+            rows = slice(first, first + IN_MEMORY)
+            part = function(self.cases.take(rows), self.date[rows], *given)
+            whole = part if first == 0 else join(whole, part)
+        return whole
+
+    def once(self, function: Callable[..., Any], *args: Any) -> Any:
+        """See :class:`xrecal.arrays.shared.passes.Engine`."""
+        return function(*args)
+
+
+class Packing:
+    """A shared fit, or None, and the sample of its cases in, arrays of the state out."""
+
+    __name__ = "packing"
+
+    def __init__(self, method: SharedCKME, min_samples: int) -> None:
+        self.method, self.min_samples = method, min_samples
+
+    def __call__(self, fit: Shared | None, sample: Sample) -> dict[str, npt.NDArray[Any]]:
+        """Arrays by name."""
+        from xrecal.arrays.distributions.forms import find_bounds
+        from xrecal.arrays.shared.packed import nothing
+        from xrecal.arrays.shared.places import COUNT
+        from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
+
+        n = sample.draws.size if fit is None else int(fit.place_sums[COUNT].sum())
+        status = TOO_FEW * (n < self.min_samples)
+        observed = sample.cases.observations[np.newaxis]
+        lower, upper, violated = find_bounds(observed, self.method.method.bounds)
+        if fit is None or status:
+            packed = nothing(self.method.sizes(sample.cases.covariates.shape[1]))
+            status = status or NOT_CONVERGED
+            packed |= {"record": np.full(self.method.places, 2), "lower": lower[0] * np.nan}
+            packed["upper"] = packed["lower"]
+        else:
+            packed = packed_fit(self.method, fit, self.min_samples)
+            packed |= {"lower": lower[0], "upper": upper[0]}
+        counts = {"n_cases": n, "status": status | (BOUNDS * bool(violated[0]))}
+        return {name: np.asarray(value) for name, value in {**packed, **counts}.items()}
+
+
+def packed_fit(method: SharedCKME, fit: Shared, min_samples: int) -> dict[str, npt.NDArray[Any]]:
+    """Arrays of a fit by name, with what is known of each place."""
+    from xrecal.arrays.shared.packed import pack
+    from xrecal.arrays.shared.places import COUNT
+
+    n = fit.place_sums[COUNT]
+    record = np.select([fit.places.odd, n == 0, n < min_samples], [3, 2, 1], 0)
+    n_covariates = fit.seen.shape[0] - 2
+    return pack(fit, method.sizes(n_covariates)) | {"record": record.astype(np.int8)}
+
+
+def members_of(forecasts: Forecasts) -> FloatArray:
+    """Members (..., n, m) of forecasts in any form: as they are, or quantiles of equal mass."""
+    from xrecal.arrays.distributions.forms import distribution_of
+
+    if forecasts.scale is None and forecasts.weights is None:
+        members = np.asarray(forecasts.loc, np.float64)
+        return np.where(np.isfinite(members), members, np.nan)
+    quantiles = distribution_of(forecasts).quantile(equal_mass_levels(DRAWN_MEMBERS))
+    return np.asarray(quantiles, np.float64)
