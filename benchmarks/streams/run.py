@@ -12,7 +12,7 @@ from .operational import issued_by_pool
 from .scoring import aggregated, comparison, judged, row_of
 from .streams import SOURCES, Stream, streams
 
-QUICK = 3  # every so many cases of the one stream of a quick run
+QUICK = 6  # every so many cases of the one stream of a quick run
 
 
 def main(quick=False, keep=None):

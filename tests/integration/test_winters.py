@@ -66,6 +66,7 @@ def test_winters_cut_at_new_year_promise_it():
     assert skill(promised, climatology_of_other_winters()) > 0.25
 
 
+@pytest.mark.slow
 def test_nor_does_a_pool_or_a_cross_validation(reference):
     method = xrecal.LinearPool(
         (xrecal.CKME(support="observations"), xrecal.EMOS(), xrecal.Climatology())

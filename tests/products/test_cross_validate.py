@@ -113,6 +113,7 @@ def test_a_test_never_sees_its_observations_nor_the_gap(by):
         np.testing.assert_array_equal(found[test], expected[test])
 
 
+@pytest.mark.slow
 def test_blocks_judge_serially_dependent_cases_honestly_and_a_shuffle_does_not():
     """What verifies has errors that last for weeks, which the forecast does not know.
 

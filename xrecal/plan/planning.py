@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, pair_hindcast, prepare
-from xrecal.fit.fitted import CASE, FittedVariable
-from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
-from xrecal.fit.select_fits import match_variables, shared_dims
-from xrecal.fit.state import fit_state
-from xrecal.inputs.covariates import Given, period_of
+from xrecal.fit.held_out import By, Splits, hold_out
+from xrecal.fit.select_fits import match_variables
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method, SharedCKME
 from xrecal.methods.call_errors import explained
-from xrecal.products.recalibrated import Recalibrated, knows_novelty
-from xrecal.products.statistics import mean_of
 
-from .costs import Probe, Resources, Setup, apply_workspace, find_resources, fit_workspace, probe_of
-from .plans import Kind, Plan, TaskPlan, split
+from .costs import Resources, find_resources, probe_of
+from .plans import Plan, TaskPlan, split
+from .work import (
+    Work,
+    array_without_values,
+    without_values,
+    work_of_fit,
+    work_of_product,
+    work_of_splits,
+)
 
 if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
@@ -36,9 +40,6 @@ BEST_SECONDS = 300.0
 """Duration of such a task, at most, so that little is lost with a worker."""
 ROUNDS = 4
 """Tasks for each that can run at a time, at least, so that none waits long for the last one."""
-
-N_VALUES = 5
-"""Of each forecast that is held out: as many as cross_validate makes quantiles by default."""
 
 IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more"
 REFITTED = "the model is not in memory; unless persisted, each product fits it again"
@@ -116,17 +117,17 @@ def plan(
     resources = find_resources()
     parts, notes = [], set()
     for name, (form, observed) in paired.items():
-        bare, verified = _without_values(form), _array_without_values(observed)
+        bare, verified = without_values(form), array_without_values(observed)
         if by is None:
             pairs = pair_hindcast(bare, verified, method, dim)
             prepared = prepare(pairs, method, covariates, min_samples, pool)
             _refuse_shared(prepared)
-            work = _work_of_fit(name, prepared, min_samples)
+            work = work_of_fit(name, prepared, min_samples)
         else:
             splits = Splits(by, gap, blocks, window, every, pool, min_samples)
             held_out = hold_out(bare, verified, method, splits, dim, covariates)
             _refuse_shared(held_out.prepared)
-            work = _work_of_splits(name, held_out)
+            work = work_of_splits(name, held_out)
         parts.append(_task_plan(work, resources, probe))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
             notes.add(IN_MEMORY)
@@ -174,7 +175,7 @@ def plan_forecast(
     matched = match_variables(model, forecast, read_values=False)
     parts = []
     for name, (form, fitted) in matched.items():
-        work = _work_of_product(name, form, fitted, values, covariates)
+        work = work_of_product(name, form, fitted, values, covariates)
         # A single lead is no dimension to cut along.
         work = replace(work, fits=tuple(d for d in work.fits if d in forecast.dims))
         timed = probe and not isinstance(fitted.method, SharedCKME)
@@ -201,172 +202,7 @@ def _refuse_shared(prepared: Prepared) -> None:
     )
 
 
-@dataclass(frozen=True)
-class _Work:
-    """Work on one variable, before it is known in how many tasks."""
-
-    variable: Hashable | None
-    kind: Kind
-    location: Setup
-    forecasts: int
-    splits: int
-    tasks: xr.DataArray
-    """Lazy, with the chunks of the result."""
-    fits: tuple[Hashable, ...]
-    """Dimensions with a fit of their own."""
-    whole: tuple[Hashable, ...]
-    """Dimensions that no task can do without."""
-    given: Sequence[xr.DataArray]
-    made: Sequence[tuple[xr.DataArray, int]]
-    """Results, and how many values they have for each of theirs."""
-    workspace: Callable[[int], int]
-    """Bytes for a number of locations."""
-    seconds: Callable[[Probe], float]
-    """Of a location."""
-
-    @property
-    def cut(self) -> dict[Hashable, int]:
-        """Dimensions that tasks may be cut along, and their sizes."""
-        return {d: self.tasks.sizes[d] for d in self.fits if d not in self.whole}
-
-    def locations(self, block: Mapping[Hashable, int]) -> int:
-        """Number of locations of a task."""
-        return math.prod(block.get(d, self.tasks.sizes[d]) for d in self.fits)
-
-    def bytes_of(self, block: Mapping[Hashable, int]) -> tuple[int, int, int]:
-        """Input, output and workspace of a task with so many labels along some dimensions."""
-        taken = sum(_bytes(array, block) for array in self.given)
-        made = sum(_bytes(array, block) * each for array, each in self.made)
-        return taken, made, self.workspace(self.locations(block))
-
-
-def _bytes(array: xr.DataArray, block: Mapping[Hashable, int]) -> int:
-    """Bytes of a part of an array, whole along the dimensions that are not named."""
-    return array.dtype.itemsize * math.prod(block.get(d, n) for d, n in array.sizes.items())
-
-
-def _work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> _Work:
-    """The fit of a variable."""
-    pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
-    assert pairs.dim is not None
-    state = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
-    location = Setup(
-        method=method,
-        kind=form.kind,
-        n_cases=state.sizes[CASE],
-        n_members=_length(form, form.member_dim),
-        axis=prepared.axis,
-        periods={name: period_of(value) for name, value in prepared.covariates.items()},
-        min_samples=min_samples,
-        dtype=form.loc.dtype,
-    )
-    return _Work(
-        variable=name,
-        kind="fit",
-        location=location,
-        forecasts=0,
-        splits=0,
-        tasks=state["status"],
-        fits=state["status"].dims,
-        whole=(pairs.dim, form.member_dim, *(pairs.pool.dims if pairs.pool else ())),
-        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
-        made=[(variable, 1) for variable in state.data_vars.values()],
-        workspace=lambda n: fit_workspace(method, location.n_cases, location.n_members, n),
-        seconds=lambda probe: probe.fit,
-    )
-
-
-def _work_of_splits(name: Hashable | None, held_out: HeldOut) -> _Work:
-    """The cross-validation of a variable: a fit for each split, and forecasts of its cases."""
-    prepared, form, folds = held_out.prepared, held_out.form, held_out.folds
-    pairs, method = prepared.pairs, prepared.method
-    assert pairs.dim is not None
-    (tasks,) = held_out.reduce(mean_of, {})
-    pooled = () if pairs.pool is None else pairs.pool.dims
-    shared = pooled if pairs.pool is not None and pairs.pool.widths is None else ()
-    location = Setup(
-        method=method,
-        kind=form.kind,
-        n_cases=max(fold.n_cases for fold in folds),
-        n_members=_length(form, form.member_dim),
-        axis=prepared.axis,
-        periods={name: period_of(value) for name, value in prepared.covariates.items()},
-        min_samples=held_out.splits.min_samples,
-        dtype=form.loc.dtype,
-    )
-    sizes = location.n_cases, location.n_members
-    n_served = math.prod(tasks.sizes[d] for d in shared)
-    longest = max(fold.test.size for fold in folds) * n_served
-    n_tested = sum(fold.test.size for fold in folds) * n_served
-    return _Work(
-        variable=name,
-        kind="cross-validation",
-        location=location,
-        forecasts=n_tested,
-        splits=len(folds),
-        tasks=tasks,
-        fits=tuple(d for d in tasks.dims if d not in (pairs.dim, *shared)),
-        whole=(pairs.dim, form.member_dim, *pooled),
-        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
-        made=[(tasks, N_VALUES)],
-        workspace=lambda n: (
-            fit_workspace(method, *sizes, n)
-            + apply_workspace(method, sizes[0], longest, sizes[1], n)
-        ),
-        seconds=lambda probe: (
-            len(folds) * (probe.fit + probe.rebuild) + max(n_tested - len(folds), 0) * probe.each
-        ),
-    )
-
-
-def _work_of_product(
-    name: Hashable | None,
-    form: Form,
-    fitted: FittedVariable,
-    values: int | None,
-    covariates: Given,
-) -> _Work:
-    """A product of a variable with so many values a forecast; see :func:`plan_forecast`."""
-    method, state = fitted.method, fitted.state
-    lazy = replace(fitted, state=state.map(_array_without_values, keep_attrs=True))
-    (tasks,) = Recalibrated(_without_values(form), lazy, covariates).reduce(mean_of, {})
-    location = Setup(
-        method=method,
-        kind=fitted.kind,
-        n_cases=state.sizes[CASE],
-        n_members=_length(form, form.member_dim),
-        axis=fitted.axis,
-        periods=fitted.periods,
-        min_samples=fitted.min_samples,
-        dtype=form.loc.dtype,
-    )
-    n_cases, compared = location.n_cases, location.n_members * max(len(form.vector), 1)
-    shared = [d for d in shared_dims(fitted) if d in form.dims]
-    n_forecasts = math.prod(_length(form, d) for d in shared)
-    n_pieces = math.prod(len(tasks.chunksizes[d]) for d in shared)
-    longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
-    if values is None:  # weights of all members, and these where they differ between forecasts
-        values = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
-        values += knows_novelty(method) + (not method.shares_members)  # what stands beside them
-    return _Work(
-        variable=name,
-        kind="apply",
-        location=location,
-        forecasts=n_forecasts,
-        splits=0,
-        tasks=tasks,
-        fits=fitted.locations,
-        whole=(form.member_dim,),
-        given=[*form.compared.values(), *state.data_vars.values()],
-        made=[(tasks, values)],
-        workspace=lambda n: apply_workspace(method, n_cases, longest, compared, n),
-        seconds=lambda probe: (
-            n_pieces * probe.rebuild + max(n_forecasts - n_pieces, 0) * probe.each
-        ),
-    )
-
-
-def _task_plan(work: _Work, resources: Resources, timed: bool) -> TaskPlan:
+def _task_plan(work: Work, resources: Resources, timed: bool) -> TaskPlan:
     """The work in tasks as its chunks are, and better ones."""
     chunks, location = work.tasks.chunksizes, work.location
     block = {d: max(sizes, default=0) for d, sizes in chunks.items()}
@@ -395,7 +231,7 @@ def _task_plan(work: _Work, resources: Resources, timed: bool) -> TaskPlan:
 
 
 def _suggested_chunks(
-    work: _Work, block: Mapping[Hashable, int], resources: Resources, seconds: float | None
+    work: Work, block: Mapping[Hashable, int], resources: Resources, seconds: float | None
 ) -> dict[Hashable, int]:
     """Chunks of the largest tasks that are small and short enough, and numerous enough."""
     cut = work.cut
@@ -414,26 +250,9 @@ def _suggested_chunks(
     return dict.fromkeys(work.whole, -1) | {d: -1 if k == cut[d] else k for d, k in chunks.items()}
 
 
-def _length(form: Form, dim: Hashable) -> int:
-    return max(part.sizes.get(dim, 1) for part in form.parts.values())
-
-
-def _without_values(form: Form) -> Form:
-    """The forecast with lazy arrays in place of its own."""
-    return form.with_parts({k: _array_without_values(v) for k, v in form.parts.items()})
-
-
-def _array_without_values(array: xr.DataArray) -> xr.DataArray:
-    """A lazy array of the same labels, type and chunks, one chunk for NumPy."""
-    import dask.array
-
-    chunks = array.shape if array.chunks is None else array.chunks
-    return array.copy(data=dask.array.zeros(array.shape, dtype=array.dtype, chunks=chunks))
-
-
 def _one_for_each(form: Form) -> xr.DataArray:
     """Observations without values, one for each forecast, in their units."""
-    whole = _without_values(form).broadcast().loc
+    whole = without_values(form).broadcast().loc
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     observed = whole.isel({form.member_dim: 0}, drop=True)
     return observed.drop_attrs().assign_attrs(units)

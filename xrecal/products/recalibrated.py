@@ -198,10 +198,10 @@ def knows_novelty(method: Method) -> bool:
 
 def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.Variable]:
     """Past case, position and component that each member comes from, where there are several."""
-    cases, components = fitted.method.slots(fitted.state.sizes[CASE])
     coordinates: dict[str, xr.Variable] = {}
-    if components is None and (cases < 0).all():  # no member is of a past case
+    if isinstance(fitted.method, SharedCKME):  # no member is of a past case
         return coordinates
+    cases, components = fitted.method.slots(fitted.state.sizes[CASE])
     for name, labels in fitted.state.coords.items():
         if labels.dims == (CASE,):
             values = taken_labels(labels.to_index().to_numpy(), cases)

@@ -1,0 +1,207 @@
+"""Work that is planned: a fit, the splits of a cross-validation, or a product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import xarray as xr
+
+from xrecal.fit.fit_hindcast import Prepared
+from xrecal.fit.fitted import CASE, FittedVariable
+from xrecal.fit.held_out import HeldOut
+from xrecal.fit.select_fits import shared_dims
+from xrecal.fit.state import fit_state
+from xrecal.inputs.covariates import Given, period_of
+from xrecal.inputs.forms import Form
+from xrecal.products.recalibrated import Recalibrated, knows_novelty
+from xrecal.products.statistics import mean_of
+
+from .costs import Probe, Setup, apply_workspace, fit_workspace
+from .plans import Kind
+
+N_VALUES = 5
+"""Of each forecast that is held out: as many as cross_validate makes quantiles by default."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work on one variable, before it is known in how many tasks."""
+
+    variable: Hashable | None
+    kind: Kind
+    location: Setup
+    forecasts: int
+    splits: int
+    tasks: xr.DataArray
+    """Lazy, with the chunks of the result."""
+    fits: tuple[Hashable, ...]
+    """Dimensions with a fit of their own."""
+    whole: tuple[Hashable, ...]
+    """Dimensions that no task can do without."""
+    given: Sequence[xr.DataArray]
+    made: Sequence[tuple[xr.DataArray, int]]
+    """Results, and how many values they have for each of theirs."""
+    workspace: Callable[[int], int]
+    """Bytes for a number of locations."""
+    seconds: Callable[[Probe], float]
+    """Of a location."""
+
+    @property
+    def cut(self) -> dict[Hashable, int]:
+        """Dimensions that tasks may be cut along, and their sizes."""
+        return {d: self.tasks.sizes[d] for d in self.fits if d not in self.whole}
+
+    def locations(self, block: Mapping[Hashable, int]) -> int:
+        """Number of locations of a task."""
+        return math.prod(block.get(d, self.tasks.sizes[d]) for d in self.fits)
+
+    def bytes_of(self, block: Mapping[Hashable, int]) -> tuple[int, int, int]:
+        """Input, output and workspace of a task with so many labels along some dimensions."""
+        taken = sum(_bytes(array, block) for array in self.given)
+        made = sum(_bytes(array, block) * each for array, each in self.made)
+        return taken, made, self.workspace(self.locations(block))
+
+
+def _bytes(array: xr.DataArray, block: Mapping[Hashable, int]) -> int:
+    """Bytes of a part of an array, whole along the dimensions that are not named."""
+    return array.dtype.itemsize * math.prod(block.get(d, n) for d, n in array.sizes.items())
+
+
+def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> Work:
+    """The fit of a variable."""
+    pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
+    assert pairs.dim is not None
+    state = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
+    location = Setup(
+        method=method,
+        kind=form.kind,
+        n_cases=state.sizes[CASE],
+        n_members=_length(form, form.member_dim),
+        axis=prepared.axis,
+        periods={name: period_of(value) for name, value in prepared.covariates.items()},
+        min_samples=min_samples,
+        dtype=form.loc.dtype,
+    )
+    return Work(
+        variable=name,
+        kind="fit",
+        location=location,
+        forecasts=0,
+        splits=0,
+        tasks=state["status"],
+        fits=state["status"].dims,
+        whole=(pairs.dim, form.member_dim, *(pairs.pool.dims if pairs.pool else ())),
+        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
+        made=[(variable, 1) for variable in state.data_vars.values()],
+        workspace=lambda n: fit_workspace(method, location.n_cases, location.n_members, n),
+        seconds=lambda probe: probe.fit,
+    )
+
+
+def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
+    """The cross-validation of a variable: a fit for each split, and forecasts of its cases."""
+    prepared, form, folds = held_out.prepared, held_out.form, held_out.folds
+    pairs, method = prepared.pairs, prepared.method
+    assert pairs.dim is not None
+    (tasks,) = held_out.reduce(mean_of, {})
+    pooled = () if pairs.pool is None else pairs.pool.dims
+    shared = pooled if pairs.pool is not None and pairs.pool.widths is None else ()
+    location = Setup(
+        method=method,
+        kind=form.kind,
+        n_cases=max(fold.n_cases for fold in folds),
+        n_members=_length(form, form.member_dim),
+        axis=prepared.axis,
+        periods={name: period_of(value) for name, value in prepared.covariates.items()},
+        min_samples=held_out.splits.min_samples,
+        dtype=form.loc.dtype,
+    )
+    sizes = location.n_cases, location.n_members
+    n_served = math.prod(tasks.sizes[d] for d in shared)
+    longest = max(fold.test.size for fold in folds) * n_served
+    n_tested = sum(fold.test.size for fold in folds) * n_served
+    return Work(
+        variable=name,
+        kind="cross-validation",
+        location=location,
+        forecasts=n_tested,
+        splits=len(folds),
+        tasks=tasks,
+        fits=tuple(d for d in tasks.dims if d not in (pairs.dim, *shared)),
+        whole=(pairs.dim, form.member_dim, *pooled),
+        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
+        made=[(tasks, N_VALUES)],
+        workspace=lambda n: (
+            fit_workspace(method, *sizes, n)
+            + apply_workspace(method, sizes[0], longest, sizes[1], n)
+        ),
+        seconds=lambda probe: (
+            len(folds) * (probe.fit + probe.rebuild) + max(n_tested - len(folds), 0) * probe.each
+        ),
+    )
+
+
+def work_of_product(
+    name: Hashable | None,
+    form: Form,
+    fitted: FittedVariable,
+    values: int | None,
+    covariates: Given,
+) -> Work:
+    """A product of a variable with so many values a forecast; see :func:`plan_forecast`."""
+    method, state = fitted.method, fitted.state
+    lazy = replace(fitted, state=state.map(array_without_values, keep_attrs=True))
+    (tasks,) = Recalibrated(without_values(form), lazy, covariates).reduce(mean_of, {})
+    location = Setup(
+        method=method,
+        kind=fitted.kind,
+        n_cases=state.sizes[CASE],
+        n_members=_length(form, form.member_dim),
+        axis=fitted.axis,
+        periods=fitted.periods,
+        min_samples=fitted.min_samples,
+        dtype=form.loc.dtype,
+    )
+    n_cases, compared = location.n_cases, location.n_members * max(len(form.vector), 1)
+    shared = [d for d in shared_dims(fitted) if d in form.dims]
+    n_forecasts = math.prod(_length(form, d) for d in shared)
+    n_pieces = math.prod(len(tasks.chunksizes[d]) for d in shared)
+    longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
+    if values is None:  # weights of all members, and these where they differ between forecasts
+        values = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
+        values += knows_novelty(method) + (not method.shares_members)  # what stands beside them
+    return Work(
+        variable=name,
+        kind="apply",
+        location=location,
+        forecasts=n_forecasts,
+        splits=0,
+        tasks=tasks,
+        fits=fitted.locations,
+        whole=(form.member_dim,),
+        given=[*form.compared.values(), *state.data_vars.values()],
+        made=[(tasks, values)],
+        workspace=lambda n: apply_workspace(method, n_cases, longest, compared, n),
+        seconds=lambda probe: (
+            n_pieces * probe.rebuild + max(n_forecasts - n_pieces, 0) * probe.each
+        ),
+    )
+
+
+def _length(form: Form, dim: Hashable) -> int:
+    return max(part.sizes.get(dim, 1) for part in form.parts.values())
+
+
+def without_values(form: Form) -> Form:
+    """The forecast with lazy arrays in place of its own."""
+    return form.with_parts({k: array_without_values(v) for k, v in form.parts.items()})
+
+
+def array_without_values(array: xr.DataArray) -> xr.DataArray:
+    """A lazy array of the same labels, type and chunks, one chunk for NumPy."""
+    import dask.array
+
+    chunks = array.shape if array.chunks is None else array.chunks
+    return array.copy(data=dask.array.zeros(array.shape, dtype=array.dtype, chunks=chunks))
