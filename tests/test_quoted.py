@@ -1,0 +1,188 @@
+"""Numbers that pages quote are those that the benchmarks have stored, as they are stored now."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.record import FOLDER
+from benchmarks.skill.table import FEW, RATIOS, median_of_sources
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def stored(name):
+    with (FOLDER / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def percent(share):
+    hundredths = 100 * float(share)
+    return f"{hundredths:.2g} %" if hundredths < 99.5 else "100 %"
+
+
+def p_value(p):
+    return "<0.001" if float(p) < 0.001 else f"{float(p):.2g}"
+
+
+def line(*cells):
+    return f"| {' | '.join(cells)} |".replace("|  ", "| ")
+
+
+# skill --------------------------------------------------------------------------------------------
+
+SHOWN = {
+    "raw": "raw", "climatology": "climatology", "EMOS": "EMOS", "EMOS + season": "EMOS + season",
+    "IDR": "IDR", "`CKME()` given the season": "CKME", "LinearPool": "LinearPool",
+}  # fmt: skip
+SETS = (
+    "Innsbruck temperature", "Innsbruck rain", "Innsbruck 3-day rain", "Frankfurt rain",
+    "Toulouse temperature 1", "GloFAS G0554 5 d", "GloFAS G0565 14 d", "MJO RMM1 1 d",
+    "CESM decadal SST 5 a",
+)  # fmt: skip
+
+
+def skill_lines():
+    yield line("set", "cases", *SHOWN)
+    rows = {row["set"]: row for row in stored("skill")}
+    for name in SETS:
+        row = rows[name]
+        found = [float(row[column] or "nan") for column in SHOWN.values()]
+        cells = ["–" if np.isnan(x) else f"{x:.4g}" for x in found]
+        best = int(np.nanargmin(found))
+        cells[best] = f"**{cells[best]}**"
+        yield line(name, f"{row['cases']} + {row['scored']}", *cells)
+
+
+def skill_words():
+    rows = stored("skill")
+    pool, before, ckme = (RATIOS[name] for name in ("pool", "before", "CKME"))
+    many = [row for row in rows if float(row["cases"]) > FEW]
+    few = [row for row in rows if float(row["cases"]) <= FEW]
+
+    def middle(own, column=pool):
+        return f"{median_of_sources(own, column):.3f}"
+
+    def worst(own, column=pool):
+        return f"{max(float(row[column]) for row in own):.3f}"
+
+    n_sources = len({row["source"] for row in rows})
+    return (
+        f"each of the {n_sources} sources counts once: the median of their medians is "
+        f"{middle(rows)} times the CRPS of the best of raw, climatology, EMOS, EMOS + season and "
+        "IDR, where the best is picked on the test cases. It is "
+        f"{middle(many)} where there are more than {FEW} cases, the worst of those {len(many)} "
+        f"sets at {worst(many)}, and {middle(few)} where there are fewer, the worst of {len(few)} "
+        f"at {worst(few)}. A pool of 14 components that was tuned on a third of these sets is at "
+        f"{middle(rows, before)} and {worst(rows, before)} at the worst, `CKME()` given the season "
+        f"at {middle(rows, ckme)} and {worst(rows, ckme)}."
+    )
+
+
+# tests of calibration -----------------------------------------------------------------------------
+
+DESIGNS = {
+    "calibrated": "calibrated, independent cases",
+    "observations spread 1.25 times as widely as forecast": "spread of the truth x 1.25",
+    "bias of 0.3 standard deviations": "bias of 0.3 deviations",
+    "too wide if wide, too narrow if narrow: flat PIT": "errors that cancel, flat PIT",
+    "calibrated, cases with autocorrelation 0.8": "calibrated, autocorrelation 0.8",
+}
+AUTOCORRELATED = (
+    ("0.0", 100),
+    ("0.6", 100),
+    ("0.6", 500),
+    ("0.9", 200),
+    ("0.9", 500),
+    ("0.95", 500),
+)
+BESIDE_A_CYCLE = {
+    "calibrated": "calibrated",
+    "90 % intervals that hold half": "90 % intervals that hold half",
+    "observations spread 1.5 times as widely": "spread of the truth x 1.5",
+    "bias of 0.3 standard deviations": "bias of 0.3 deviations",
+    "anomalies half as large as forecast": "anomalies half as large as forecast",
+}
+
+
+def rates(design, n, told=False):
+    """Shares of rejections by test, or of samples that have a p-value."""
+    kinds = ("told",) if told else ("size", "power", "season")
+    for row in stored("calibration_tests"):
+        if (row["design"], int(row["cases"])) == (design, n) and row["kind"] in kinds:
+            return row
+    return None
+
+
+def power_lines():
+    tests = ("PIT", "bootstrap", "wild", "PIT, serial", "SKCE, serial")
+    for name, design in DESIGNS.items():
+        found = rates(design, 200)
+        yield line(name, *(percent(found[test]) if found[test] else "" for test in tests))
+
+
+def size_lines():
+    tests = ("PIT, serial", "SKCE, serial", "paired scores", "skill interval")
+    for rho, n in AUTOCORRELATED:
+        design = f"calibrated, autocorrelation {rho}"
+        found, told = rates(design, n), rates(design, n, told=True)
+        cells = [percent(found[test]) for test in tests]
+        if told is not None:
+            shares = [percent(told[test]) for test in tests]
+            cells = [
+                cell if share == "100 %" else f"{cell} ({share})"
+                for cell, share in zip(cells, shares, strict=True)
+            ]
+        yield line(f"{float(rho):g}, {n}", *cells)
+
+
+def season_lines():
+    for name, design in BESIDE_A_CYCLE.items():
+        none, cycle = (rates(f"{what}, {design}", 200) for what in ("no cycle", "annual cycle"))
+        undated = percent(cycle["SKCE, undated"])
+        yield line(
+            name,
+            percent(none["SKCE, serial"]),
+            f"{percent(cycle['SKCE, serial'])} ({undated})",
+        )
+
+
+# calibration of real forecasts, and the monitor ---------------------------------------------------
+
+HINDCASTS = (
+    "Innsbruck temperature", "Innsbruck rain", "Frankfurt rain", "Toulouse temperature 1",
+    "GloFAS G0554 5 d", "MJO RMM1 10 d",
+)  # fmt: skip
+
+
+def evidence_lines():
+    for row in stored("evidence"):
+        if row["set"] in HINDCASTS:
+            first = (row["set"], row["cases"]) if row["forecast"] == "raw" else ("", "")
+            held = (f"{100 * float(row[level]):.0f} %" for level in ("50 %", "90 %"))
+            tests = (p_value(row[test]) for test in ("PIT p", "SKCE p", "SKCE p, serial"))
+            yield line(*first, row["forecast"], *held, *tests)
+
+
+def monitor_lines():
+    shares = {(row["row"], row["column"]): row["value"] for row in stored("monitor")}
+    for n in (100, 300, 1000):
+        columns = (*(f"never anew, {k} years" for k in (1, 3, 10)), "anew each year, 10 years")
+        found = (shares[f"learned from {n} cases", column] for column in columns)
+        yield line(f"n = {n}", *(f"{100 * float(share):.0f} %" for share in found))
+
+
+TABLES = (skill_lines, power_lines, size_lines, season_lines, evidence_lines, monitor_lines)
+
+
+@pytest.mark.parametrize("lines", TABLES)
+def test_tables_are_those_of_the_benchmarks(lines):
+    page = (DOCS / "evidence.md").read_text()
+    missing = [one for one in lines() if one not in page]
+    assert not missing, "docs/evidence.md should have\n" + "\n".join(missing)
+
+
+def test_what_is_said_of_the_skill_is_what_was_measured():
+    page = " ".join((DOCS / "evidence.md").read_text().split())
+    assert skill_words() in page, f"docs/evidence.md should say: {skill_words()}"
