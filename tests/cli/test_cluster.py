@@ -133,7 +133,7 @@ def test_a_scheduler_that_dies(fit, tmp_path, slow_blocks):
         begin = perf_counter()
         with when_a_block_is_finished(fit[3], scheduler.kill):
             done = run(*fit, "--scheduler", address, "--timeout", "10")
-    assert perf_counter() - begin < 60  # it ends, though loaded machines are slow to tell
+    assert perf_counter() - begin < 20
     assert (done.code, done.data["status"]) == (4, "unreachable")
     assert f"the connection to the scheduler at {address!r} was lost" in done.data["error"]
     assert "of 4 blocks are finished and kept; repeat the command" in done.data["error"]
