@@ -4,12 +4,19 @@ import scipy.linalg.cython_lapack  # noqa: F401  loads the library whose threads
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from .sampling import leave_repetitions
+
 # Small matrices gain nothing by threads of BLAS, which take the cores from each other.
 threadpool_limits(1, user_api="blas")
 
 # Compilation falls into the first example, so no deadline; derandomised, so a failure repeats.
 settings.register_profile("xrecal", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("xrecal")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_repetitions(items)
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def test_fits_at_no_location(method):
             assert PRODUCTS[product](model, NEW.isel(none)).sizes == empty.sizes
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("method", ["ckme", "emos", "pool", "errors", "window"])
 def test_products_of_no_forecast(method, product):

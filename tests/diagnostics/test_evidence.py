@@ -33,6 +33,7 @@ def assert_near(found, expected):
 # one law for all labels, orders and chunks --------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(
     "dims", [("lon", "member", "time", "lat"), ("member", "lat", "lon", "time")]
@@ -48,6 +49,7 @@ def test_the_order_of_dimensions_says_nothing(name, dims):
         assert [d for d in turned.dims if d in places] == [d for d in places if d in turned.dims]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("name", "form"), pairs_of(ALL))
 def test_location_chunks_are_lazy_and_bit_equal(name, form):
     forecast, truth = FORMS[form](TIED[0]), TIED[1]
@@ -83,6 +85,7 @@ def test_coordinates_of_dask_are_not_computed():
         assert found.height.chunks is not None
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", EVIDENCE)
 @pytest.mark.parametrize("dim", [["time", "lat"], ("lon", "time"), ["lat"], ...])
 def test_several_dimensions_of_cases_are_one_stacked(name, dim):
@@ -207,6 +210,7 @@ def test_missing_values_have_no_score(name):
 # types and attributes -----------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("name", "form"), pairs_of(ALL))
 def test_float32_and_read_only(name, form):
     forecast, truth = hindcast(step=0.5, dtype=np.float32)

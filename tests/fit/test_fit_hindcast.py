@@ -161,6 +161,7 @@ def test_unused_slots_are_nan():
 # missing data -------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_missing_location_disturbs_no_other(method, chunks):
@@ -189,6 +190,7 @@ def test_identical_forecasts_give_climatology(chunks):
     close(model.crps(0 * new, verified), climatology.crps(0 * new, verified))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}])
 @pytest.mark.parametrize("method", METHODS)
 def test_infinities_are_left_out_with_a_status(method, chunks):

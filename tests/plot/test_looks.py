@@ -33,7 +33,13 @@ def axes(size=(4, 3), **options):
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
 @pytest.mark.parametrize(("name", "place"), DATA, ids=["-".join(key) for key in DATA])
 def test_look(name, place):
-    return bare(FIGURES[name](data_of(name, place), ax=axes()).figure)
+    """Of lazy data, which stay as they are."""
+    lazy = data_of(name, place).chunk()
+    before = lazy.copy()
+    figure = FIGURES[name](lazy, ax=axes()).figure
+    assert lazy.identical(before)
+    assert lazy.chunks
+    return bare(figure)
 
 
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)

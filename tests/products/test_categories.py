@@ -80,6 +80,7 @@ def test_their_ranked_probability_score():
         np.testing.assert_allclose(score, apart.sum("category"), atol=1e-14)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("form", FORMS)
 def test_dask_is_bit_equal_and_lazy(form, given):

@@ -49,6 +49,7 @@ def by_hand(hindcast, truth, method, options, **settings):
     return scores
 
 
+@pytest.mark.each_value
 @SOON
 @pytest.mark.parametrize("by", SPLITS)
 @pytest.mark.parametrize("method", METHODS)
@@ -85,6 +86,7 @@ def test_distances_reused_are_those_of_each_split(form, monkeypatch):
     xr.testing.assert_allclose(reused, again, rtol=1e-7)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.*splits leave fewer")
 @pytest.mark.parametrize("by", ["retrospective", "rolling"])
 @pytest.mark.parametrize("method", METHODS)

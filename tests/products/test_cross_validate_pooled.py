@@ -84,6 +84,7 @@ def validate(hindcast, truth, method, pool, options=None, output="crps", **setti
     )
 
 
+@pytest.mark.each_value
 @SOON
 @pytest.mark.parametrize(
     ("method", "pool", "by"),

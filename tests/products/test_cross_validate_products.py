@@ -76,6 +76,7 @@ def test_equal_to_the_loop_of_fit_and_product(method, product, pool):
     assert "by='block', gap=1, blocks=3" in found.attrs["cross_validation"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [{"lat": 1}, {"lon": 1}])
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_lazy_and_equal_to_numpy(product, chunks):

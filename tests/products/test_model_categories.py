@@ -86,6 +86,7 @@ def test_where_it_hardly_rains_the_middle_is_empty():
 # forms, chunks, types -----------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("window", [None, 120])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_lazily_and_bit_equal(form, window):

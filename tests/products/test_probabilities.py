@@ -138,6 +138,7 @@ def test_members_do_not_depend_on_the_order_of_dimensions():
     assert not found.equals(ENSEMBLE.recal.members(6, seed=1).transpose(*found.dims))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("form", FORMS)
 def test_dask_is_bit_equal_and_lazy(form, product):

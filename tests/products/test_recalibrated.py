@@ -79,6 +79,7 @@ def test_each_location_on_its_own(dims, verified_dims, chunks):
         equal(scores.isel(point), expected["crps"], **tolerance)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
 @pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_products_agree_with_the_distribution_that_is_issued(form, method):
@@ -99,6 +100,7 @@ def test_products_agree_with_the_distribution_that_is_issued(form, method):
     assert np.isfinite(again.crps(issued, VERIFIED)).all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("lazy_fit", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_dask_over_locations_is_bit_equal(form, lazy_fit):
@@ -147,6 +149,7 @@ def test_a_cluster_agrees():
 # single forecasts, other forms, several variables -------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("drop", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_forecast_without_the_calibration_dimension(form, drop):

@@ -78,6 +78,7 @@ def test_quantiles_of_quantiles():
     np.testing.assert_array_equal(percent.recal.quantile([0.0, 0.5, 1.0]), found)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("form", FORMS)
 def test_dask_is_bit_equal_and_lazy(form, statistic):

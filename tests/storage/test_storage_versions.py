@@ -17,6 +17,7 @@ from xrecal.storage.stored import MODEL, SCHEMA, SCHEMA_ATTR, _as_fitted
 
 NAMES = sorted(path.name.removesuffix(".nc.gz") for path in make.HERE.glob("schema*_*"))
 MODELS = [name for name in NAMES if not name.endswith("_issued")]
+EACH = pytest.mark.parametrize(("schema", "model"), [name.split("_", 1) for name in MODELS])
 TOLERANCE = 1e-10
 """Relative. Weights and factors are made anew from what is stored, and another NumPy, compiler or
 processor adds in another order: that costs some 1e-14 here, as no quantile hangs on it. A parameter
@@ -73,12 +74,14 @@ def test_stored_models_make_the_same_forecasts(name, unpacked, issued):
     assert_as_issued(model, issued(name))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_lazily_opened_they_do_too(name, unpacked, issued):
+@pytest.mark.each_value
+@EACH
+def test_lazily_opened_they_do_too(schema, model, unpacked, issued):
+    name = f"{schema}_{model}"
     with forbid_compute():
-        model = xrecal.open_recalibrator(unpacked(name), chunks={})
-    assert not model.is_computed
-    assert_as_issued(model, issued(name))
+        opened = xrecal.open_recalibrator(unpacked(name), chunks={})
+    assert not opened.is_computed
+    assert_as_issued(opened, issued(name))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -88,12 +91,14 @@ def test_files_are_of_the_layout_that_their_names_say(name, unpacked):
         assert json.loads(stored.attrs[MODEL])["variables"]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_no_quantile_hangs_on_rounding(name, unpacked, issued):
+@pytest.mark.each_value
+@EACH
+def test_no_quantile_hangs_on_rounding(schema, model, unpacked, issued):
     """Else a step of the CDF would be taken on one machine and not on another."""
-    model, (forecast, quantiles, _) = xrecal.open_recalibrator(unpacked(name)), issued(name)
+    name = f"{schema}_{model}"
+    opened, (forecast, quantiles, _) = xrecal.open_recalibrator(unpacked(name)), issued(name)
     for shift in (-1e-9, 1e-9):
-        found = model.quantile(forecast, np.array(make.LEVELS) + shift)
+        found = opened.quantile(forecast, np.array(make.LEVELS) + shift)
         found = found.assign_coords(quantile=quantiles["quantile"])
         xr.testing.assert_allclose(found, quantiles, rtol=0, atol=1e-6)
 

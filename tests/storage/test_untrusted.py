@@ -227,6 +227,7 @@ def replaced(old, new):
     return changed
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -254,6 +255,7 @@ def test_a_model_of_nothing_is_refused(path):
     assert_refused(path, "there is no method, or no variable")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [

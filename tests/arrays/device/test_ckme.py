@@ -40,6 +40,7 @@ def require_equal(library, found, expected, *, alike=False):
         np.testing.assert_allclose(host, other, rtol=1e-10, atol=1e-13, err_msg=name)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize(
     ("library", "rain"), [("numpy", True), ("array_api_strict", False)], indirect=["library"]
@@ -50,6 +51,7 @@ def test_choices_are_those_of_the_host(library, rng, settings, rain):
     require_equal(library, found, ckme.fit_ckme(cases, observed, settings), alike=rain)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("library", "half_life"),
     [("numpy", np.inf), ("numpy", 300.0), ("array_api_strict", "cv")],

@@ -30,6 +30,7 @@ def compare(library, new, cases, observed, fitted, of=None, new_of=None, **given
     return expected[:2]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("solver", ["exact", "lowrank"])
 @pytest.mark.parametrize("projection", ["euclidean", "energy"])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
