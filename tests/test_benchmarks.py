@@ -8,7 +8,7 @@ import pytest
 import benchmarks
 
 OTHERS = ("gpu", "issued", "paper", "record", "speed")  # tested in tests/benchmarks
-SLOW = ("grid", "pool_threads", "scale")  # they start processes, or compile a pool
+SLOW = ("grid", "pool_threads", "scale", "streams")  # they start processes, or replay a pool
 
 
 @pytest.mark.parametrize(

@@ -359,6 +359,7 @@ POOLED = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("pool", "by", "chunks"),
     pairwise(POOLS, ["year", "block", "retrospective"], [None, {"lat": -1}]),
@@ -384,6 +385,7 @@ def test_pooled_methods_are_cross_validated(pool, by, chunks):
     assert f", pool={POOLS[pool]!r}" in repr(result)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("piece", [compare_evidence.PIECE, 1])
 def test_pooled_methods_on_later_forecasts(pool, piece, monkeypatch):

@@ -1,5 +1,7 @@
 """Laws of all diagnostics: labels, chunks, types, missing data, attributes, errors."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -23,6 +25,13 @@ OF_SKILL = ("p_value", "skill_low", "skill_high")
 """Missing where ten cases that depend on each other say too little."""
 
 
+@cache
+def result(name, form="ensemble", tied=False):
+    """Of the whole ensemble in one of its forms, which no test changes."""
+    forecast, truth = TIED if tied else (ENSEMBLE, TRUTH)
+    return ALL[name](FORMS[form](forecast), truth)
+
+
 def assert_near(found, expected):
     assert set(variables(found)) == set(variables(expected))
     for name, array in variables(expected).items():
@@ -40,7 +49,7 @@ def assert_near(found, expected):
 )
 def test_the_order_of_dimensions_says_nothing(name, dims):
     forecast, truth = TIED
-    expected = ALL[name](forecast, truth)
+    expected = result(name, tied=True)
     found = ALL[name](forecast.transpose(*dims), truth.transpose("lat", "time", "lon"))
     for variable, array in variables(expected).items():
         turned = variables(found)[variable]
@@ -53,7 +62,7 @@ def test_the_order_of_dimensions_says_nothing(name, dims):
 @pytest.mark.parametrize(("name", "form"), pairs_of(ALL))
 def test_location_chunks_are_lazy_and_bit_equal(name, form):
     forecast, truth = FORMS[form](TIED[0]), TIED[1]
-    expected = ALL[name](forecast, truth)
+    expected = result(name, form, tied=True)
     with forbid_compute():
         lazy = ALL[name](forecast.chunk(LOCATION_CHUNKS), truth.chunk(lon=1))
     computed = lazy.compute()
@@ -66,7 +75,7 @@ def test_location_chunks_are_lazy_and_bit_equal(name, form):
 
 @pytest.mark.parametrize("name", ALL)
 def test_chunks_along_the_cases(name):
-    expected = ALL[name](*TIED)
+    expected = result(name, tied=True)
     for chunks in CASE_CHUNKS:
         with forbid_compute():
             lazy = ALL[name](TIED[0].chunk(chunks), TIED[1].chunk(time=4))
@@ -137,7 +146,7 @@ def test_observations_may_lack_a_location(name):
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_the_order_of_the_cases_is_the_users(name):
     order = np.random.default_rng(0).permutation(TRUTH.sizes["time"])
-    expected = EVIDENCE[name](ENSEMBLE, TRUTH)
+    expected = result(name)
     found = EVIDENCE[name](ENSEMBLE[order], TRUTH)
     for variable, array in expected.data_vars.items():
         wanted = array[order] if "time" in array.dims else array
@@ -181,7 +190,7 @@ def test_few_cases_are_flagged_and_too_few_have_no_result(name):
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_a_place_without_observations_leaves_the_others_alone(name):
     sea = (TRUTH.lat == 45) & (TRUTH.lon == 5)
-    expected, found = EVIDENCE[name](*TIED), EVIDENCE[name](TIED[0], TIED[1].where(~sea))
+    expected, found = result(name, tied=True), EVIDENCE[name](TIED[0], TIED[1].where(~sea))
     there, elsewhere = {"lat": 0, "lon": 1}, {"lat": 1}
     assert (found.n_cases[there] == 0).all()
     assert (found.status[there] == TOO_FEW).all()
@@ -199,7 +208,7 @@ def test_a_place_without_observations_leaves_the_others_alone(name):
 def test_missing_values_have_no_score(name):
     forecast, truth = TIED[0].copy(), TIED[1].copy()
     forecast[2, :, 0, 0], truth[3, 1, 1] = np.nan, np.nan
-    expected, found = ALL[name](*TIED), ALL[name](forecast, truth)
+    expected, found = result(name, tied=True), ALL[name](forecast, truth)
     missing = found.isnull()
     assert missing.isel(time=2, lat=0, lon=0).all()
     assert missing.isel(time=3, lat=1, lon=1).all()
@@ -363,7 +372,7 @@ def test_seeds_are_whole(name):
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_other_member_dimensions_are_named(name):
     found = EVIDENCE[name](ENSEMBLE.rename(member="m"), TRUTH, member_dim="m")
-    xr.testing.assert_identical(found, EVIDENCE[name](ENSEMBLE, TRUTH))
+    xr.testing.assert_identical(found, result(name))
 
 
 def test_cases_along_another_dimension_are_still_matched_by_date():

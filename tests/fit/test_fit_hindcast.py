@@ -62,6 +62,7 @@ def test_each_location_is_fitted_on_its_own(dims, observed_dims, chunks):
         )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_dask_gives_the_same_state_and_announces_it(form, method):
     hindcast = FORMS[form](HINDCAST)

@@ -58,6 +58,7 @@ def of_all(method, call):
     return CALLS[call](model(method), NEW)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("method", "call", "selected"), pairwise(METHODS, CALLS, SELECTED))
 def test_results_are_those_of_the_whole_forecast(method, call, selected):
     selected = SELECTED[selected]

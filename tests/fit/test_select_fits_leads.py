@@ -59,6 +59,7 @@ def of_all(method, call):
     return ALONE[call](model(method), NEW, slice(None))
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:only .* of .* have an observation")
 @pytest.mark.parametrize(("method", "call", "part"), pairwise(METHODS, ALONE, PARTS))
 def test_results_are_those_of_the_whole_forecast(method, call, part):

@@ -135,6 +135,7 @@ def test_killing_a_worker_in_the_middle_of_a_fit_loses_nothing(processes):
     assert set(processes.run(os.getpid).values()) != set(before.values())
 
 
+@pytest.mark.slow
 def test_a_fit_kept_by_a_worker_that_dies_is_made_again(processes):
     model = HINDCAST.chunk(lat=1).recal.fit(TRUTH, xrecal.EMOS()).persist()
     distributed.wait(model.state)

@@ -37,6 +37,7 @@ def one(plan):
 # what is known without values ---------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_bytes_and_tasks_are_those_of_the_fit(form, method):
     hindcast = FORMS[form](HINDCAST).chunk(lat=2)

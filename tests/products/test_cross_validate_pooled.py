@@ -134,6 +134,7 @@ def test_every_form(form):
         np.testing.assert_allclose(held_out, expected, rtol=1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("output", ["quantile", "crps", "pit"])
 def test_lazy_and_equal_to_numpy_whatever_the_chunks_and_dimensions(output, pool):

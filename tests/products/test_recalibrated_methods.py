@@ -176,6 +176,7 @@ def test_cases_may_have_other_labels_or_none(labels):
     assert "calibration_time" not in next(bare).recal.fit(next(bare), OWN["pit"]).apply(new).coords
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", ["quantile", "percentile", "normal", "mixture"])
 @pytest.mark.parametrize("name", OWN)
 def test_own_members_are_neither_quantiles_nor_components(name, form):
@@ -187,6 +188,7 @@ def test_own_members_are_neither_quantiles_nor_components(name, form):
     xr.testing.assert_allclose(found, scores.drop_vars("quantile", errors="ignore"), rtol=1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("as_dataset", [False, True])
 @pytest.mark.parametrize("dim", ["number", "m"])
 @pytest.mark.parametrize("name", OWN)

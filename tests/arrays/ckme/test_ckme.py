@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tests.arrays.distributions.test_distance import double_sum_distance
+from tests.pairs import pairwise
 from xrecal.arrays import (
     Forecasts,
     ckme_weights,
@@ -106,19 +107,22 @@ def same(found, expected, but=()):
 # against the dense reference ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 @pytest.mark.parametrize(
-    ("loss", "projection"), [("crps", "euclidean"), ("laplace", "euclidean"), ("crps", "energy")]
+    ("kernel", "goal", "folds", "gap"),
+    pairwise(
+        ["gaussian", "laplace"],
+        [("crps", "euclidean"), ("laplace", "euclidean"), ("crps", "energy")],
+        ["block", "year", "random"],
+        [0, 2],
+    ),
 )
-@pytest.mark.parametrize("folds", ["block", "year", "random"])
-@pytest.mark.parametrize("gap", [0, 2])
-def test_fit_equals_the_dense_reference(rng, kernel, loss, projection, folds, gap):
+def test_fit_equals_the_dense_reference(rng, kernel, goal, folds, gap):
     n = 46
     x, y = make_cases(rng, 1, n)
     if kernel == "laplace":
         y = np.round(y, 1)  # with ties
     groups = {"block": None, "year": 1990 + np.arange(n) // 8, "random": rng.permutation(n)}[folds]
-    settings = {"kernel": kernel, "loss": loss, "projection": projection}
+    settings = {"kernel": kernel, "loss": goal[0], "projection": goal[1]}
     fitted = fit_ckme(
         Forecasts(x),
         y,
