@@ -63,6 +63,8 @@ types: .venv/.dev
 
 # Pages take what the tests have compiled.
 docs: export XRECAL_CACHE_DIR ?= $(CURDIR)/.pytest_cache/xrecal
+# Pages run beside each other: threads of BLAS would take the cores from the next page.
+docs: export OMP_NUM_THREADS ?= 1
 docs: .venv/.dev ## HTML in docs/_build/html: pages are run, warnings and dead links are errors
 	$(BIN)/sphinx-build -E -W --keep-going -j auto -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html

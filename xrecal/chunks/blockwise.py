@@ -31,7 +31,7 @@ _limiter: Any = None
 
 def run_blockwise(
     function: Callable[..., Any],
-    *args: xr.DataArray,
+    *args: xr.DataArray | xr.Variable,
     core: Sequence[Sequence[Hashable]],
     out: Sequence[Sequence[Hashable]],
     dtypes: Sequence[Any],
@@ -41,8 +41,9 @@ def run_blockwise(
     """Apply an array function once a chunk of locations; one result for each entry of ``out``.
 
     ``core`` and ``out`` name the last axes that the function takes and returns; all others are
-    looped over inside it, in compiled code. Labels must be equal, nothing is joined. A task of
-    Dask that fails raises :class:`TaskError`, which says where ``what`` failed.
+    looped over inside it, in compiled code. Labels must be equal, nothing is joined; variables
+    have none, which spares looking at them where they are many. A task of Dask that fails raises
+    :class:`TaskError`, which says where ``what`` failed.
 
     Raises
     ------
@@ -62,10 +63,11 @@ def run_blockwise(
     looped = [d for arg, own in zip(args, core, strict=True) for d in arg.dims if d not in own]
     require_free(looped, new.difference(*core))
     args = tuple(_without_names(arg, new) for arg in args)
+    labelled = [arg for arg in args if isinstance(arg, xr.DataArray)]
     if 0 in (n for d, n in every.items() if d not in inside):
         shapes = [[every[d] for d in dims] for dims in out]
         empty = _EmptyResults([len(dims) for dims in core], shapes, dtypes)
-        return _bare(xr.apply_ufunc(empty, *args, **options, dask="allowed"), args)
+        return _bare(xr.apply_ufunc(empty, *args, **options, dask="allowed"), labelled)
     labels = labels_for_messages(args, core)
     result = xr.apply_ufunc(
         ToldTask(function, what, tuple(labels)),
@@ -76,18 +78,22 @@ def run_blockwise(
         output_dtypes=list(dtypes),
         dask_gufunc_kwargs={"output_sizes": {d: size for d, size in sizes.items() if d in new}},
     )
-    return _bare(result, args)
+    return _bare(result, labelled)
 
 
-def _without_names(array: xr.DataArray, new: set[Hashable]) -> xr.DataArray:
+def _without_names(
+    array: xr.DataArray | xr.Variable, new: set[Hashable]
+) -> xr.DataArray | xr.Variable:
     """An array without the coordinates, but labels, that have names of new dimensions."""
+    if isinstance(array, xr.Variable):
+        return array
     taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
     return array.drop_vars(taken) if taken else array
 
 
 def total_blockwise(
     function: Callable[..., Any],
-    *args: xr.DataArray,
+    *args: xr.DataArray | xr.Variable,
     core: Sequence[Sequence[Hashable]],
     over: Sequence[Hashable],
     out: Hashable,
@@ -101,7 +107,8 @@ def total_blockwise(
     Otherwise as :func:`run_blockwise`.
     """
     require_one_side(function, args, what)
-    args = xr.align(*args, join="exact", copy=False)
+    arrays = (xr.DataArray(arg) if isinstance(arg, xr.Variable) else arg for arg in args)
+    args = xr.align(*arrays, join="exact", copy=False)
     sizes = {
         d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
     }
@@ -168,6 +175,9 @@ def _bare(result: Any, args: Sequence[xr.DataArray]) -> tuple[xr.DataArray, ...]
     results = result if isinstance(result, tuple) else (result,)
     bare = []
     for array in results:
+        if isinstance(array, xr.Variable):
+            bare.append(xr.DataArray(xr.Variable(array.dims, array.data)))
+            continue
         labels = {d: _described(array.coords[d], args) for d in array.indexes}
         bare.append(array.assign_coords(labels).drop_attrs(deep=False))
     return tuple(bare)
@@ -187,7 +197,7 @@ def with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Has
 
 
 def labels_for_messages(
-    args: Sequence[xr.DataArray], core: Sequence[Sequence[Hashable]]
+    args: Sequence[xr.DataArray | xr.Variable], core: Sequence[Sequence[Hashable]]
 ) -> dict[Hashable, xr.DataArray]:
     """Labels along each dimension that Dask cuts, positions where there are none.
 
@@ -202,9 +212,10 @@ def labels_for_messages(
         for d, size in arg.sizes.items()
         if d not in dims
     }
+    labelled = [arg for arg in args if isinstance(arg, xr.DataArray)]
     cut = {}
     for d, size in sizes.items():
-        index = next((arg.indexes[d] for arg in args if d in arg.indexes), None)
+        index = next((arg.indexes[d] for arg in labelled if d in arg.indexes), None)
         labels = np.arange(size) if index is None else index.to_numpy()
         if labels.dtype == object:  # dates of other calendars, strings, several levels
             labels = np.array([str(label) for label in labels], dtype=str)
@@ -346,7 +357,9 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray], what: str) -> None:
+def require_one_side(
+    function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
+) -> None:
     """Raise TypeError for device arrays that a task cannot take, or only with copies.
 
     Tasks that can have an attribute ``on_device`` that is true. An attribute ``description`` says
@@ -364,7 +377,8 @@ def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray],
     if not all(there):
         host = [arg for arg, here in zip(args, there, strict=True) if not here]
         named = ", ".join(
-            f"one over {list(arg.dims)}" if arg.name is None else repr(arg.name) for arg in host[:3]
+            repr(name) if (name := getattr(arg, "name", None)) else f"one over {list(arg.dims)}"
+            for arg in host[:3]
         )
         raise TypeError(
             f"{what} got arrays of CuPy and of NumPy, of NumPy {named}; bring all "
@@ -374,17 +388,17 @@ def require_one_side(function: Callable[..., Any], args: Sequence[xr.DataArray],
         )
 
 
-def on_device(array: xr.DataArray) -> bool:
+def on_device(array: xr.DataArray | xr.Variable) -> bool:
     """Whether an array, or each chunk of it, is one of CuPy's."""
     return is_on_device(sample(array))
 
 
-def sample(array: xr.DataArray) -> Any:
+def sample(array: xr.DataArray | xr.Variable) -> Any:
     """Values by which the library of an array is known, for Dask an empty array like its chunks.
 
     Values that are still in a file are not read.
     """
-    data = getattr(array.variable, "_data", None)
+    data = getattr(getattr(array, "variable", array), "_data", None)
     return getattr(data, "_meta", data)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from .case_order import Order
 from .fitted import CASE, CASE_MEMBER, FittedVariable
 from .state import COVARIATE, is_part, without_labels
 
+Array = TypeVar("Array", xr.DataArray, xr.Variable)
+
 ADDED, ADDED_MEMBER = "xrecal_added", "xrecal_added_member"
 KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
 """Dimensions inside tasks, where old and new cases have their own."""
@@ -28,12 +30,11 @@ ENTERS = "xrecal_enters"
 
 def join_states(fitted: FittedVariable, added: dict[str, xr.DataArray], order: Order) -> xr.Dataset:
     """The state with all cases in order."""
-    state = _with_moved_slots(fitted, order.order)
-    kept = without_labels(state)
+    state = fitted.state
+    kept = without_labels(state) | _moved_slots(fitted, order.order)
     if "weights" in {**kept, **added} and fitted.method.keeps_cases:
-        for cases in (kept, added):
-            members = next(values for name, values in cases.items() if is_part(name))
-            cases.setdefault("weights", xr.ones_like(members))
+        kept.setdefault("weights", xr.ones_like(_members(kept)))
+        added.setdefault("weights", xr.ones_like(_members(added)))
     whole = state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in state.dims])
     variables: dict[Hashable, xr.Variable] = {}
     for name, old in kept.items():
@@ -43,18 +44,24 @@ def join_states(fitted: FittedVariable, added: dict[str, xr.DataArray], order: O
             enters = None if name.startswith(COVARIATE) else added[ENTERS]
             joined = _join(old, added[name], enters, order)
         elif name in added:
-            joined = added[name]
-        variables[name] = joined.assign_attrs(old.attrs).variable
+            joined = added[name].variable.copy(deep=False)
+            joined.attrs = old.attrs
+        variables[name] = joined
     return whole.assign(variables)[list(variables)]
 
 
-def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
-    """The state, with the positions of cases that it holds as they are after joining."""
+def _members(cases: Mapping[str, Array]) -> Array:
+    """One part of the forecasts."""
+    return next(values for name, values in cases.items() if is_part(name))
+
+
+def _moved_slots(fitted: FittedVariable, order: IntArray) -> dict[str, xr.Variable]:
+    """The positions of cases that the state holds, as they are after joining."""
     place = np.argsort(order)
-    moved = {
+    return {
         name: xr.apply_ufunc(
             partial(_moved, place=place),
-            fitted.state[name],
+            fitted.state.variables[name],
             dask="parallelized",
             output_dtypes=[parameter.dtype],
             keep_attrs=True,
@@ -62,7 +69,6 @@ def _with_moved_slots(fitted: FittedVariable, order: IntArray) -> xr.Dataset:
         for name, parameter in fitted.parameters.items()
         if parameter.of_slots
     }
-    return fitted.state.assign(moved)
 
 
 def _moved(slot: IntArray, place: IntArray) -> IntArray:
@@ -72,20 +78,20 @@ def _moved(slot: IntArray, place: IntArray) -> IntArray:
 
 
 def _join(
-    kept: xr.DataArray, added: xr.DataArray, enters: xr.DataArray | None, order: Order
-) -> xr.DataArray:
+    kept: xr.Variable, added: xr.DataArray, enters: xr.DataArray | None, order: Order
+) -> xr.Variable:
     """Kept and added cases (..., case) or (..., case, member), in order."""
-    names = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
-    kept = kept.rename({d: new for d, new in names.items() if d in kept.dims})
+    names: dict[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
+    attrs, kept = kept.attrs, xr.Variable([names.get(d, d) for d in kept.dims], kept.data)
     core: list[tuple[str, ...]] = [(KEPT,), (ADDED,)]
     sizes: dict[Hashable, int] = {CASE: order.order.size}
     out: tuple[str, ...] = (CASE,)
     if ADDED_MEMBER in added.dims:
         core, out = [(KEPT, KEPT_MEMBER), (ADDED, ADDED_MEMBER)], (CASE, CASE_MEMBER)
         sizes[CASE_MEMBER] = max(kept.sizes[KEPT_MEMBER], added.sizes[ADDED_MEMBER])
-    given = [kept, added.drop_vars(list(added.coords))]
+    given = [kept, added.variable]
     if enters is not None and order.has_known:
-        given, core = [*given, enters.drop_vars(list(enters.coords))], [*core, (ADDED,)]
+        given, core = [*given, enters.variable], [*core, (ADDED,)]
     (joined,) = run_blockwise(
         _JoinTask(order, len(out)),
         *given,
@@ -95,7 +101,7 @@ def _join(
         sizes=sizes,
         what="the update",
     )
-    return joined
+    return joined.assign_attrs(attrs).variable
 
 
 class _JoinTask:

@@ -329,10 +329,9 @@ def covariates_of(
     return Covariates(stacked, tuple(periods), tuple(periods.values()))
 
 
-def without_labels(state: xr.Dataset) -> dict[str, xr.DataArray]:
+def without_labels(state: xr.Dataset) -> dict[str, xr.Variable]:
     """Arrays of a state, of which there may be hundreds, as tasks take them."""
-    bare = state.drop_vars(list(state.coords))
-    return {str(name): array for name, array in bare.items()}
+    return {str(name): state.variables[name] for name in state.data_vars}
 
 
 def is_part(name: str) -> bool:

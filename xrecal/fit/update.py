@@ -280,9 +280,10 @@ def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
     return bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})
 
 
-def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.DataArray], list[str]]:
+def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.Variable], list[str]]:
     """Arrays that the fit chose, and names of parameters that each case has its own of."""
-    chosen, own = {}, []
+    chosen: dict[str, xr.Variable] = {}
+    own: list[str] = []
     for name, value in without_labels(state).items():
         if CASE not in value.dims:
             chosen[name] = value

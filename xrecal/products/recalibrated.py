@@ -239,7 +239,7 @@ class Layout(NamedTuple):
 class TaskArguments(NamedTuple):
     """The arrays that a :class:`PredictTask` is called with."""
 
-    values: list[xr.DataArray]
+    values: list[xr.DataArray | xr.Variable]
     core: list[tuple[Hashable, ...]]
     """Dimensions of each that are not looped over."""
     layout: Layout
