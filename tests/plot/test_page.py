@@ -216,7 +216,8 @@ def test_raw_ranks_and_quantiles_are_beside():
     assert labels(figure, TITLES["quantiles"])[-1] == "raw"
     n_levels = 5
     own, raw = ax.lines[:n_levels], ax.lines[-n_levels - 1 : -1]  # the diagonal, and the label
-    assert [a.get_color() == b.get_color() for a, b in zip(own, raw, strict=True)] == [True] * 5
+    colours = [[line.get_color() for line in lines] for lines in (own, raw)]
+    np.testing.assert_array_equal(*colours)
     for drawn, forecast in ((own, better), (raw, FORECAST)):
         data = forecast.recal.quantile_reliability(TRUTH, dim=..., q=0.9)
         x, y = drawn[-1].get_xdata(), drawn[-1].get_ydata()
