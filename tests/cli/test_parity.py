@@ -279,6 +279,14 @@ def same_scores(found, table):
             {"by": "retrospective", "gap": "36h", "min_samples": 5},
         ),
         (["--pool", "lat,lon", "--gap", "5D"], {"pool": ("lat", "lon"), "gap": "5D"}),
+        (
+            ["--by", "rolling", "--every", "240D", "--window", "20", "--min-samples", "10"],
+            {"by": "rolling", "every": "240D", "window": 20, "min_samples": 10},
+        ),
+        (
+            ["--by", "rolling", "--every", "4", "--refit", "12", "--min-samples", "5"],
+            {"by": "rolling", "every": 4, "refit": 12, "min_samples": 5},
+        ),
     ],
 )
 def test_comparisons_by_other_splits(files, typed, options):
@@ -310,5 +318,10 @@ def test_a_plan_of_a_comparison(files):
         plan = xrecal.plan(HINDCAST.chunk(lat=2), TRUTH, method, by="year", probe=False)
         assert found["task_bytes"] == plan.task_bytes
         assert found["variables"]["t2m"]["splits"] == 4
+    rolling = ["--by", "rolling", "--every", "4", "--refit", "12", "--min-samples", "5"]
+    done = run(*args[:5], *rolling, "--dry-run", "--json")
+    assert done.data["methods"]["EMOS()"]["variables"]["t2m"]["splits"] == 10
+    told = refused(*args[:5], "--by", "rolling")
+    assert "by='rolling' needs every, the time between two fits" in told
     text = run(*args, "--dry-run").out
     assert "48 forecasts of 5 members held out in 4 splits, from " in text

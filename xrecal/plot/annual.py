@@ -60,8 +60,7 @@ def quantile_reliability(
     )
     # Of quantiles the issued levels are these quantiles themselves.
     found = diagnostics.quantile_reliability(relative, observed, q, dim)
-    time = evidence.time
-    reach = (cycle.max(time) - cycle.min(time)).max()
+    reach = (cycle.max([evidence.time]) - cycle.min([evidence.time])).max()
     return found.assign({CYCLE: reach.assign_attrs(evidence.units)})
 
 
@@ -74,7 +73,7 @@ def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
     mean = evidence.reduce(mean_of)
     if mean.chunks is not None:
         mean = mean.chunk({time: -1})
-    return xr.apply_ufunc(
+    cycle: xr.DataArray = xr.apply_ufunc(
         _cycle,
         mean,
         season.drop_vars([c for c in season.coords if c not in mean.coords]),
@@ -84,6 +83,7 @@ def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
         dask="parallelized",
         output_dtypes=[mean.dtype],
     )
+    return cycle
 
 
 def _cycle(mean: Floats, season: Floats) -> Floats:
