@@ -63,6 +63,17 @@ def test_tables_of_one_and_of_several_locations():
     assert "CRPS" not in repr(every.drop_vars("crps")).splitlines()[0]
 
 
+def test_locations_that_have_no_test_are_told():
+    truth = TRUTH.where((TRUTH.lat > TRUTH.lat[0]) | (TRUTH.time < TRUTH.time[8]))
+    every = ENSEMBLE.recal.summary(truth, **OPTIONS)
+    assert every.skce_p_value.isnull().sum() == 2
+    *rows, foot = repr(every).splitlines()
+    assert next(row for row in rows if row.startswith("SKCE p")).endswith("2 of 2")
+    told = "; rejected of those locations that have cases enough, as they depend on each other, to"
+    assert told in foot
+    assert told not in repr(ENSEMBLE.recal.summary(TRUTH, **OPTIONS))
+
+
 @pytest.mark.parametrize("absent", ["observations", "forecasts"])
 def test_locations_without_cases_are_counted_apart(absent):
     sea = (TRUTH.lat == TRUTH.lat[0]) & (TRUTH.lon == TRUTH.lon[1])

@@ -23,6 +23,16 @@ def dots(ax):
     return next(c for c in ax.collections if isinstance(c, PathCollection)).get_offsets()
 
 
+def test_locations_with_too_few_cases_for_a_test_are_counted():
+    forecast, truth = many()
+    tests = forecast[:30].recal.skce_test(truth, test="serial", n_resamples=100)
+    p = tests.p_value.copy()
+    p[2, 1:4] = np.nan
+    ax = plot.p_value_map(tests.assign(p_value=p))
+    assert ax.get_title("right").endswith(" of 14 locations rejected, 5 have too few cases")
+    assert plot.p_value_map(p).get_title("right").endswith(" of 14 locations rejected")
+
+
 def test_skill_at_each_place():
     ax = plot.skill_map(SKILL)
     np.testing.assert_array_equal(mesh(ax).get_array(), SKILL.skill)

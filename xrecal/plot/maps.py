@@ -143,7 +143,9 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     norm = BoundaryNorm(P_EDGES, 256)
     ax, mesh, at = _draw(ax, field, {"cmap": P_COLOURS, "norm": norm})
     _bar(ax, mesh, "p-value", ticks=P_EDGES, format="%g")
-    _stipple(ax, at, values, field, "rejected")
+    n_cases = p_values.get("n_cases") if isinstance(p_values, xr.Dataset) else None
+    untold = 0 if n_cases is None else int((values.isnull() & (n_cases > 0)).sum())
+    _stipple(ax, at, values, field, "rejected" + (f", {untold} have too few cases" * (untold > 0)))
     return ax
 
 
