@@ -73,7 +73,7 @@ def test_other_forms_many_places_and_tasks():
 def test_the_figure_says_so():
     forecast, truth, _ = daily()
     assert forecast.recal.plot.quantile_reliability(truth).get_title("right") == (
-        "relative to the annual cycle"
+        "without the annual cycle"
     )
     plain = plot.quantile_reliability(forecast.recal.quantile_reliability(truth))
     assert not plain.get_title("right")
@@ -103,7 +103,7 @@ def test_raw_curves_on_the_page_are_relative_to_the_cycle_of_the_other():
     raw = (forecast - 0.9 * cycle + 3).transpose(*forecast.dims)
     figure = forecast.recal.report(truth, raw=raw, n_resamples=100)
     (ax,) = [ax for ax in figure.axes if ax.get_title("left") == "Quantiles"]
-    assert ax.get_title("right") == "relative to the annual cycle"
+    assert ax.get_title("right") == "without the annual cycle"
     of_raw = ax.lines[-2].get_xdata()  # the last one is its label
     issued = (raw - cycle).recal.quantile(0.9)
     ends = [issued.min(), issued.max()]

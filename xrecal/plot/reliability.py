@@ -321,7 +321,7 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     ax.set_ylabel(with_units("quantile of the observation given the issued one", attrs))
     legend(ax)
     if has_cycle and data[CYCLE].item() > 0:
-        aside(ax, "relative to the annual cycle")
+        aside(ax, "without the annual cycle")
     return ax
 
 
