@@ -199,6 +199,19 @@ def test_what_cannot_be_scored_is_told(files):
     assert run(*args, "--json").data["scores"]["t2m"]["roc"] == {"400": None}
 
 
+def test_forecasts_and_observations_in_one_file(files):
+    both = files.folder / "both.nc"
+    xr.Dataset({"fc": NEW, "ob": VERIFIED}).to_netcdf(both)
+    told = refused("score", both, both)
+    assert told == (
+        "'fc' of the observations has members, as forecasts do; name what verified: --variable fc "
+        "--observed-variable NAME, one of ['ob']"
+    )
+    done = succeed("score", both, both, "--variable", "fc", "--observed-variable", "ob", "--json")
+    expected = NEW.recal.crps(VERIFIED).mean().item()
+    assert done.data["scores"]["fc"]["crps"] == pytest.approx(expected)
+
+
 def test_scores_of_a_dimension_that_is_named(files):
     NEW.rename(time="when").to_dataset(name="t2m").to_netcdf(files.folder / "new.nc")
     VERIFIED.rename(time="when").to_dataset(name="t2m").to_netcdf(files.folder / "o.nc")
@@ -279,6 +292,14 @@ def same_scores(found, table):
             {"by": "retrospective", "gap": "36h", "min_samples": 5},
         ),
         (["--pool", "lat,lon", "--gap", "5D"], {"pool": ("lat", "lon"), "gap": "5D"}),
+        (
+            ["--by", "rolling", "--every", "240D", "--window", "20", "--min-samples", "10"],
+            {"by": "rolling", "every": "240D", "window": 20, "min_samples": 10},
+        ),
+        (
+            ["--by", "rolling", "--every", "4", "--refit", "12", "--min-samples", "5"],
+            {"by": "rolling", "every": 4, "refit": 12, "min_samples": 5},
+        ),
     ],
 )
 def test_comparisons_by_other_splits(files, typed, options):
@@ -310,5 +331,10 @@ def test_a_plan_of_a_comparison(files):
         plan = xrecal.plan(HINDCAST.chunk(lat=2), TRUTH, method, by="year", probe=False)
         assert found["task_bytes"] == plan.task_bytes
         assert found["variables"]["t2m"]["splits"] == 4
+    rolling = ["--by", "rolling", "--every", "4", "--refit", "12", "--min-samples", "5"]
+    done = run(*args[:5], *rolling, "--dry-run", "--json")
+    assert done.data["methods"]["EMOS()"]["variables"]["t2m"]["splits"] == 10
+    told = refused(*args[:5], "--by", "rolling")
+    assert "--by rolling needs --every, the time between two fits; give --every" in told
     text = run(*args, "--dry-run").out
     assert "48 forecasts of 5 members held out in 4 splits, from " in text

@@ -23,6 +23,12 @@ HINTS = {
         "otherwise convert first: write a file of observations in 'degC'"
     ),
     "there is no a.nc": "there is no a.nc",
+    "by='rolling' needs every, the time between two fits; give every=30, say": (
+        "--by rolling needs --every, the time between two fits; give --every 30, say"
+    ),
+    "refit belongs to by='rolling', but by is 'year'; leave it out": (
+        "refit belongs to --by rolling, but by is 'year'; leave it out"
+    ),
 }
 
 

@@ -282,6 +282,46 @@ def test_cases_before_the_first_prediction_do_not_count():
     np.testing.assert_allclose(one(result, "raw").crps, raw)
 
 
+ROLLING = {"by": "rolling", "blocks": 2, "every": 4, "min_samples": 10}
+
+
+@pytest.mark.parametrize("gap", [{}, {"gap": 2}])
+def test_models_that_are_updated_are_scored_as_they_are_cross_validated(gap):
+    few, truth = HINDCAST[:, :, :1], TRUTH[:, :1]
+    options = ROLLING | {"refit": 12} | gap
+    result = validate([xrecal.CKME()], few, truth, **options)
+    expected = few.recal.cross_validate(truth, xrecal.CKME(), output="crps", **options)
+    np.testing.assert_allclose(one(result, "CKME").crps, expected.mean("time"), rtol=1e-12)
+    assert result.attrs["cross_validation"] == expected.attrs["cross_validation"]
+    assert "refit=12" in repr(result)
+    anew = validate([xrecal.CKME()], few, truth, **ROLLING, **gap)
+    assert (one(anew, "CKME").crps != one(result, "CKME").crps).any()
+
+
+def test_a_method_with_a_refit_of_its_own_keeps_to_it():
+    few, truth = HINDCAST[:, :, :1, :1], TRUTH[:, :1, :1]
+    method = xrecal.OnlinePool((xrecal.Climatology(),), refit=20)
+    expected = few.recal.cross_validate(truth, method, output="crps", **ROLLING).mean("time")
+    for given in ({}, {"refit": 12}):
+        result = validate([method], few, truth, **ROLLING, **given)
+        np.testing.assert_allclose(one(result, "OnlinePool").crps, expected, rtol=1e-12)
+
+
+class Final(xrecal.EMOS):
+    update_locations = None
+
+
+def test_what_cannot_be_updated_is_refused_before_any_work(monkeypatch):
+    def none(*_):
+        raise AssertionError("worked")
+
+    monkeypatch.setattr(importlib.import_module("xrecal.diagnostics.compare"), "Candidate", none)
+    with pytest.raises(ValueError, match="Final keeps nothing that more cases could join"):
+        validate([xrecal.EMOS(), Final()], **ROLLING, refit=12)
+    with pytest.raises(ValueError, match="refit belongs to by='rolling', but by is 'year'"):
+        validate([xrecal.EMOS()], by="year", refit=12)
+
+
 def scores_of(method):
     return HINDCAST.recal.cross_validate(TRUTH, method, by="block", output="crps").to_numpy()
 
@@ -425,9 +465,11 @@ def test_what_cannot_be_pooled_is_refused_before_any_score(monkeypatch):
 
 def test_splits_and_new_forecasts_exclude_each_other():
     with pytest.raises(
-        ValueError, match="by, gap, blocks, window, every, year_start split the hindcast, but"
+        ValueError, match="by, gap, blocks, window, every, refit, year_start split the"
     ):
         compare(by="year")
+    with pytest.raises(ValueError, match="split the hindcast, but"):
+        compare(gap=1)
     with pytest.raises(ValueError, match="verification is given without forecast"):
         validate(verification=VERIFIED)
 

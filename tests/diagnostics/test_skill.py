@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import xrecal
 from tests.labelled import freeze
 from tests.marks import forbid_compute
-from tests.strategies import points
+from tests.strategies import ensemble_and_truth, points
 from xrecal import arrays
 from xrecal.arrays.status import FEW, TOO_FEW
 from xrecal.diagnostics import skill
@@ -20,6 +21,21 @@ NAMES = ("skill", "skill_error", "p_value", "skill_low", "skill_high")
 def assert_values(found, expected):
     for name, value in zip(NAMES, expected, strict=True):
         np.testing.assert_allclose(found[name], value, rtol=1e-12, err_msg=name)
+
+
+def test_the_reference_is_named_as_far_as_history_tells():
+    forecast, truth = ensemble_and_truth(n=30)
+    scores = forecast.recal.crps(truth)
+
+    def reference(crps):
+        return xrecal.skill(scores, crps).attrs.get("reference")
+
+    assert reference(scores) == "forecasts as issued"
+    assert reference(scores.drop_attrs().assign_attrs(units="K")) is None
+    model = forecast.recal.fit(truth, xrecal.Climatology(window=90))
+    assert reference(model.apply(forecast).recal.crps(truth)) == "Climatology(window=90)"
+    held_out = forecast.recal.cross_validate(truth, xrecal.EMOS(), by="block", gap=1, output="crps")
+    assert reference(held_out) == "EMOS()"
 
 
 def test_skill_at_each_point():

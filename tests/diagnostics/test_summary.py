@@ -63,6 +63,37 @@ def test_tables_of_one_and_of_several_locations():
     assert "CRPS" not in repr(every.drop_vars("crps")).splitlines()[0]
 
 
+def test_locations_that_have_no_test_are_told():
+    truth = TRUTH.where((TRUTH.lat > TRUTH.lat[0]) | (TRUTH.time < TRUTH.time[8]))
+    every = ENSEMBLE.recal.summary(truth, **OPTIONS)
+    assert every.skce_p_value.isnull().sum() == 2
+    *rows, foot = repr(every).splitlines()
+    assert next(row for row in rows if row.startswith("SKCE p")).endswith("2 of 2")
+    told = "; rejected of those locations that have cases enough, as they depend on each other, to"
+    assert told in foot
+    assert told not in repr(ENSEMBLE.recal.summary(TRUTH, **OPTIONS))
+
+
+@pytest.mark.parametrize("absent", ["observations", "forecasts"])
+def test_locations_without_cases_are_counted_apart(absent):
+    sea = (TRUTH.lat == TRUTH.lat[0]) & (TRUTH.lon == TRUTH.lon[1])
+    truth = TRUTH.where(TRUTH.time != TRUTH.time[3]).where(TRUTH.lat != TRUTH.lat[1], TRUTH)
+    forecast = ENSEMBLE
+    if absent == "observations":
+        truth = truth.where(~sea)
+    else:
+        forecast = ENSEMBLE.where(~sea)
+    every = forecast.recal.summary(truth, **OPTIONS)
+    assert every.n_cases.min() == 0
+    foot = repr(every).splitlines()[-1]
+    assert foot.startswith(
+        "3 locations, 29 to 30 cases each; 1 of 4 locations without cases; p < 0.05 after"
+    )
+    none = forecast.recal.summary(truth * np.nan, **OPTIONS)
+    foot = repr(none).splitlines()[-1]
+    assert foot.startswith("0 locations, 0 cases each; 4 of 4 locations without cases; ")
+
+
 def test_tables_tell_intervals_that_quantiles_leave_open():
     quantiles = ENSEMBLE.recal.quantile([0.1, 0.25, 0.75, 0.9])
     several = repr(quantiles.recal.summary(TRUTH, **OPTIONS)).splitlines()

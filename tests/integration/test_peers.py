@@ -23,7 +23,7 @@ def members(model):
 
 
 def same(found, expected):
-    np.testing.assert_allclose(found, expected.transpose(*found.dims), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(found, expected.transpose(*found.dims), rtol=1e-12, atol=1e-13)
 
 
 def test_members_and_quantiles_in_scores(model, members):

@@ -214,6 +214,23 @@ def test_a_cross_validation_has_tasks_and_bytes_of_its_result(splits, pool):
     assert part.splits == (4 if splits["by"] == "year" else 3)
 
 
+@pytest.mark.parametrize("window", [None, 20])
+def test_a_model_that_is_updated_is_planned(window, monkeypatch):
+    """48 cases: from the 24th on an update every 4, of which every third fits."""
+    monkeypatch.setattr(planning, "probe_of", lambda _: Probe(10.0, 3.0, 0.5, 48))
+    given = {"by": "rolling", "blocks": 2, "every": 4, "refit": 12, "min_samples": 10}
+    given |= {} if window is None else {"window": window}
+    with forbid_compute():
+        part = one(xrecal.plan(HINDCAST, TRUTH, xrecal.EMOS(), **given))
+    n_updates = 6 if window is None else 7  # a window begins with what it can hold
+    n_fits = -(-n_updates // 3)
+    n_predicted = 24 if window is None else 28
+    assert (part.splits, part.forecasts) == (n_updates, n_predicted)
+    expected = n_fits * 10.0 + n_updates * 3.0 + (n_predicted - n_updates) * 0.5
+    assert part.seconds_per_location == expected
+    assert part.cases == (44 if window is None else 28)
+
+
 def test_the_time_of_a_cross_validation_is_that_of_its_fits_and_forecasts(monkeypatch):
     monkeypatch.setattr(planning, "probe_of", lambda _: Probe(10.0, 3.0, 0.5, 48))
     part = one(xrecal.plan(HINDCAST, TRUTH, xrecal.EMOS(), by="block", gap=1, blocks=4))

@@ -94,7 +94,9 @@ DOORS = {
     ),
     "p_value_map": (
         lambda: GRID[:30].recal.plot.p_value_map(GRID_TRUTH, n_resamples=200, seed=2),
-        lambda: plot.p_value_map(GRID[:30].recal.skce_test(GRID_TRUTH, n_resamples=200, seed=2)),
+        lambda: plot.p_value_map(
+            GRID[:30].recal.skce_test(GRID_TRUTH, test="serial", n_resamples=200, seed=2)
+        ),
     ),
     "ridge_curve": (
         lambda: FORECAST.recal.plot.ridge_curve(TRUTH, CKME),
@@ -125,7 +127,7 @@ ARGUMENTS = {
     "quantile_reliability": diagnostics.quantile_reliability,
     "coverage": diagnostics.coverage,
     "spread_skill": diagnostics.spread_skill,
-    "p_value_map": diagnostics.skce_test,
+    "p_value_map": diagnostics.summary,  # which allows for dependence, unlike skce_test alone
     "ridge_curve": diagnostics.ridge_curve,
 }
 
@@ -156,6 +158,15 @@ def test_the_report_has_the_signature_of_its_function():
 def test_datasets_have_figures_too():
     found = FORECAST.to_dataset().recal.plot.fan({"t2m": TRUTH})
     np.testing.assert_array_equal(pixels(found), pixels(FORECAST.recal.plot.fan(TRUTH)))
+
+
+def test_as_many_dots_on_the_map_as_the_summary_counts():
+    asked = {"n_resamples": 200, "seed": 2}
+    ax = GRID.recal.plot.p_value_map(GRID_TRUTH, **asked)
+    rows = repr(GRID.recal.summary(GRID_TRUTH, **asked)).splitlines()
+    (counted,) = (row.split("  ")[-1].strip() for row in rows if row.startswith("SKCE p"))
+    assert ax.get_title("right") == f"{counted} locations rejected"
+    assert counted.endswith(" of 19")  # and a place without observations
 
 
 def test_a_forecast_of_quantiles_is_drawn_as_it_is():

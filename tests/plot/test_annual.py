@@ -3,7 +3,8 @@ import pytest
 import xarray as xr
 
 from tests.marks import forbid_compute
-from xrecal import plot
+from xrecal import diagnostics, plot
+from xrecal.diagnostics.evidence import read_evidence
 from xrecal.plot.annual import CYCLE, quantile_reliability
 
 LEVELS = [0.1, 0.5, 0.9]
@@ -72,9 +73,57 @@ def test_other_forms_many_places_and_tasks():
 def test_the_figure_says_so():
     forecast, truth, _ = daily()
     assert forecast.recal.plot.quantile_reliability(truth).get_title("right") == (
-        "relative to the annual cycle"
+        "without the annual cycle"
     )
     plain = plot.quantile_reliability(forecast.recal.quantile_reliability(truth))
     assert not plain.get_title("right")
     forecast, truth, _ = daily(amplitude=0.1)
     assert not forecast.recal.plot.quantile_reliability(truth).get_title("right")
+
+
+def test_the_cycle_of_another_forecast():
+    """Both are relative to one cycle, so that they are of the same observations."""
+    forecast, truth, cycle = daily()
+    raw = (forecast - 0.9 * cycle + 3).transpose(*forecast.dims)  # has no cycle that dominates
+    beside = read_evidence(forecast, truth, None, None)
+    found = quantile_reliability(raw, truth, 0.5, beside=beside)
+    assert found[CYCLE] == quantile_reliability(forecast, truth, 0.5)[CYCLE]
+    assert quantile_reliability(raw, truth, 0.5)[CYCLE] == 0
+    known = (raw - cycle).recal.quantile_reliability(truth - cycle, 0.5)
+    for name in ("forecast_quantile", "conditional_quantile"):
+        a, b = found[name], known[name]
+        assert abs(a - b).max() < 1
+    absent = forecast.where(forecast.time != forecast.time[7])
+    beside = read_evidence(absent, truth, None, None)
+    assert quantile_reliability(raw, truth, 0.5, beside=beside).n_cases == 799
+
+
+def test_raw_curves_on_the_page_are_relative_to_the_cycle_of_the_other():
+    forecast, truth, cycle = daily()
+    raw = (forecast - 0.9 * cycle + 3).transpose(*forecast.dims)
+    figure = forecast.recal.report(truth, raw=raw, n_resamples=100)
+    (ax,) = [ax for ax in figure.axes if ax.get_title("left") == "Quantiles"]
+    assert ax.get_title("right") == "without the annual cycle"
+    of_raw = ax.lines[-2].get_xdata()  # the last one is its label
+    issued = (raw - cycle).recal.quantile(0.9)
+    ends = [issued.min(), issued.max()]
+    np.testing.assert_allclose(of_raw[[0, -1]], ends, atol=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("pit_histogram", ["n_in_bin"]),
+        ("rank_histogram", ["n_in_bin"]),
+        ("coverage", ["coverage", "width"]),
+        ("spread_skill", ["spread_of_bin", "rmse_of_bin", "bias"]),
+        ("monitor", ["e_value", "change_statistic"]),
+    ],
+)
+def test_other_figures_do_not_see_a_cycle(name, variables):
+    """What they draw is relative to the forecast, so that a cycle of both changes nothing."""
+    forecast, truth, cycle = daily()
+    found = getattr(diagnostics, name)(forecast, truth)
+    without = getattr(diagnostics, name)(forecast - cycle, truth - cycle)
+    for variable in variables:
+        np.testing.assert_allclose(found[variable], without[variable], rtol=1e-6, atol=1e-9)

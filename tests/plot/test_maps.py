@@ -23,6 +23,16 @@ def dots(ax):
     return next(c for c in ax.collections if isinstance(c, PathCollection)).get_offsets()
 
 
+def test_locations_with_too_few_cases_for_a_test_are_counted():
+    forecast, truth = many()
+    tests = forecast[:30].recal.skce_test(truth, test="serial", n_resamples=100)
+    p = tests.p_value.copy()
+    p[2, 1:4] = np.nan
+    ax = plot.p_value_map(tests.assign(p_value=p))
+    assert ax.get_title("right").endswith(" of 14 locations rejected, 5 have too few cases")
+    assert plot.p_value_map(p).get_title("right").endswith(" of 14 locations rejected")
+
+
 def test_skill_at_each_place():
     ax = plot.skill_map(SKILL)
     np.testing.assert_array_equal(mesh(ax).get_array(), SKILL.skill)
@@ -231,8 +241,30 @@ def bar_label(ax):
     return " ".join(mesh(ax).colorbar.ax.get_ylabel().split())
 
 
+@pytest.mark.parametrize("size", [(9, 3), (3, 8)])
+@pytest.mark.parametrize("options", [{}, {"projection": ccrs.PlateCarree()}])
+def test_the_bar_is_not_higher_than_the_map(size, options):
+    figure = plt.figure(figsize=size, layout="constrained")
+    ax = plot.skill_map(SKILL, ax=figure.add_subplot(**options))
+    figure.draw_without_rendering()
+    bar, box = mesh(ax).colorbar.ax.get_window_extent(), ax.get_window_extent()
+    assert box.y0 < bar.y0 < bar.y1 < box.y1
+    assert bar.y1 - bar.y0 > 0.9 * (box.y1 - box.y0)
+    assert mesh(ax).colorbar.ax.get_tightbbox().x1 < figure.bbox.x1
+
+
+def test_locations_that_are_scored_without_a_test_are_counted():
+    skill = SKILL.copy()
+    skill["p_value"] = skill.p_value.where(skill.p_value.lon < 10)
+    n = int(SKILL.skill.notnull().sum())
+    told = plot.skill_map(skill).get_title("right")
+    tested = int(skill.p_value.notnull().sum())
+    assert told.endswith(f" of {tested} locations significant, {n - tested} have too few cases")
+
+
 def test_the_bar_names_score_and_reference():
-    assert bar_label(plot.skill_map(SKILL)) == "skill by the continuous ranked probability score"
+    told = "skill by the continuous ranked probability score over forecasts as issued"
+    assert bar_label(plot.skill_map(SKILL)) == told
     named = SKILL.assign_attrs(reference="Climatology()")
     assert bar_label(plot.skill_map(named)).endswith("probability score over Climatology()")
     forecast, truth = many()

@@ -202,6 +202,31 @@ def test_the_raw_forecast_is_drawn_beside_in_each_panel():
     assert found[3:6] == ["CRPS (K)", *(f"{float(one.crps):.4g}" for one in summaries)]
 
 
+def test_raw_ranks_and_quantiles_are_beside():
+    better = (FORECAST[:, :6] - 0.5).assign_attrs(FORECAST.attrs)
+    figure = better.recal.report(TRUTH, raw=FORECAST, **QUICK)
+    (ax,) = [ax for ax in figure.axes if ax.get_title("left") == TITLES["ranks"]]
+    (outline,) = [patch for patch in ax.patches if isinstance(patch, StepPatch)]
+    heights, edges, _ = outline.get_data()
+    counts = FORECAST.recal.rank_histogram(TRUTH).n_in_bin
+    np.testing.assert_allclose(heights, counts * 10 / 120)
+    assert (edges[0], edges[-1]) == (-0.5, 6.5)  # on the axis of seven ranks
+    assert labels(figure, TITLES["ranks"])[-1] == "raw"
+    (ax,) = [ax for ax in figure.axes if ax.get_title("left") == TITLES["quantiles"]]
+    assert labels(figure, TITLES["quantiles"])[-1] == "raw"
+    n_levels = 5
+    own, raw = ax.lines[:n_levels], ax.lines[-n_levels - 1 : -1]  # the diagonal, and the label
+    colours = [[line.get_color() for line in lines] for lines in (own, raw)]
+    np.testing.assert_array_equal(*colours)
+    for drawn, forecast in ((own, better), (raw, FORECAST)):
+        data = forecast.recal.quantile_reliability(TRUTH, dim=..., q=0.9)
+        x, y = drawn[-1].get_xdata(), drawn[-1].get_ydata()
+        given = np.unique(data.forecast_quantile)[[0, -1]]
+        np.testing.assert_allclose(x[[0, -1]], given)
+        ends = [data.conditional_quantile.min(), data.conditional_quantile.max()]
+        np.testing.assert_allclose(y[[0, -1]], ends)
+
+
 def test_the_raw_forecast_beside_that_of_many_places():
     forecast, truth = many()
     figure = (forecast - 0.5).assign_attrs(units="K").recal.report(truth, raw=forecast, **QUICK)

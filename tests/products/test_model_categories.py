@@ -174,6 +174,7 @@ def test_dates_without_a_past_case_have_no_categories():
 # pools, variables, covariates ---------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:the edges of the categories are those of all positions")
 def test_edges_of_pooled_fits_are_of_the_pooled_cases():
     model = HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), pool=("lat", "lon"))
     found = model.categories(NEW, [0.3])
@@ -258,3 +259,17 @@ def test_what_cannot_be():
     other = HINDCAST.rename(lat="category").recal.fit(TRUTH.rename(lat="category"), xrecal.EMOS())
     with pytest.raises(ValueError, match=r"forecast\.rename\(category=\.\.\.\)"):
         other.categories(NEW.rename(lat="category"))
+
+
+def test_edges_that_positions_share_are_told():
+    pooled = HINDCAST.recal.fit(TRUTH, xrecal.Climatology(), pool=("lat", "lon"))
+    told = "the edges of the categories are those of all positions along 'lat' and 'lon' together"
+    with pytest.warns(UserWarning, match=told):
+        found = pooled.categories(NEW)
+    assert found.upper_edge.dims == ("category",)
+    with pytest.warns(UserWarning, match=told):
+        HINDCAST.recal.cross_validate(
+            TRUTH, xrecal.Climatology(), output="categories", pool=("lat", "lon"), gap=1
+        )
+    own = pooled.apply(NEW).recal.categories(TRUTH.quantile([1 / 3, 2 / 3], "time"))  # as advised
+    assert set(own["t2m_upper_edge"].dims) == {"category", "lat", "lon"}

@@ -191,7 +191,7 @@ def compare(
     """Print scores of methods on cases of HINDCAST that they have not seen, or on --forecast."""
     if settings and len(methods) != 1:
         raise click.UsageError("--option belongs to one method; give one --method with it")
-    options = {name: given.pop(name) for name in ("by", "gap")} | _learned(given)
+    options = {name: given.pop(name) for name in evidence.SPLITS} | _learned(given)
     return lambda session: evidence.compare_files(
         session,
         _pair("hindcast", hindcast, observations, given),

@@ -18,6 +18,9 @@ from .inputs import Pair, Selection, Source, forecast_variables, pool_dims
 from .plan import numbers_of, table_of
 from .session import Result, Session
 
+SPLITS = ("by", "gap", "window", "every", "refit")
+"""Arguments that split a hindcast."""
+
 
 class Asked(NamedTuple):
     """What is compared."""
@@ -79,7 +82,7 @@ def _planned(hindcast: xr.Dataset, observed: Any, chosen: Selection, asked: Aske
     """The plan of each method: of its cross-validation, or of its fit to the whole hindcast."""
     options = dict(asked.options) | {"dim": chosen.dim, "member_dim": chosen.member_dim}
     if asked.forecast is not None:
-        del options["by"], options["gap"]
+        options = {name: value for name, value in options.items() if name not in SPLITS}
     methods = asked.methods or DEFAULTS.values()
     plans = {str(one): plan(hindcast, observed, one, probe=False, **options) for one in methods}
     text = "\n".join(f"{label}\n{table_of(one)}" for label, one in plans.items())

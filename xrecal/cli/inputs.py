@@ -140,7 +140,15 @@ def observed_variables(
             )
         return dataset[variable]
     if all(name in dataset.data_vars for name in forms):
-        return dataset[list(forms)]
+        found = dataset[list(forms)]
+        for name, form in forms.items():
+            others = [v for v in dataset.data_vars if form.member_dim not in dataset[v].dims]
+            if form.member_dim in found[name].dims and others:
+                raise ValueError(
+                    f"{name!r} of the observations has members, as forecasts do; name what "
+                    f"verified: --variable {name} --observed-variable NAME, one of {others}"
+                )
+        return found
     if len(forms) == len(dataset.data_vars) == 1:
         return next(iter(dataset.data_vars.values()))
     raise ValueError(

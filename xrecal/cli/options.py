@@ -119,19 +119,36 @@ def splitting(function: F) -> F:
             help="Score these forecasts by fits to the whole hindcast, in place of its own cases.",
         ),
         click.option(
+            "--refit",
+            metavar="N|TIME",
+            callback=read.span,
+            help="Of --by rolling: time between two fits of a model that is updated in between.",
+        ),
+        click.option(
+            "--every",
+            metavar="N|TIME",
+            callback=read.span,
+            help="Of --by rolling: time between two fits, or with --refit two updates.",
+        ),
+        click.option(
+            "--window",
+            metavar="N|TIME",
+            callback=read.span,
+            help="Of --by rolling: length of the past that a fit learns from; all if left out.",
+        ),
+        click.option(
             "--gap",
             metavar="N|TIME",
-            default="0",
-            show_default=True,
-            callback=read.gap,
+            callback=read.span,
             help="Cases, or time such as 5D, left out next to those that are predicted.",
         ),
         click.option(
             "--by",
-            type=click.Choice(["block", "year", "retrospective"]),
+            type=click.Choice(["block", "year", "retrospective", "rolling"]),
             default="block",
             show_default=True,
-            help="What is predicted together: fifths, years, or fifths from those before them.",
+            help="What is predicted together: fifths, years, fifths from those before them, or the "
+            "cases up to the next fit (--every) from those before them.",
         ),
     ):
         function = option(function)

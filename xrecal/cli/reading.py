@@ -51,9 +51,9 @@ def pairs(
     return pairs
 
 
-def gap(_: click.Context, __: click.Parameter, text: str) -> int | str:
-    """A number of cases, or a length of time."""
-    return int(text) if text.strip().isdigit() else text
+def span(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
+    """A number of cases, or a length of time; None if nothing is typed."""
+    return int(text) if text is not None and text.strip().isdigit() else text
 
 
 def pool(

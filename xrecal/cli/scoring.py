@@ -231,6 +231,9 @@ def _plain_summary(summary: Summary) -> dict[str, Any]:
                 found[label] = number(numbers[0])
                 continue
             known = numbers[~np.isnan(numbers)]
+            if name == "n_cases":
+                found["n_without_cases"] = int((known == 0).sum())
+                known = known[known > 0]
             names = ("median", "lowest", "highest")
             ends = (np.median(known), known.min(), known.max()) if known.size else ()
             found[label] = dict(zip(names, map(float, ends), strict=False))

@@ -42,6 +42,8 @@ _IN_PYTHON = (
     (r"\bmember_dim=\.\.\.", "--member-dim DIM"),
     (r"\bdim=\.\.\.", "--dim DIM"),
     (r"\bcondition_on=?(?=\W|$)", "--condition-on"),
+    (r"\bby='(\w+)'", r"--by \1"),
+    (r"\bneeds every, (.*); give every=(\d+), say", r"needs --every, \1; give --every \2, say"),
 )  # fmt: skip
 
 

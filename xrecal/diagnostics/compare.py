@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import cast
@@ -26,7 +26,7 @@ from xrecal.inputs.valid_time import lead_to_look_up
 from xrecal.methods import CKME, EMOS, Climatology, LinearPool, Method
 from xrecal.methods.call_errors import explained
 
-from .compare_evidence import Candidate, as_issued, cross_validated, on_unseen
+from .compare_evidence import Candidate, as_issued, cross_validated, on_unseen, splits_of
 from .comparison import CLIMATOLOGY, RAW, Comparison, Dependence, Known, compare_scores
 from .evidence import Cluster, case_dim
 from .lags import verification_lag
@@ -46,10 +46,11 @@ def compare(
     dim: Hashable | None = None,
     member_dim: Hashable | None = None,
     by: By = "block",
-    gap: Span = 0,
+    gap: Span | None = None,
     blocks: int = 5,
     window: Span | None = None,
     every: Span | None = None,
+    refit: Span | None = None,
     year_start: str | int | None = None,
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
@@ -74,8 +75,9 @@ def compare(
         cross-validated.
     verification : DataArray, optional
         What verified ``forecast``; ``observations`` if not given, which must reach over both.
-    by, gap, blocks, window, every, year_start
-        Splits of the cross-validation, as for ``hindcast.recal.cross_validate``.
+    by, gap, blocks, window, every, refit, year_start
+        Splits of the cross-validation, as for ``hindcast.recal.cross_validate``. With ``refit`` all
+        methods are updated in between; those with a setting ``refit`` keep to their own.
     condition_on : str or tuple of str, optional
         Covariates for all methods that leave them open. The reference stays plain.
     covariates : dict from str to DataArray, optional
@@ -168,12 +170,11 @@ def compare(
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples, "pool": pool}
-    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start)
+    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start, refit)
     scored = form if forecast is None else _only_form(forecast, member_dim, "forecast")
     lags = _lags(scored, case, by if forecast is None else None) if sequential else None
     if forecast is None:
-        if verification is not None:
-            raise ValueError("verification is given without forecast; give both, or none of them")
+        _check_held_out(verification, splits, labelled.values())
         issued = partial(as_issued, form, observed, case, name="hindcast", sequential=sequential)
 
         def score(candidate: Candidate) -> Known:
@@ -240,11 +241,22 @@ def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...
     require_one_chunk(observed, dims, name="observations")
 
 
+def _check_held_out(
+    verification: xr.DataArray | None, splits: Splits, methods: Iterable[Method]
+) -> None:
+    """Raise ValueError unless all methods can be cross-validated so, before any work."""
+    if verification is not None:
+        raise ValueError("verification is given without forecast; give both, or none of them")
+    for method in methods:
+        splits_of(splits, method)
+
+
 def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     """Raise ValueError or warn unless forecasts can be scored as unseen ones."""
-    if replace(splits, pool=None, min_samples=Splits.min_samples) != Splits("block"):
+    given = replace(splits, gap=splits.gap or 0, pool=None, min_samples=Splits.min_samples)
+    if given != Splits("block"):
         raise ValueError(
-            "by, gap, blocks, window, every, year_start split the hindcast, but there is a "
+            "by, gap, blocks, window, every, refit, year_start split the hindcast, but there is a "
             "forecast to score; leave out either"
         )
     if dim not in new.dims:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from xrecal.inputs.pairing import Pairs, in_order, pair_cases
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.recalibrated import Recalibrated
+from xrecal.products.replayed import keeps_refit, replayed, updates_as_it_goes
 from xrecal.products.scores import CRPS, crps_of, pit_of
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of
@@ -64,6 +66,19 @@ def evidence_of(
     )
 
 
+def splits_of(splits: Splits, method: Method) -> Splits:
+    """The splits as they are those of a method, which may be updated and have its own ``refit``.
+
+    Raises
+    ------
+    ValueError
+        If there is a ``refit`` and the splits are others, or the method takes no more cases.
+    """
+    refit = None if splits.by == "rolling" and keeps_refit(method) else splits.refit
+    updates = updates_as_it_goes(splits.by, refit, method)
+    return replace(splits, refit=refit, updates=updates)
+
+
 def cross_validated(
     form: Form, observed: xr.DataArray, candidate: Candidate, case: Hashable, splits: Splits
 ) -> Known:
@@ -72,7 +87,9 @@ def cross_validated(
     pooled = read_pool(splits.pool, form, case)
     whole = (case,) if pooled is None else (case, *pooled.dims)
     form, observed = _in_pieces(form, observed, whole)
-    source = hold_out(form, observed, candidate.method, splits, case, candidate.covariates)
+    splits = splits_of(splits, candidate.method)
+    predict = replayed if splits.updates else hold_out
+    source = predict(form, observed, candidate.method, splits, case, candidate.covariates)
     scores, pit, quantiles = source.reduce(evidence_of, *EVIDENCE, extras=["observed", "cases"])
     scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))
     quantiles = quantiles.assign_coords(quantile=LEVELS)

@@ -22,6 +22,9 @@ UNTOLD = "?"
 """In place of a p-value that too few cases leave open."""
 
 
+ENOUGH = "that have cases enough, as they depend on each other, to tell"
+
+
 def shown_p(p: float) -> str:
     """A p-value with two digits, or a question mark where it is not known."""
     if np.isnan(p):
@@ -47,7 +50,18 @@ def told_tests(data: xr.Dataset, *, untold: bool) -> str:
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
     few = f"{UNTOLD}: too few cases, as they depend on each other, to tell" if untold else ""
+    few = few or (f"rejected of those locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
+
+
+def _some_untested(data: xr.Dataset) -> bool:
+    """Whether some locations with cases, but not all, have no test of calibration."""
+    for name in ("pit", "skce"):
+        if {f"{name}_p_value", "n_cases"} <= set(data):
+            untold = data[f"{name}_p_value"].isnull() & (data["n_cases"] > 0)
+            if untold.any() and untold.sum() < untold.size:
+                return True
+    return False
 
 
 def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:

@@ -138,9 +138,15 @@ def skill(
     return xr.Dataset(where_enough(variables, counted(known, dims)), attrs=attrs)
 
 
+AS_ISSUED = "forecasts as issued"
+
+
 def reference_of(scores: xr.DataArray) -> dict[str, str]:
-    """Attribute with the method that made the forecasts of these scores, where history has it."""
-    made = re.findall(r"recalibrated by (.+)", str(scores.attrs.get("history", "")))
+    """Attribute with what made the forecasts of these scores, where history has it."""
+    history = str(scores.attrs.get("history", ""))
+    made = re.findall(r"(?:recalibrated|each case predicted) by (.+?)(?: fitted |$)", history, re.M)
+    if not made and history.startswith("xrecal: "):  # of scores that are made here of what came in
+        made = [AS_ISSUED]
     return {"reference": made[-1]} if made else {}
 
 

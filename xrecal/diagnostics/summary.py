@@ -76,15 +76,20 @@ class Summary(xr.Dataset):
         rows.append(self._row("SKCE", self["skce"]))
         rows += [self._p_row("PIT p", "pit_p_value"), self._p_row("SKCE p", "skce_p_value")]
         n = self["n_cases"].to_numpy()
-        cases = f"{n.min()}" if n.size == 0 or n.min() == n.max() else f"{n.min()} to {n.max()}"
+        some = n[n > 0]  # the sea, say, has no cases, and says nothing of the others
+        low, high = (some.min(), some.max()) if some.size else (0, 0)
+        cases = f"{low}" if low == high else f"{low} to {high}"
         beyond = "; not known: beyond the levels of these quantiles" if has_unknown else ""
         untold = any(UNTOLD in row for row in rows)
         beyond += f"; {told}" if (told := told_tests(self, untold=untold)) else ""
         if n.size == 1:
             return Table((), [row[:2] for row in rows], f"{cases} cases{beyond}")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
-        foot = f"{n.size} locations, {cases} cases each; p < {SIGNIFICANT} after control of false "
-        return Table(head, rows, f"{foot}discoveries{beyond}")
+        foot = f"{some.size} location{'s' * (some.size != 1)}, {cases} cases each; "
+        if some.size < n.size:
+            foot += f"{n.size - some.size} of {n.size} locations without cases; "
+        foot += f"p < {SIGNIFICANT} after control of false discoveries{beyond}"
+        return Table(head, rows, foot)
 
     def _row(
         self, label: str, values: xr.DataArray, units: str = "", percent: bool = False

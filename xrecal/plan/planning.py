@@ -19,6 +19,7 @@ from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method, SharedCKME
 from xrecal.methods.call_errors import explained
+from xrecal.products.replayed import replayed, updates_as_it_goes
 
 from .costs import Resources, find_resources, probe_of
 from .plans import Plan, TaskPlan, split
@@ -58,10 +59,11 @@ def plan(
     pool: PoolOver = None,
     min_samples: int = 20,
     by: By | None = None,
-    gap: Span = 0,
+    gap: Span | None = None,
     blocks: int = 5,
     window: Span | None = None,
     every: Span | None = None,
+    refit: Span | None = None,
     probe: bool = True,
 ) -> Plan:
     """What a fit or a cross-validation will take, told before any work.
@@ -76,7 +78,7 @@ def plan(
         As for the fit. Without them there is taken to be one for each forecast.
     by : {"year", "block", "retrospective", "rolling"}, optional
         The splits of a cross-validation, which is then planned in place of the fit.
-    gap, blocks, window, every
+    gap, blocks, window, every, refit
         As for :func:`xrecal.products.cross_validate.cross_validate`.
     probe : bool
         Whether to time the method on synthetic cases, for some seconds in a fresh process. Without
@@ -98,7 +100,8 @@ def plan(
     workspace is stated for the exact solver, for one task at a time in each thread. Dask holds a
     few chunks of input besides. Times are rough: what a method chooses decides them too. A
     cross-validation is planned for five numbers of each forecast, such as the quantiles that
-    ``cross_validate`` makes by default, and for the training cases of its largest split.
+    ``cross_validate`` makes by default, and for the training cases of its largest split. That of a
+    model that is updated counts each update as a fit that keeps what was chosen.
 
     Examples
     --------
@@ -124,8 +127,12 @@ def plan(
             _refuse_shared(prepared)
             work = work_of_fit(name, prepared, min_samples)
         else:
-            splits = Splits(by, gap, blocks, window, every, pool, min_samples)
-            held_out = hold_out(bare, verified, method, splits, dim, covariates)
+            updates = updates_as_it_goes(by, refit, method)
+            splits = Splits(
+                by, gap, blocks, window, every, pool, min_samples, refit=refit, updates=updates
+            )
+            predict = replayed if updates else hold_out
+            held_out = predict(bare, verified, method, splits, dim, covariates)
             _refuse_shared(held_out.prepared)
             work = work_of_splits(name, held_out)
         parts.append(_task_plan(work, resources, probe))

@@ -16,6 +16,7 @@ from xrecal.fit.state import fit_state
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
 from xrecal.products.recalibrated import Recalibrated, knows_novelty
+from xrecal.products.replayed import Replayed
 from xrecal.products.statistics import mean_of
 
 from .costs import Probe, Setup, apply_workspace, fit_workspace
@@ -102,7 +103,8 @@ def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> 
 
 def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
     """The cross-validation of a variable: a fit for each split, and forecasts of its cases."""
-    prepared, form, folds = held_out.prepared, held_out.form, held_out.folds
+    prepared, form = held_out.prepared, held_out.form
+    n_fits, learned, tested = _turns(held_out)
     pairs, method = prepared.pairs, prepared.method
     assert pairs.dim is not None
     (tasks,) = held_out.reduce(mean_of, {})
@@ -111,7 +113,7 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
     location = Setup(
         method=method,
         kind=form.kind,
-        n_cases=max(fold.n_cases for fold in folds),
+        n_cases=max(learned),
         n_members=_length(form, form.member_dim),
         axis=prepared.axis,
         periods={name: period_of(value) for name, value in prepared.covariates.items()},
@@ -120,14 +122,13 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
     )
     sizes = location.n_cases, location.n_members
     n_served = math.prod(tasks.sizes[d] for d in shared)
-    longest = max(fold.test.size for fold in folds) * n_served
-    n_tested = sum(fold.test.size for fold in folds) * n_served
+    longest, n_tested = max(tested) * n_served, sum(tested) * n_served
     return Work(
         variable=name,
         kind="cross-validation",
         location=location,
         forecasts=n_tested,
-        splits=len(folds),
+        splits=len(tested),
         tasks=tasks,
         fits=tuple(d for d in tasks.dims if d not in (pairs.dim, *shared)),
         whole=(pairs.dim, form.member_dim, *pooled),
@@ -138,9 +139,30 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
             + apply_workspace(method, sizes[0], longest, sizes[1], n)
         ),
         seconds=lambda probe: (
-            len(folds) * (probe.fit + probe.rebuild) + max(n_tested - len(folds), 0) * probe.each
+            n_fits * probe.fit
+            + len(tested) * probe.rebuild
+            + max(n_tested - len(tested), 0) * probe.each
         ),
     )
+
+
+def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
+    """Number of fits, and the cases that each split, or model as updated, knows and predicts."""
+    folds = held_out.folds
+    if not isinstance(held_out, Replayed):
+        tested = [fold.test.size for fold in folds]
+        return len(folds), [fold.n_cases for fold in folds], tested
+    learned, tested = [], []
+    pool = held_out.prepared.pairs.pool
+    n_each = 1 if pool is None else len(pool.taken)
+    known = 0
+    for turn in held_out.rounds:
+        new = turn.learn.size * n_each
+        known = turn.fit.n_cases if turn.fit else known + new
+        if known:  # before the first fit nothing is predicted
+            learned.append(known)
+            tested.append(turn.test.size)
+    return len(folds), learned, tested
 
 
 def work_of_product(

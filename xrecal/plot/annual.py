@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.diagnostics.evidence import read_evidence
+from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.inputs.covariates import season_of
 from xrecal.inputs.dims import Dims, read_levels
 from xrecal.inputs.forms import Labelled
@@ -31,6 +31,7 @@ def quantile_reliability(
     dim: Dims = None,
     *,
     member_dim: Hashable | None = None,
+    beside: Evidence | None = None,
 ) -> xr.Dataset:
     """Reliability of quantiles, of forecasts and observations minus the cycle of the former.
 
@@ -39,19 +40,40 @@ def quantile_reliability(
     each location, as in :func:`xrecal.diagnostics.skce_test`. Else most of the curve is the cycle,
     and lies on the diagonal whatever the forecasts say beyond it. What is calibrated stays so, as
     the cycle follows from forecasts and dates alone.
+
+    ``beside`` are other forecasts of the same cases: then the cycle is theirs, so that the curves
+    of both are of the same observations and have an axis in common.
     """
     levels = read_levels(q)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
-    form, time = evidence.form, evidence.time
-    season = season_of(form, time) if time in form.dims else None
-    if season is None or time not in season.dims:
+    cycle = _cycle_of(evidence if beside is None else beside)
+    if cycle is None:
         return diagnostics.quantile_reliability(
             forecast, observations, q, dim, member_dim=member_dim
         )
+    form = evidence.form
+    issued = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
+    issued = issued.assign_coords(quantile=levels).rename(form.name)
+    relative, observed = (
+        (values - cycle).transpose(*values.dims).assign_attrs(evidence.units)
+        for values in (issued, evidence.observations)
+    )
+    # Of quantiles the issued levels are these quantiles themselves.
+    found = diagnostics.quantile_reliability(relative, observed, q, dim)
+    reach = (cycle.max([evidence.time]) - cycle.min([evidence.time])).max()
+    return found.assign({CYCLE: reach.assign_attrs(evidence.units)})
+
+
+def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
+    """Annual cycle of the means of forecasts, over cases and locations; None without dates."""
+    form, time = evidence.form, evidence.time
+    season = season_of(form, time) if time in form.dims else None
+    if season is None or time not in season.dims:
+        return None
     mean = evidence.reduce(mean_of)
     if mean.chunks is not None:
         mean = mean.chunk({time: -1})
-    cycle = xr.apply_ufunc(
+    cycle: xr.DataArray = xr.apply_ufunc(
         _cycle,
         mean,
         season.drop_vars([c for c in season.coords if c not in mean.coords]),
@@ -61,24 +83,17 @@ def quantile_reliability(
         dask="parallelized",
         output_dtypes=[mean.dtype],
     )
-    issued = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
-    issued = issued.assign_coords(quantile=levels).rename(form.name)
-    relative, observed = (
-        (values - cycle).transpose(*values.dims).assign_attrs(evidence.units)
-        for values in (issued, evidence.observations)
-    )
-    # Of quantiles the issued levels are these quantiles themselves.
-    found = diagnostics.quantile_reliability(relative, observed, q, dim)
-    reach = cycle.max(time) - cycle.min(time)
-    return found.assign({CYCLE: reach.max().assign_attrs(evidence.units)})
+    return cycle
 
 
 def _cycle(mean: Floats, season: Floats) -> Floats:
-    """Annual cycle (n,) of means (n,) that may be missing; 0 where it does not dominate."""
+    """Annual cycle (n,) of means (n,), NaN where these are; 0 where it does not dominate."""
     from xrecal.arrays.calibration.skce_locations import annual_cycle
 
-    cycle, known = np.zeros_like(mean), np.isfinite(mean)
+    known = np.isfinite(mean)
     found = annual_cycle(mean[known].astype(np.float64), season[known]) if known.any() else None
-    if found is not None:
-        cycle[known] = found
+    if found is None:
+        return np.zeros_like(mean)
+    cycle = np.full_like(mean, np.nan)
+    cycle[known] = found
     return cycle

@@ -262,14 +262,17 @@ def p_value_map(
     dim: Dims = None,
     *,
     ax: Axes | None = None,
-    test: Test = "bootstrap",
+    test: Test = "serial",
     n_resamples: int = 1000,
     block_length: int | None = None,
     augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> Axes:
-    """Map of tests of calibration given the forecast; see :func:`xrecal.plot.p_value_map`."""
+    """Map of tests of calibration given the forecast; see :func:`xrecal.plot.p_value_map`.
+
+    Tests and their arguments are those of ``summary``, whose count of rejections are the dots.
+    """
     tests = diagnostics.skce_test(
         forecast,
         observations,

@@ -143,10 +143,14 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
 
 
 def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
-    """Draw the outline of another PIT histogram over one that is there."""
+    """Draw the outline of another histogram of the same kind over one that is there.
+
+    Ranks of ensembles of another size are as wide as fills the same axis.
+    """
     counts, n = histogram["n_in_bin"], int(histogram["n_cases"].sum())
-    edges = np.linspace(0, 1, histogram.sizes["pit_bin"] + 1)
-    bars = counts.sum([d for d in counts.dims if d != "pit_bin"]).to_numpy() * (edges.size - 1) / n
+    dim = "rank" if "rank" in counts.dims else "pit_bin"
+    edges = np.linspace(*ax.get_xlim(), histogram.sizes[dim] + 1)
+    bars = counts.sum([d for d in counts.dims if d != dim]).to_numpy() * (edges.size - 1) / n
     ax.stairs(bars, edges, color=PALETTE[1], lw=1.4, label=label, zorder=2.8)
     ax.set_ylim(0, max(ax.get_ylim()[1], 1.4 * bars.max()))
     legend(ax, loc="upper right")

@@ -97,7 +97,7 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     ax, mesh, at = _draw(ax, field, options)
     _bar(ax, mesh, _what_skill(skill, values), extend="min" if below else "neither")
     if p_values is not None:
-        _stipple(ax, at, p_values, field, "significant")
+        _stipple(ax, at, p_values, values.notnull(), "significant")
     return ax
 
 
@@ -125,7 +125,10 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     -----
     Dots by :func:`xrecal.diagnostics.adjusted_p_values`: of the locations that have one, 5 % are
     calibrated in expectation. Tests by resampling need twenty resamples a location or more to
-    reject any of few.
+    reject any of few. The test is the one that made the p-values: ``forecast.recal.plot`` asks for
+    the one that allows for serial dependence, as ``summary`` does, while :func:`skce_test` alone
+    takes cases as independent. Neither is the t-test by cosines that :func:`skill_map` shows: that
+    is of the mean of differences of scores, and the SKCE is a mean over pairs of cases.
 
     Examples
     --------
@@ -140,7 +143,9 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     norm = BoundaryNorm(P_EDGES, 256)
     ax, mesh, at = _draw(ax, field, {"cmap": P_COLOURS, "norm": norm})
     _bar(ax, mesh, "p-value", ticks=P_EDGES, format="%g")
-    _stipple(ax, at, values, field, "rejected")
+    n_cases = p_values.get("n_cases") if isinstance(p_values, xr.Dataset) else None
+    scored = values.notnull() if n_cases is None else n_cases > 0
+    _stipple(ax, at, values, scored, "rejected")
     return ax
 
 
@@ -328,22 +333,29 @@ def _matching(
 
 def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:
     """Colour bar beside a map."""
-    bar = ax.figure.colorbar(mesh, ax=ax, shrink=0.85, pad=0.02, aspect=28, **options)
+    # Inset, so that it is as high as the map, whose aspect is fixed.
+    place = ax.inset_axes((1.02, 0.04, 0.028, 0.92))
+    bar = ax.figure.colorbar(mesh, cax=place, **options)
     bar.set_label(text, fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL, length=3)
     bar.outline.set_visible(False)
 
 
 def _stipple(
-    ax: Axes, at: dict[str, Any], p_values: xr.DataArray, field: xr.DataArray, what: str
+    ax: Axes, at: dict[str, Any], p_values: xr.DataArray, scored: xr.DataArray, what: str
 ) -> None:
-    """Dots where p-values are significant after control of false discoveries, and their number."""
-    adjusted = drop_single(adjusted_p_values(p_values)).compute().transpose(*field.dims)
-    rejected = (adjusted < SIGNIFICANT) & field.notnull()
-    x, y = (part.broadcast_like(field).transpose(*field.dims) for part in (at["x"], at["y"]))
+    """Dots where p-values are significant after control of false discoveries, and their number.
+
+    Locations that are scored but have no p-value are counted too.
+    """
+    adjusted = drop_single(adjusted_p_values(p_values)).compute()
+    scored = drop_single(scored).compute().transpose(*adjusted.dims)
+    rejected = (adjusted < SIGNIFICANT) & scored
+    x, y = (part.broadcast_like(adjusted).transpose(*adjusted.dims) for part in (at["x"], at["y"]))
     marked = rejected.to_numpy()
     how = {key: value for key, value in at.items() if key == "transform"}
     dots: Style = {"s": 5, "lw": 0.4, "facecolor": "white", "edgecolor": "black", "zorder": 3}
     ax.scatter(x.to_numpy()[marked], y.to_numpy()[marked], **dots, **how)
-    n = int(p_values.notnull().sum())
-    aside(ax, f"{marked.sum()} of {n} locations {what}")
+    n, untold = int(adjusted.notnull().sum()), int((adjusted.isnull() & scored).sum())
+    few = f", {untold} have too few cases" if untold else ""
+    aside(ax, f"{marked.sum()} of {n} locations {what}{few}")

@@ -37,7 +37,7 @@ from .labels import (
     single_labels,
     wrapped,
 )
-from .reliability import quantile_reliability, reliability
+from .reliability import quantile_reliability, quantiles_beside, reliability
 from .spread import spread_skill
 from .style import BAND, Style, ink
 
@@ -70,27 +70,27 @@ class Panel(NamedTuple):
     """Of its data."""
     title: str
     function: Callable[..., Axes]
-    beside: Literal["curve", "outline", "nothing"]
-    """How the raw forecast is drawn with it."""
+    beside: Literal["curve", "curves", "outline"]
+    """How the raw forecast is drawn with it: as a second curve, curves or an outline."""
 
     def draw(self, ax: Axes, data: xr.Dataset, raw: xr.Dataset | None) -> None:
         """Draw a forecast, and another one with it."""
-        if raw is None or self.beside == "nothing":
-            self.function(data, ax=ax)
-        elif self.beside == "outline":
-            self.function(data, ax=ax)
-            outline(ax, raw, RAW)
-        else:
+        if raw is not None and self.beside == "curve":
             self.function(data, ax=ax, label=RECALIBRATED)
             self.function(raw, ax=ax, label=RAW)
+            return
+        self.function(data, ax=ax)
+        if raw is not None:
+            draw_beside = outline if self.beside == "outline" else quantiles_beside
+            draw_beside(ax, raw, RAW)
 
 
 PANELS = (
     Panel("pit", "Probability integral transform", pit, "outline"),
-    Panel("ranks", "Ranks", rank_histogram, "nothing"),
+    Panel("ranks", "Ranks", rank_histogram, "outline"),
     Panel("coverage", "Central intervals", coverage, "curve"),
     Panel("spread", "Spread and error", spread_skill, "curve"),
-    Panel("quantiles", "Quantiles", quantile_reliability, "nothing"),
+    Panel("quantiles", "Quantiles", quantile_reliability, "curves"),
     Panel("events", "Probabilities", reliability, "curve"),
 )
 
@@ -124,7 +124,8 @@ def report(
         Where to write the page: a name that ends in .pdf or .png.
     raw : DataArray or Dataset, optional
         The forecast before it was recalibrated, in any form, of the same cases and perhaps more:
-        drawn beside it in all panels but those of ranks and quantiles, and told in the table.
+        drawn beside it in all panels (ranks are those of plain ensembles alone), and told in the
+        table.
     threshold : float, sequence of float or DataArray, optional
         With it the page has a reliability diagram of the probability of more.
     test, n_resamples, block_length, augmented, seed
@@ -168,11 +169,12 @@ def report(
         "augmented": augmented, "seed": seed,
     }  # fmt: skip
     given = {"member_dim": member_dim}
-    datasets = _evidence_of(evidence, forecast, observations, dim, threshold, tests | given)
+    datasets = _evidence_of(evidence, (forecast, observations), dim, threshold, tests | given)
     if raw is not None:
         same = _of_same_cases(raw, forecast, evidence)
         of_raw = read_evidence(same, observations, dim, None)
-        beside = _evidence_of(of_raw, same, observations, dim, threshold, tests)
+        pair = same, observations
+        beside = _evidence_of(of_raw, pair, dim, threshold, tests, beside=evidence)
         datasets |= {f"{RAW} {name}": data for name, data in beside.items()}
     figure = _draw(_computed(datasets), _title(evidence), _subtitle(evidence, raw is not None))
     if path is not None:
@@ -183,14 +185,16 @@ def report(
 
 def _evidence_of(
     evidence: Evidence,
-    forecast: Labelled,
-    observations: Observations,
+    pair: tuple[Labelled, Observations],
     dim: Dims,
     threshold: Threshold | None,
     options: dict[str, Any],
+    beside: Evidence | None = None,
 ) -> dict[str, xr.Dataset]:
-    """What the panels of a forecast draw, by the names of the panels."""
-    pair = forecast, observations
+    """What the panels of a forecast draw, by the names of the panels.
+
+    ``beside`` is the forecast that has the page, where this is the raw one.
+    """
     given = {k: v for k, v in options.items() if k == "member_dim"}
     drawn = given | {"seed": options["seed"]}
     datasets: dict[str, xr.Dataset] = {
@@ -198,7 +202,7 @@ def _evidence_of(
         "pit": diagnostics.pit_histogram(*pair, dim, augmented=options["augmented"], **drawn),
         "coverage": diagnostics.coverage(*pair, dim, **drawn),
         "spread": diagnostics.spread_skill(*pair, dim, **given),
-        "quantiles": annual.quantile_reliability(*pair, dim=..., **given),
+        "quantiles": annual.quantile_reliability(*pair, dim=..., beside=beside, **given),
     }
     if evidence.form.kind == "ensemble":
         datasets["ranks"] = diagnostics.rank_histogram(*pair, dim, **drawn)

@@ -304,26 +304,15 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
         remedy=", or pool their cases: forecast.recal.quantile_reliability(observations, q, "
         "dim=...)",
     )  # fmt: skip
-    data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
-    n_levels = data.sizes[LEVEL]
-    issued, conditional = (
-        data[name].transpose(LEVEL, ...).to_numpy().astype(np.float64).reshape(n_levels, -1)
-        for name in names[:2]
-    )
-    known = ~np.isnan(conditional)
-    if not known.any():
+    curves = _quantile_curves(data)
+    if not curves:
         raise ValueError("no case has a quantile and an observation; nothing to draw")
     ax = open_axes(ax, SQUARE)
     first = is_first(ax)
-    levels = data[LEVEL].to_numpy()
-    shares = data["below"].transpose(LEVEL, ...).to_numpy().reshape(-1)
-    colours = mpl.colormaps["viridis"](np.linspace(*SHADES, n_levels))
-    for colour, i in zip(colours, np.argsort(levels).tolist(), strict=True):
-        x, at = np.unique(issued[i][known[i]], return_index=True)
-        label = f"{levels[i]:.4g}: {shares[i]:.0%} below"
-        ax.plot(*corners(x, conditional[i][known[i]][at]), color=colour, lw=1.5, label=label)
-    both = issued[known], conditional[known]
-    ends = min(a.min() for a in both), max(a.max() for a in both)
+    for colour, label, x, y in curves:
+        ax.plot(x, y, color=colour, lw=1.5, label=label)
+    values = np.concatenate([both for *_, x, y in curves for both in (x, y)])
+    ends = values.min(), values.max()
     if first:
         reference(ax, ends, ends)
     dress(ax, grid="both")
@@ -332,5 +321,36 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     ax.set_ylabel(with_units("quantile of the observation given the issued one", attrs))
     legend(ax)
     if has_cycle and data[CYCLE].item() > 0:
-        aside(ax, "relative to the annual cycle")
+        aside(ax, "without the annual cycle")
     return ax
+
+
+def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
+    """Draw the curves of other forecasts of the same levels behind those that are there."""
+    curves = _quantile_curves(reliability)
+    style: Style = {"lw": 1.1, "ls": (0, (1.5, 1.2)), "zorder": 1.95}
+    for colour, _, x, y in curves:
+        ax.plot(x, y, color=colour, **style)
+    if curves:
+        ax.plot([], [], color=ink(ax), label=label, **style)
+        legend(ax)
+
+
+def _quantile_curves(data: xr.Dataset) -> list[tuple[Any, str, Floats, Floats]]:
+    """Colour, label, issued and conditional quantiles of each level that has cases."""
+    data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
+    data = data.sortby(LEVEL)
+    curves = []
+    colours = mpl.colormaps["viridis"](np.linspace(*SHADES, data.sizes[LEVEL]))
+    for i, colour in enumerate(colours):
+        one = data.isel({LEVEL: i})
+        issued, conditional = (
+            one[name].to_numpy().astype(np.float64).ravel()
+            for name in ("forecast_quantile", "conditional_quantile")
+        )
+        known = ~np.isnan(conditional)
+        if known.any():
+            x, at = np.unique(issued[known], return_index=True)
+            label = f"{one[LEVEL].item():.4g}: {one['below'].squeeze().item():.0%} below"
+            curves.append((colour, label, *corners(x, conditional[known][at])))
+    return curves

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.chunks.blockwise import require_free, run_blockwise, work_on
+from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fitted import CASE
 from xrecal.inputs.covariates import Given, season_of
 from xrecal.inputs.dims import LEVEL, read_inner_levels
@@ -29,6 +30,7 @@ from .source import Source, issued, reduce
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
     from xrecal.fit.fitted import Fitted, FittedVariable
+    from xrecal.inputs.pool import Pool
 
 CATEGORY = "category"
 """Dimension of the categories."""
@@ -176,8 +178,22 @@ def climatological(
 ) -> xr.DataArray:
     """Probabilities of categories between quantiles of the climatology, of one variable."""
     require_free(source.form.dims, [CATEGORY])
+    warn_of_pooled_edges(source.fitted.pool, source.fitted.dim)
     edges = _climatology_edges(source, levels, window)
     return between(source, edges, labels_of_levels(levels), named)
+
+
+def warn_of_pooled_edges(pool: Pool | None, dim: Hashable | None) -> None:
+    """Warn of edges that positions share, which then tell wet places from dry ones."""
+    if pool is None or pool.widths is not None:
+        return
+    positions = " and ".join(map(repr, pool.dims))
+    warn_once(
+        f"the edges of the categories are those of all positions along {positions} together, as "
+        "the fit has pooled them: where these differ, categories tell places apart rather than "
+        "dates. Each has its own edges in model.apply(forecast).recal.categories("
+        f"observations.quantile([1/3, 2/3], {dim!r}))"
+    )
 
 
 def between(

@@ -30,6 +30,7 @@ from .categories import (
     categories_of,
     category_attributes,
     labels_of_levels,
+    warn_of_pooled_edges,
     with_edges,
 )
 from .members import drawn
@@ -237,6 +238,7 @@ def _pit(source: HeldOut) -> xr.DataArray:
 def _categories(source: HeldOut, levels: FloatArray, named: bool) -> xr.DataArray:
     """Probabilities of the categories of the climatology that each fit has learned from."""
     require_free(source.form.dims, [CATEGORY])
+    warn_of_pooled_edges(source.prepared.pairs.pool, source.prepared.pairs.dim)
     dtypes = source.form.loc.dtype, source.threshold_dtype
     values, edges = source.reduce(
         partial(climatological_categories_of, levels=levels, dtype=dtypes[1]),

@@ -46,7 +46,7 @@ def test_follows_the_definition(triple, level):
     score = interval_score(y, low, high, level)
     np.testing.assert_allclose(score, expected, atol=1e-9)
     np.testing.assert_allclose(
-        score, scoringrules.interval_score(y, low, high, alpha), rtol=1e-10, atol=1e-10
+        score, scoringrules.interval_score(y, low, high, alpha), rtol=1e-12, atol=1e-12
     )
 
 
@@ -133,7 +133,7 @@ def test_weighted_score_follows_the_definition(case):
             y, q[:, k], q[:, :k], q[:, :k:-1], alphas, 0.0, alphas / 2
         )
         library = library + 0.5 * abs(y - q[:, k]) / (k + 0.5)
-        np.testing.assert_allclose(found, library, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(found, library, rtol=1e-12, atol=1e-12)
 
 
 @given(quantiles(), st.floats(0.1, 9), st.integers(-5, 5))

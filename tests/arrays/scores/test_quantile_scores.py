@@ -56,11 +56,11 @@ def test_quantile_score_is_the_pinball_loss_of_libraries(rng):
     labelled = xr.DataArray(y, dims="case")
     for k, level in enumerate(LEVELS):
         expected = scoringrules.quantile_score(y, quantiles[:, k], level)
-        np.testing.assert_allclose(found[:, k], expected)
+        np.testing.assert_allclose(found[:, k], expected, rtol=1e-12, atol=1e-14)
         expected = scores.continuous.quantile_score(
             xr.DataArray(quantiles[:, k], dims="case"), labelled, level, preserve_dims=["case"]
         )
-        np.testing.assert_allclose(found[:, k], expected)
+        np.testing.assert_allclose(found[:, k], expected, rtol=1e-12, atol=1e-14)
         expected = mean_pinball_loss(y, quantiles[:, k], alpha=level)
         assert found[:, k].mean() == pytest.approx(expected)
 
