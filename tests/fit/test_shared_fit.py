@@ -446,6 +446,7 @@ def test_stored_and_opened_bit_by_bit(model, suffix, tmp_path):
     assert_states_close(opened.update(*more).compute().state, model.update(*more).state)
 
 
+@pytest.mark.filterwarnings("ignore:the edges of the categories are those of all positions")
 def test_products_of_a_shared_fit(model):
     new = FORECASTS[DATES:]
     shares = model.categories(new)

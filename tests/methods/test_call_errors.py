@@ -164,8 +164,8 @@ MODELS = {
         lambda: xrecal.compare(HINDCAST, TRUTH, metods=[EMOS()]),
         "xrecal.compare has no parameter 'metods'; did you mean 'methods'? It takes hindcast, "
         "observations, methods, forecast, verification, dim, member_dim, by, gap, blocks, window, "
-        "every, year_start, condition_on, covariates, pool, min_samples, block_length, cluster, "
-        "sequential",
+        "every, refit, year_start, condition_on, covariates, pool, min_samples, block_length, "
+        "cluster, sequential",
     ),
     "compare without observations": (
         lambda: xrecal.compare(HINDCAST),

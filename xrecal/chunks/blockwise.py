@@ -93,7 +93,7 @@ def _without_names(
 
 def total_blockwise(
     function: Callable[..., Any],
-    *args: xr.DataArray | xr.Variable,
+    *args: xr.DataArray,
     core: Sequence[Sequence[Hashable]],
     over: Sequence[Hashable],
     out: Hashable,
@@ -107,8 +107,7 @@ def total_blockwise(
     Otherwise as :func:`run_blockwise`.
     """
     require_one_side(function, args, what)
-    arrays = (xr.DataArray(arg) if isinstance(arg, xr.Variable) else arg for arg in args)
-    args = xr.align(*arrays, join="exact", copy=False)
+    args = xr.align(*args, join="exact", copy=False)
     sizes = {
         d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
     }

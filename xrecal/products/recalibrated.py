@@ -163,7 +163,12 @@ class Recalibrated:
         }
         return TaskArguments(
             # State first, as it has all locations: these then lead, and cases follow.
-            [*state.values(), *new.values(), *others.values()],
+            # Their names are for messages.
+            [
+                *(xr.DataArray(array, name=name) for name, array in state.items()),
+                *new.values(),
+                *others.values(),
+            ],
             [*core.values(), *[(NEW_MEMBER,)] * len(new), *own.values()],
             Layout(
                 tuple(new),
@@ -239,7 +244,7 @@ class Layout(NamedTuple):
 class TaskArguments(NamedTuple):
     """The arrays that a :class:`PredictTask` is called with."""
 
-    values: list[xr.DataArray | xr.Variable]
+    values: list[xr.DataArray]
     core: list[tuple[Hashable, ...]]
     """Dimensions of each that are not looped over."""
     layout: Layout
