@@ -7,9 +7,9 @@ import time
 from . import manifest, smoke
 from .data import set_names
 from .experiments import ablations, clock, edk, features, scores
-from .recalibration import CORE, EXTENSIONS, LAPLACE, METHODS
+from .recalibration import CORE, EXTENSIONS, GP_BETA, LAPLACE, METHODS
 
-GROUPS = {"core": CORE, "laplace": LAPLACE, "extensions": EXTENSIONS}
+GROUPS = {"core": CORE, "laplace": LAPLACE, "parametric": GP_BETA, "extensions": EXTENSIONS}
 EXPERIMENTS = ("scores", "features", "ablations", "edk", "clock")
 
 

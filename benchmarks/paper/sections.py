@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from .recalibration import CORE, EXTENSIONS, LAPLACE, MEANINGS
+from .recalibration import CORE, EXTENSIONS, GP_BETA, LAPLACE, MEANINGS
 from .summary import (
     Key,
     Ratio,
@@ -17,11 +17,11 @@ from .summary import (
 )
 
 Rows = list[dict[str, str]]
-COLUMNS = ("none_tc", "ckme", "ckme_laplace", "pit", "auto")
+COLUMNS = ("none_tc", "ckme", "ckme_laplace", "pit", "auto", *GP_BETA)
 
 
 def methods_told() -> str:
-    lines = ((f"`{m}`", MEANINGS[m]) for m in (*CORE, *LAPLACE, *EXTENSIONS))
+    lines = ((f"`{m}`", MEANINGS[m]) for m in (*CORE, *LAPLACE, *GP_BETA, *EXTENSIONS))
     return markdown(("label", "method"), lines, numbers=False)
 
 
@@ -52,7 +52,7 @@ def crps_table(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
 
 def acceptance_table(rows: Rows, column: str) -> str:
     """Share of splits where the hypothesis of calibration is accepted at 5 %."""
-    methods = ("none", "none_tc", "ckme", "ckme_laplace", "pit", "auto")
+    methods = ("none", *COLUMNS)
     found, sizes = acceptance(rows, column), test_sizes(rows)
     lines = []
     for model, name in pairs(found):
