@@ -17,15 +17,17 @@ are three independent Gaussian processes that share the expected kernel of two f
 
 B is lower triangular, so outputs have the covariance B Bᵀ at one forecast (coregionalisation). The
 posterior of g at some forecasts of the calibration set (inducing points) is approximated by one
-normal distribution for each process, whitened: g = L v, K = L Lᵀ, v ~ N(m, S). Adam maximises
-Σ E log C'(uᵢ; θᵢ) - KL(N(m, S) ‖ N(0, I)) in m, S, δ, B and ℓ, expectations by Gauss and Hermite.
-The forecast is the mean over the posterior of the distribution functions C(F(y)).
+normal distribution for each process, whitened: g = L v, K = L Lᵀ, v ~ N(m, S). Adam maximises the
+evidence bound Σ E log C'(uᵢ; θᵢ) - KL(N(m, S) ‖ N(0, I)) in m, S, δ and B for each of some ℓ, of
+which the best is kept; expectations by Gauss and Hermite. The forecast is the mean over the
+posterior of the distribution functions C(F(y)).
 
 Source: Song, Diethe, Kull and Flach (2019), Distribution calibration for regression, ICML.
 https://arxiv.org/abs/1905.06023. Written from the formulas. Differences from it: inducing points
-are calibration forecasts and stay where they are; quadrature in place of random draws; other steps
-of the optimiser. The paper behind CKME gives it normal distributions with the first two moments of
-the forecast, which ``normal_of`` makes; mixtures and members may stay what they are here.
+are calibration forecasts and stay where they are; ℓ is from a grid, so that kernels of mixtures are
+computed but once; quadrature in place of random draws; other steps of the optimiser. The paper
+behind CKME gives it normal distributions with the first two moments of the forecast, which
+``normal_of`` makes; mixtures and members may stay what they are here.
 """
 
 import time
@@ -43,6 +45,9 @@ from xrecal import arrays
 from .forecasts import Forecasted, Forecasts, as_arrays
 
 N_INDUCING, N_STEPS, LEARNING_RATE = 32, 500, 0.03
+LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""ℓ that are tried, in standard deviations of the targets."""
+
 FULL_UP_TO, BATCH = 1500, 500
 """Calibration cases that each step takes all of; of more, as many at random."""
 
@@ -58,9 +63,10 @@ JITTER = 1e-6
 
 
 class Link(NamedTuple):
-    """What is fitted: forecasts to induce from, and the parameters."""
+    """What is fitted: forecasts to induce from, length of the kernel, and the parameters."""
 
     inducing: Forecasts
+    length: float
     parameters: dict[str, jax.Array]
 
 
@@ -76,7 +82,8 @@ def link_log_density(s: jax.Array, log_a: jax.Array, log_b: jax.Array, c: jax.Ar
     return slope - jax.nn.softplus(t) - jax.nn.softplus(-t)
 
 
-def similarity(p: Forecasts, q: Forecasts, length: jax.Array) -> jax.Array:
+@jax.jit
+def similarity(p: Forecasts, q: Forecasts, length: float) -> jax.Array:
     """Expected Gaussian kernel (n, m) of forecasts of one form."""
     if p.scale is None:
         among = jnp.exp(-0.5 * ((p.loc[:, None] - q.loc) / length) ** 2)
@@ -87,7 +94,8 @@ def similarity(p: Forecasts, q: Forecasts, length: jax.Array) -> jax.Array:
     return jnp.einsum("nmij,ni,mj->nm", each, p.weights, q.weights)
 
 
-def own_similarity(p: Forecasts, length: jax.Array) -> jax.Array:
+@jax.jit
+def own_similarity(p: Forecasts, length: float) -> jax.Array:
     """Expected kernel (n,) of each forecast with itself."""
     if p.scale is None:
         among = jnp.exp(-0.5 * ((p.loc[:, None] - p.loc) / length) ** 2)
@@ -98,17 +106,22 @@ def own_similarity(p: Forecasts, length: jax.Array) -> jax.Array:
     return jnp.einsum("nij,ni,nj->n", each, p.weights, p.weights)
 
 
-def at_nodes(link: Link, laws: Forecasts, per_axis: int) -> tuple[jax.Array, np.ndarray]:
-    """Parameters (3, n, nodes) of the link of each forecast, and weights (nodes,) of the nodes."""
-    p, inducing = link.parameters, link.inducing
-    length, m = jnp.exp(p["log_length"]), len(inducing.weights)
-    lower = jnp.linalg.cholesky(similarity(inducing, inducing, length) + JITTER * jnp.eye(m))
-    whitened = jax.scipy.linalg.solve_triangular(
-        lower, similarity(inducing, laws, length), lower=True
-    )
+def induced(inducing: Forecasts, laws: Forecasts, length: float) -> tuple[jax.Array, jax.Array]:
+    """L⁻¹ k (m, n) of some forecasts, and the variance (n,) of each process that it leaves."""
+    among = similarity(inducing, inducing, length)
+    lower = jnp.linalg.cholesky(among + JITTER * jnp.eye(len(among)))
+    crossed = similarity(inducing, laws, length)
+    whitened = jax.scipy.linalg.solve_triangular(lower, crossed, lower=True)
     left = own_similarity(laws, length) - (whitened**2).sum(axis=0)
+    return whitened, jnp.maximum(left, 0.0)
+
+
+def at_nodes(
+    p: dict[str, jax.Array], whitened: jax.Array, left: jax.Array, per_axis: int
+) -> tuple[jax.Array, np.ndarray]:
+    """Parameters (3, n, nodes) of the link of each forecast, and weights (nodes,) of the nodes."""
     known = ((jnp.swapaxes(_factor(p), 1, 2) @ whitened) ** 2).sum(axis=1)
-    sd = jnp.sqrt(jnp.maximum(left + known, 1e-10))
+    sd = jnp.sqrt(left + known + 1e-12)
     nodes, weights = _product_nodes(per_axis)
     latent = (p["mean"] @ whitened)[..., None] + sd[..., None] * nodes[:, None, :]
     mixed = jnp.einsum("or,rnk->onk", jnp.tril(p["mixing"]), latent)
@@ -137,30 +150,29 @@ def divergence(p: dict[str, jax.Array]) -> jax.Array:
     return 0.5 * ((factor**2).sum() + (p["mean"] ** 2).sum() - n) - log_diagonal.sum()
 
 
-def _loss(p: dict[str, jax.Array], inducing, laws, s, n):  # type: ignore[no-untyped-def]
+def _loss(p: dict[str, jax.Array], whitened, left, s, n):  # type: ignore[no-untyped-def]
     """Negative evidence bound of a case, from some of n cases."""
-    theta, weights = at_nodes(Link(inducing, p), laws, TO_FIT)
+    theta, weights = at_nodes(p, whitened, left, TO_FIT)
     expected = link_log_density(s[:, None], *theta) @ weights
     return divergence(p) / n - expected.mean()
 
 
 @jax.jit
-def _optimise(start, inducing, laws, s, key):  # type: ignore[no-untyped-def]
+def _optimise(start, whitened, left, s, key):  # type: ignore[no-untyped-def]
+    """Parameters after all steps, and their loss of all cases."""
     optimiser = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, N_STEPS))
     n = len(s)
 
     def step(carry, key):  # type: ignore[no-untyped-def]
         p, state = carry
-        some, observed = laws, s
-        if n > FULL_UP_TO:
-            rows = jax.random.randint(key, (BATCH,), 0, n)
-            some, observed = rows_of(laws, rows), s[rows]
-        loss, gradient = jax.value_and_grad(_loss)(p, inducing, some, observed, n)
+        rows = jax.random.randint(key, (BATCH,), 0, n) if n > FULL_UP_TO else slice(None)
+        gradient = jax.grad(_loss)(p, whitened[:, rows], left[rows], s[rows], n)
         updates, state = optimiser.update(gradient, state)
-        return (optax.apply_updates(p, updates), state), loss
+        return (optax.apply_updates(p, updates), state), None
 
     keys = jax.random.split(key, N_STEPS)
-    return jax.lax.scan(step, (start, optimiser.init(start)), keys)[0][0]
+    found = jax.lax.scan(step, (start, optimiser.init(start)), keys)[0][0]
+    return found, _loss(found, whitened, left, s, n)
 
 
 def fit(laws: Forecasts, s: np.ndarray, seed: int = 0) -> Link:
@@ -173,15 +185,19 @@ def fit(laws: Forecasts, s: np.ndarray, seed: int = 0) -> Link:
         "factor": np.zeros((3, some.size, some.size)),
         "offset": np.zeros(3),
         "mixing": 0.3 * np.eye(3),
-        "log_length": np.array(0.0),
     }
-    return Link(inducing, _optimise(start, inducing, laws, s, jax.random.key(seed)))
+    tried = {
+        length: _optimise(start, *induced(inducing, laws, length), s, jax.random.key(seed))
+        for length in LENGTHS
+    }
+    best = min(tried, key=lambda length: float(tried[length][1]))
+    return Link(inducing, best, tried[best][0])
 
 
 @partial(jax.jit, static_argnames="batch")
-def _log_odds_on(grid, link, laws, batch):  # type: ignore[no-untyped-def]
+def _log_odds_on(grid, p, whitened, left, batch):  # type: ignore[no-untyped-def]
     """Log-odds (n, grid) of the mean over the posterior of C(u), for log-odds of u on a grid."""
-    theta, weights = at_nodes(link, laws, TO_PREDICT)
+    theta, weights = at_nodes(p, whitened, left, TO_PREDICT)
 
     def of_case(theta):  # type: ignore[no-untyped-def]
         t = link_log_odds(grid[:, None], *theta)
@@ -194,7 +210,8 @@ def _log_odds_on(grid, link, laws, batch):  # type: ignore[no-untyped-def]
 def quantile_log_odds(link: Link, laws: Forecasts, levels: np.ndarray) -> np.ndarray:
     """Log-odds (n, k) of the levels of F at which the recalibrated distribution has ``levels``."""
     grid = np.arange(-FARTHEST, FARTHEST + STEP_OF_GRID / 2, STEP_OF_GRID)
-    found = np.asarray(_log_odds_on(grid, link, laws, 64))
+    known = induced(link.inducing, laws, link.length)
+    found = np.asarray(_log_odds_on(grid, link.parameters, *known, 64))
     wanted = np.log(levels) - np.log1p(-levels)
     return np.stack([np.interp(wanted, there, grid) for there in found])
 
@@ -208,7 +225,7 @@ def recalibrated_members(
     cases, test = (_in_units(part, centre, unit) for part in forecasted)
     s = pit_log_odds(cases, (y - centre) / unit)
     with jax.enable_x64(True):
-        link = jax.block_until_ready(fit(cases, s))
+        link = fit(cases, s)
         middle = time.perf_counter()
         found = quantile_log_odds(link, test, levels)
     members = centre + unit * quantiles(test, found)

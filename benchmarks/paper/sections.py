@@ -17,6 +17,7 @@ from .summary import (
 )
 
 Rows = list[dict[str, str]]
+PRINTED_AS = {"gp_beta": "gpbeta"}
 COLUMNS = ("none_tc", "ckme", "ckme_laplace", "pit", "auto", *GP_BETA)
 
 
@@ -48,6 +49,22 @@ def crps_table(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
         ]
         lines.append([model, f"{name} ({sizes[name]})", str(splits), *mine, *theirs])
     return markdown(header, lines)
+
+
+def sinus_table(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
+    """Relative CRPS of the synthetic set with either law, and what the paper prints."""
+    found = ratios(rows)
+    lines = []
+    for model, _ in pairs(k for k in found if k[0] == "sinus_printed"):
+        for method in COLUMNS:
+            mine = [found.get((name, model, method)) for name in ("sinus", "sinus_printed")]
+            if any(mine):
+                theirs = paper.get(("sinus", model, PRINTED_AS.get(method, method)))
+                lines.append([model, f"`{method}`", *map(_ratio, (*mine, theirs))])
+    return markdown(
+        ("model", "method", "`sinus`: x ± sin(3x)", "`sinus_printed`: x ± sin(3x/20)", "paper"),
+        lines,
+    )
 
 
 def acceptance_table(rows: Rows, column: str) -> str:

@@ -201,9 +201,9 @@ def test_same_again_also_in_batches(rng):
 
 
 def test_as_the_paper_runs_it(rng):
-    laws = mixtures(rng, N + NEW, 3)
-    parts = [gp_beta.rows_of(laws, rows) for rows in (slice(N), slice(N, None))]
-    y = rng.normal(size=N)
+    laws = mixtures(rng, 130, 3)
+    parts = [gp_beta.rows_of(laws, rows) for rows in (slice(100), slice(100, None))]
+    y = rng.normal(size=100)
     found = recalibrate("gp_beta", Forecasted(*parts), y)
     normal = Forecasted(*map(gp_beta.normal_of, parts))
     again = recalibrate("gp_beta_whole", normal, y)
