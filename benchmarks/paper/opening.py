@@ -137,8 +137,8 @@ def _gp_beta(found: Mapping[Key, Ratio], paper: Mapping[Key, Ratio]) -> str:
     return (
         f"**{_verdict(lower > len(keys) / 2)}: CKME has a lower CRPS than GP-Beta**, the "
         f"parametric baseline: in {lower} of {len(keys)} pairs of set and model, in {in_print} of "
-        f"them in print. Our GP-Beta agrees with the printed one in {told[EQUAL]} (medians {medians[0]} "
-        f"and {medians[1]}); its few parameters cost less where cases are few."
+        f"them in print. Our GP-Beta agrees with the printed one in {told[EQUAL]} (medians "
+        f"{medians[0]} and {medians[1]}); its few parameters cost less where cases are few."
     )
 
 
