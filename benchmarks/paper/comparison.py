@@ -64,6 +64,8 @@ def cause(cell: Cell) -> str:
         return FOREST if cell.model == "DRF" else TRAINING
     if cell.method == "pit":
         return UNEVEN
+    if cell.method == "gp_beta":
+        return PROCESS
     if cell.set_name == "naval" and not lower:
         return RIDGES
     if cell.model == "DRF":
@@ -79,6 +81,7 @@ TRAINING = (
     "our networks are trained and stopped otherwise, on which both scores of the ratio depend"
 )
 UNEVEN = "how far the base model's PIT is from flat differs with its training"
+PROCESS = "the process is fitted otherwise, to other base models"
 RIDGES = "our search for the ridge ends at 3e-7; less, or exp(-D/s), does better here (see below)"
 SMOOTHER = "our forest is smoother than theirs, so more can be corrected"
 SHARPER = "our forest is closer to the targets than theirs, so less can be corrected"
