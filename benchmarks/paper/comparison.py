@@ -82,7 +82,10 @@ TRAINING = (
 )
 UNEVEN = "how far the base model's PIT is from flat differs with its training"
 PROCESS = "the process is fitted otherwise, to other base models"
-RIDGES = "our search for the ridge ends at 3e-7; less, or exp(-D/s), does better here (see below)"
+RIDGES = (
+    "the search for the ridge ended at 3e-7 in these rows; less, or exp(-D/s), does better here "
+    "(see below)"
+)
 SMOOTHER = "our forest is smoother than theirs, so more can be corrected"
 SHARPER = "our forest is closer to the targets than theirs, so less can be corrected"
 COARSE = (

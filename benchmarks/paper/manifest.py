@@ -50,4 +50,5 @@ def description() -> dict[str, object]:
 
 def _run(command: str, seconds: float, code: str) -> dict[str, object]:
     end = datetime.now(UTC).isoformat(timespec="minutes")
-    return {"command": command, "commit": code, "seconds": round(seconds), "finished": end}
+    made = {"command": command, "commit": code, "processor": processor()}
+    return {**made, "seconds": round(seconds), "finished": end}

@@ -39,7 +39,8 @@ def _what_was_run(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
     return (
         f"**Basis.** {len(wanted & sets)} of the paper's {len(wanted)} sets "
         f"({_listed(missing)} not here), {len({row['model'] for row in rows})} base models; "
-        f"sets of known code, whole: {_listed(known)}; the others are of earlier code."
+        f"sets of which every row tells its code: {_listed(known)}; rows of the others are "
+        "earlier ones, in part or all."
     )
 
 

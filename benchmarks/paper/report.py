@@ -236,5 +236,6 @@ def _manifest(folder: Path) -> str:
     versions = ", ".join(f"{name} {v}" for name, v in packages.items())
     return (
         f"## Made with\n\nPython {found['python']}, {versions}; {found['processors']} × "
-        f"{found['processor']}. Commands, seeds and times: `results/{manifest.FILE}`."
+        f"{found['processor']} in the last run. Commands, commits, seeds and times: "
+        f"`results/{manifest.FILE}`."
     )

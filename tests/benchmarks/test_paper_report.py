@@ -151,7 +151,7 @@ def test_opening(rows):
     assert len(opening(rows)) == 10
     told = "\n".join(opening(rows))
     assert "2 of the paper's 11 sets" in told
-    assert "sets of known code, whole: none" in told
+    assert "sets of which every row tells its code: none;" in told
     assert "**CKME against GP-Beta**: not run." in told
     assert "**Ridges on naval**: not run." in told
     assert "**The synthetic set as printed**: not run." in told
@@ -166,7 +166,7 @@ def test_opening(rows):
         rows = with_rows(rows, name, "ckme", (ratio, ratio), commit="abc")
     told = "\n".join(opening(rows))
     assert NOT_RUN not in told
-    assert "sets of known code, whole: yacht, sinus and sinus_printed;" in told
+    assert "every row tells its code: yacht, sinus and sinus_printed;" in told
     assert "Holds: CKME has a lower CRPS than GP-Beta" in told
     assert "in 1 of 1 pairs of set and model, in 1 of them in print" in told
     assert "2 of 2 GDN fits of `ckme` reach the end of the search at 1e-6; they take down" in told
