@@ -4,12 +4,14 @@ import argparse
 import sys
 import time
 
+from benchmarks.record import commit
+
 from . import manifest, smoke
 from .data import set_names
 from .experiments import ablations, clock, edk, features, scores
-from .recalibration import CORE, EXTENSIONS, LAPLACE, METHODS
+from .recalibration import CORE, EXTENSIONS, GP_BETA, LAPLACE, METHODS
 
-GROUPS = {"core": CORE, "laplace": LAPLACE, "extensions": EXTENSIONS}
+GROUPS = {"core": CORE, "laplace": LAPLACE, "parametric": GP_BETA, "extensions": EXTENSIONS}
 EXPERIMENTS = ("scores", "features", "ablations", "edk", "clock")
 
 
@@ -47,7 +49,7 @@ def main(given: list[str] | None = None) -> None:
         return
     what = EXPERIMENTS if "all" in asked.what else asked.what
     methods = [m for name in asked.methods for m in GROUPS.get(name, (name,))]
-    sets, start = asked.sets or set_names(), time.perf_counter()
+    sets, start, code = asked.sets or set_names(), time.perf_counter(), commit()
     if "scores" in what:
         scores.run(sets, asked.models, methods, asked.splits)
     if "ablations" in what:
@@ -64,6 +66,7 @@ def main(given: list[str] | None = None) -> None:
         manifest.write(
             " ".join(["python -m benchmarks.paper", *(given or sys.argv[1:])]),
             time.perf_counter() - start,
+            code=code,
         )
     from . import report
 

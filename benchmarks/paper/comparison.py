@@ -7,7 +7,14 @@ import numpy as np
 
 from .summary import Key, Ratio, pairs
 
-COMPARED = ("none_tc", "ckme", "ckme_laplace", "pit")
+COMPARED = {
+    "none_tc": "none_tc",
+    "ckme": "ckme",
+    "ckme_laplace": "ckme",
+    "pit": "pit",
+    "gp_beta": "gpbeta",
+}
+"""Our labels, and those of the paper's values that go with them."""
 EQUAL, SAME, OPPOSITE = "equal", "same side", "opposite"
 MARGIN = 0.02
 """How far from 1 a ratio must be to stand on one side of it."""
@@ -42,8 +49,8 @@ def cells(ours: Mapping[Key, Ratio], paper: Mapping[Key, Ratio]) -> list[Cell]:
     """All entries that both have; both forms of our kernel go with the paper's CKME."""
     found = []
     for model, name in pairs(paper):
-        for method in COMPARED:
-            theirs = paper.get((name, model, "ckme" if method == "ckme_laplace" else method))
+        for method, printed in COMPARED.items():
+            theirs = paper.get((name, model, printed))
             mine = ours.get((name, model, method))
             if mine and theirs:
                 found.append(Cell(model, name, method, mine, theirs))
@@ -57,6 +64,8 @@ def cause(cell: Cell) -> str:
         return FOREST if cell.model == "DRF" else TRAINING
     if cell.method == "pit":
         return UNEVEN
+    if cell.method == "gp_beta":
+        return PROCESS
     if cell.set_name == "naval" and not lower:
         return RIDGES
     if cell.model == "DRF":
@@ -72,7 +81,11 @@ TRAINING = (
     "our networks are trained and stopped otherwise, on which both scores of the ratio depend"
 )
 UNEVEN = "how far the base model's PIT is from flat differs with its training"
-RIDGES = "our search for the ridge ends at 3e-7; less, or exp(-D/s), does better here (see below)"
+PROCESS = "the process is fitted otherwise, to other base models"
+RIDGES = (
+    "the search for the ridge ended at 3e-7 in these rows; less, or exp(-D/s), does better here "
+    "(see below)"
+)
 SMOOTHER = "our forest is smoother than theirs, so more can be corrected"
 SHARPER = "our forest is closer to the targets than theirs, so less can be corrected"
 COARSE = (

@@ -19,6 +19,7 @@ LABELS = {
     "pit": "PIT",
     "auto": "CKME auto",
     "conformal": "conformal",
+    "gp_beta": "GP-Beta",
 }
 DPI = 80
 Bars = list[list[float]]

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 import xrecal
+from xrecal.arrays import Forecasts as ArrayForecasts
 
 CACHE = Path(__file__).parent / "cache"
 """Forecasts of models that were trained once; ignored by git."""
@@ -47,6 +48,13 @@ def labelled(forecasts: Forecasts) -> xr.Dataset:
     return xrecal.gaussian(
         loc, xr.DataArray(forecasts.scale, dims=dims), xr.DataArray(weights, dims=dims)
     )
+
+
+def as_arrays(forecasts: Forecasts) -> ArrayForecasts:
+    """With one location in front, as the array layer takes them."""
+    loc = np.broadcast_to(forecasts.loc, forecasts.weights.shape)[np.newaxis]
+    scale = None if forecasts.scale is None else forecasts.scale[np.newaxis]
+    return ArrayForecasts(np.ascontiguousarray(loc), scale, forecasts.weights[np.newaxis])
 
 
 def observed(y: np.ndarray) -> xr.DataArray:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from .summary import LEVEL, Key, Ratio, acceptance, by_key, means, ratios
+from .comparison import EQUAL, cells
+from .summary import LEVEL, Key, Ratio, acceptance, by_key, means, printed, ratios
 
 LARGE = ("kin8nm", "naval", "bike", "sinus", "protein")
 SMALL = ("yacht", "housing")
@@ -26,6 +27,7 @@ def headlines(rows: list[dict[str, str]]) -> list[str]:
         _gains(found),
         *_small_samples(found),
         *_pit(rows),
+        *_gp_beta(found),
         *_both_parts(found),
         *_conformal(rows),
         *_acceptance(rows, "skce_p", SMALL_TESTS, "small"),
@@ -54,6 +56,13 @@ def _acceptance(
             f"{same} and lower in {below} of {len(both)} pairs of set and model; "
             f"on average {share:.0%} against {reference:.0%} of the splits."
         )
+
+
+def shares_on(rows: list[dict[str, str]], method: str, sets: tuple[str, ...]) -> float | None:
+    """Share of splits that the SKCE test accepts, mean over pairs of set and model, or None."""
+    found = acceptance(rows, "skce_p")
+    shares = [share for (name, _, m), (share, _) in found.items() if m == method and name in sets]
+    return float(np.mean(shares)) if shares else None
 
 
 def _gains(found: Mapping[Key, Ratio]) -> str:
@@ -101,6 +110,34 @@ def _pit(rows: list[dict[str, str]]) -> Iterable[str]:
         f"{_verdict(mean['pit'] >= max(mean['ckme'], mean['none']))}; **CKME is about as good as "
         f"the base models**: {_verdict(mean['ckme'] >= mean['none'] - 0.05)} ({told})."
     )
+
+
+def _gp_beta(found: Mapping[Key, Ratio]) -> Iterable[str]:
+    """How our GP-Beta compares with the printed one, and CKME with either."""
+    paper = printed()
+    mine = [cell for cell in cells(found, paper) if cell.method == "gp_beta"]
+    if not mine:
+        return
+    equal = sum(cell.verdict == EQUAL for cell in mine)
+    lower = sum(cell.verdict != EQUAL and cell.ours.mean < cell.paper.mean for cell in mine)
+    ours, theirs = np.median([(cell.ours.mean, cell.paper.mean) for cell in mine], axis=0)
+    yield (
+        f"**Our GP-Beta has the printed scores**: {_verdict(equal > len(mine) / 2)}. Equal in "
+        f"{equal}, lower in {lower} and higher in {len(mine) - equal - lower} of {len(mine)} pairs "
+        f"of set and model, medians {ours:.3f} and {theirs:.3f} of the base model's CRPS."
+    )
+    for method in ("ckme", "auto", "gp_beta_whole"):
+        both = [
+            (found[c.set_name, c.model, method].mean, c.ours.mean)
+            for c in mine
+            if (c.set_name, c.model, method) in found
+        ]
+        if both:
+            told, beside = np.median(both, axis=0)
+            yield (
+                f"`{method}` has a lower CRPS than our GP-Beta in {sum(a < b for a, b in both)} of "
+                f"{len(both)} pairs, medians {told:.3f} and {beside:.3f}."
+            )
 
 
 def _both_parts(found: Mapping[Key, Ratio]) -> Iterable[str]:

@@ -9,16 +9,27 @@ import xarray as xr
 
 import xrecal
 from xrecal import arrays
-from xrecal.arrays import Forecasts as ArrayForecasts
 
-from .forecasts import Forecasted, Forecasts, labelled, observed
+from .forecasts import Forecasted, as_arrays, labelled, observed
+from .ridges import FLOOR, smaller_ridge
 
 ALPHA = 0.05  # of the intervals
 EXACT_UP_TO, EXACT_LAPLACE_UP_TO = 1500, 2500
 """Calibration cases that are solved for exactly; more through landmarks."""
 
+SEARCHED_UP_TO = 4000
+"""Calibration cases up to which smaller ridges are tried, exactly, where the search ends at its
+smallest one."""
+
 PIT_LEVELS = 500
 """Members of a recalibrated distribution function, where there are more calibration cases."""
+
+
+class GPBeta(NamedTuple):
+    """A Beta link that varies with the forecast, of the forecast or of its first two moments."""
+
+    normal: bool
+
 
 PRINTED = xrecal.CKME(support="observations", loss="laplace", folds="random", solver="exact")
 """As the paper prints the method."""
@@ -37,6 +48,8 @@ METHODS = {
     "auto": xrecal.CKME(folds="block", support="auto"),
     "wide": xrecal.CKME(folds="block", support="auto", bandwidth="cv"),
     "pool": xrecal.LinearPool(condition_on=()),
+    "gp_beta": GPBeta(normal=True),
+    "gp_beta_whole": GPBeta(normal=False),
 }
 """none_tc: the base model trained on training and calibration cases together."""
 
@@ -54,9 +67,13 @@ MEANINGS = {
     "auto": "CKME(support='auto'): observations or errors, by the held-out CRPS",
     "wide": "CKME(support='auto', bandwidth='cv'): also 4 and 16 times the median bandwidth",
     "pool": "LinearPool(): a mixture of methods by cross-validated weights",
+    "gp_beta": "GP-Beta (Song et al.) of the normal with the forecast's first two moments, as the "
+    "paper runs it",
+    "gp_beta_whole": "GP-Beta of the forecast itself: mixtures and members stay what they are",
 }
 CORE = ("none", "none_tc", "ckme", "pit", "conformal", "auto")
 LAPLACE = ("ckme_laplace",)
+GP_BETA = ("gp_beta", "gp_beta_whole")
 EXTENSIONS = ("energy", "lowrank", "default", "errors", "wide", "pool")
 
 
@@ -87,10 +104,17 @@ def recalibrate(name: str, forecasted: Forecasted, y: np.ndarray) -> Recalibrate
         return Recalibrated(labelled(forecasted.test), {}, 0.0, 0.0, shared=True)
     if name == "pit" and y.size > PIT_LEVELS:
         return _pit(forecasted, y)
+    if isinstance(METHODS[name], GPBeta):
+        return _gp_beta(forecasted, y, normal=METHODS[name].normal)
     cases, test, targets = labelled(forecasted.calibration), labelled(forecasted.test), observed(y)
     method = settings(name, y.size)
     start = time.perf_counter()
     model = cases.recal.fit(targets, method, dim="case").compute()
+    if name == "ckme" and float(model.state["ridge"]) <= FLOOR and y.size <= SEARCHED_UP_TO:
+        # The paper's search has no such end.
+        ridge = smaller_ridge(forecasted.calibration, y, float(model.state["bandwidth"]))
+        method = replace(method, ridge=ridge, solver="exact")
+        model = cases.recal.fit(targets, method, dim="case").compute()
     middle = time.perf_counter()
     found = model.apply(test).compute()
     seconds = middle - start, time.perf_counter() - middle
@@ -123,14 +147,22 @@ def _pit(forecasted: Forecasted, y: np.ndarray) -> Recalibrated:
     middle = time.perf_counter()
     levels = np.quantile(pit, (np.arange(PIT_LEVELS) + 0.5) / PIT_LEVELS)
     members = arrays.recalibrated_members(as_arrays(forecasted.test), levels[np.newaxis])
-    values = xr.DataArray(members[0], dims=("case", "member"), name="y")
-    found = xrecal.weighted(values, xr.full_like(values, 1 / PIT_LEVELS).rename(None))
     seconds = middle - start, time.perf_counter() - middle
-    return Recalibrated(found, {}, *seconds, shared=False)
+    return Recalibrated(_equally_weighted(members[0]), {}, *seconds, shared=False)
 
 
-def as_arrays(forecasts: Forecasts) -> ArrayForecasts:
-    """With one location in front, as the array layer takes them."""
-    loc = np.broadcast_to(forecasts.loc, forecasts.weights.shape)[np.newaxis]
-    scale = None if forecasts.scale is None else forecasts.scale[np.newaxis]
-    return ArrayForecasts(np.ascontiguousarray(loc), scale, forecasts.weights[np.newaxis])
+def _gp_beta(forecasted: Forecasted, y: np.ndarray, *, normal: bool) -> Recalibrated:
+    """Quantiles at 500 levels; the fit needs JAX, which few of the methods do."""
+    from . import gp_beta
+
+    if normal:
+        forecasted = Forecasted(*map(gp_beta.normal_of, forecasted))
+    levels = (np.arange(PIT_LEVELS) + 0.5) / PIT_LEVELS
+    members, *seconds = gp_beta.recalibrated_members(forecasted, y, levels)
+    return Recalibrated(_equally_weighted(members), {}, *seconds, shared=False)
+
+
+def _equally_weighted(members: np.ndarray) -> xr.Dataset:
+    """A forecast of members (n, k) of their own for each case."""
+    values = xr.DataArray(members, dims=("case", "member"), name="y")
+    return xrecal.weighted(values, xr.full_like(values, 1 / values.sizes["member"]).rename(None))

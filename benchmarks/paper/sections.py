@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from .recalibration import CORE, EXTENSIONS, LAPLACE, MEANINGS
+from .recalibration import CORE, EXTENSIONS, GP_BETA, LAPLACE, MEANINGS
 from .summary import (
     Key,
     Ratio,
@@ -17,11 +17,12 @@ from .summary import (
 )
 
 Rows = list[dict[str, str]]
-COLUMNS = ("none_tc", "ckme", "ckme_laplace", "pit", "auto")
+PRINTED_AS = {"gp_beta": "gpbeta"}
+COLUMNS = ("none_tc", "ckme", "ckme_laplace", "pit", "auto", *GP_BETA)
 
 
 def methods_told() -> str:
-    lines = ((f"`{m}`", MEANINGS[m]) for m in (*CORE, *LAPLACE, *EXTENSIONS))
+    lines = ((f"`{m}`", MEANINGS[m]) for m in (*CORE, *LAPLACE, *GP_BETA, *EXTENSIONS))
     return markdown(("label", "method"), lines, numbers=False)
 
 
@@ -50,9 +51,25 @@ def crps_table(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
     return markdown(header, lines)
 
 
+def sinus_table(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
+    """Relative CRPS of the synthetic set with either law, and what the paper prints."""
+    found = ratios(rows)
+    lines = []
+    for model, _ in pairs(k for k in found if k[0] == "sinus_printed"):
+        for method in COLUMNS:
+            mine = [found.get((name, model, method)) for name in ("sinus", "sinus_printed")]
+            if any(mine):
+                theirs = paper.get(("sinus", model, PRINTED_AS.get(method, method)))
+                lines.append([model, f"`{method}`", *map(_ratio, (*mine, theirs))])
+    return markdown(
+        ("model", "method", "`sinus`: x ± sin(3x)", "`sinus_printed`: x ± sin(3x/20)", "paper"),
+        lines,
+    )
+
+
 def acceptance_table(rows: Rows, column: str) -> str:
     """Share of splits where the hypothesis of calibration is accepted at 5 %."""
-    methods = ("none", "none_tc", "ckme", "ckme_laplace", "pit", "auto")
+    methods = ("none", *COLUMNS)
     found, sizes = acceptance(rows, column), test_sizes(rows)
     lines = []
     for model, name in pairs(found):

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 import xrecal
-from benchmarks.paper import data, forecasts, manifest, tables
+from benchmarks.paper import data, forecasts, manifest, ridges, tables
 from benchmarks.paper.__main__ import arguments
 from benchmarks.paper.data import Part, Split
 from benchmarks.paper.experiments import scores
 from benchmarks.paper.forecasts import Forecasted, Forecasts, labelled, observed
 from benchmarks.paper.models import find_model, forecast
 from benchmarks.paper.recalibration import METHODS, recalibrate, settings
+from benchmarks.record import commit
+from benchmarks.speed import dense
 from xrecal.arrays import crps, normal_crps
 
 FILES = sorted(Path(data.__file__).parent.rglob("*.py"))
@@ -188,6 +190,7 @@ def test_runs_go_on_where_they_stopped(small, tmp_path):
     assert rows[1]["crps"] == ""  # an interval has none
     assert float(rows[2]["ridge"]) > 0
     assert {row["n_test"] for row in rows} == {"40"}
+    assert {row["commit"] for row in rows} == {commit()}
 
 
 def test_row_of_the_base_model(small, tmp_path):
@@ -223,6 +226,35 @@ def test_landmarks_beyond_a_number_of_cases():
     assert settings("pit", 10**6) is METHODS["pit"]
 
 
+def test_held_out_losses(rng):
+    y = rng.normal(size=40)
+    gram = np.exp(-(np.subtract.outer(y, y) ** 2))
+    found = ridges.held_out_losses(gram, dense.energy_gram(y), dense.RIDGES)
+    assert dense.RIDGES[found.argmin()] == dense.choose_ridge(gram, y)
+
+
+def subtle(rng, n):
+    """Forecasts whose spread says what is to come, and whose mean, which says nothing, differs."""
+    x = rng.uniform(size=(n, 1))
+    forecast = Forecasts(rng.uniform(size=(n, 1)), 0.1 + 0.1 * x, np.ones((n, 1)))
+    return forecast, np.sin(5 * x[:, 0])
+
+
+def test_smaller_ridges_where_the_search_ends(rng):
+    (cases, y), (test, y_test) = subtle(rng, 150), subtle(rng, 400)
+    found = recalibrate("ckme", Forecasted(cases, test), y)
+    plain = labelled(cases).recal.fit(observed(y), METHODS["ckme"], dim="case")
+    assert float(plain.state["ridge"]) <= ridges.FLOOR
+    assert ridges.SMALLER.min() <= found.chosen["ridge"] < ridges.FLOOR / 10
+    crps = found.forecast.recal.crps(observed(y_test)), plain.crps(labelled(test), observed(y_test))
+    mine, theirs = (float(scores.only(each).mean()) for each in crps)
+    assert mine < 0.95 * theirs
+    noisy = y + rng.normal(size=y.size)
+    chosen = recalibrate("ckme", Forecasted(cases, test), noisy).chosen["ridge"]
+    plain = labelled(cases).recal.fit(observed(noisy), METHODS["ckme"], dim="case")
+    assert chosen == float(plain.state["ridge"]) > ridges.FLOOR
+
+
 def test_rows(tmp_path):
     path = tmp_path / "a" / "rows.csv"
     assert tables.read_rows(path) == []
@@ -236,8 +268,9 @@ def test_rows(tmp_path):
 
 def test_manifest(tmp_path):
     manifest.write("python -m benchmarks.paper edk", 12.4, tmp_path)
-    manifest.write("python -m benchmarks.paper clock", 3.0, tmp_path)
+    manifest.write("python -m benchmarks.paper clock", 3.0, tmp_path, code="before")
     found = manifest.read(tmp_path)
+    assert [run["commit"] for run in found["runs"]] == [commit(), "before"]
     assert [run["seconds"] for run in found["runs"]] == [12, 3]
     assert found["packages"]["numpy"] == np.__version__
     text = (tmp_path / manifest.FILE).read_text()

@@ -10,6 +10,7 @@ from benchmarks.paper.comparison import EQUAL, OPPOSITE, SAME, Cell, cause, cell
 from benchmarks.paper.experiments import ablations, edk, features, scores
 from benchmarks.paper.headlines import headlines
 from benchmarks.paper.limits import limits
+from benchmarks.paper.opening import NOT_RUN, opening
 from benchmarks.paper.smoke import judge
 from benchmarks.paper.summary import Ratio
 from benchmarks.speed import dense
@@ -116,6 +117,74 @@ def test_headlines(rows):
     assert "does not hold" in headlines(rows)[0]
 
 
+def with_rows(rows, name, method, crps, model="GDN", **others):
+    """Rows and one more in each split, with the CRPS of each."""
+    more = [
+        {**rows[0], "set": name, "model": model, "method": method, "split": str(split)}
+        | {"crps": str(value), "skce_p": "0.5", "pit_p": "0.5", **others}
+        for split, value in enumerate(crps)
+    ]
+    return [*rows, *more]
+
+
+def test_gp_beta_beside_the_printed_one(rows):
+    rows = with_rows(rows, "naval", "gp_beta", (1.8, 3.6))  # 0.9, the paper 0.896
+    rows = with_rows(rows, "yacht", "gp_beta", (0.3, 0.3))  # the paper 0.905
+    told = [line for line in headlines(rows) if "GP-Beta" in line]
+    assert told[0] == (
+        "**Our GP-Beta has the printed scores**: does not hold. Equal in 1, lower in 1 and higher "
+        "in 0 of 2 pairs of set and model, medians 0.600 and 0.901 of the base model's CRPS."
+    )
+    assert "`ckme` has a lower CRPS than our GP-Beta in 1 of 2 pairs, medians 0.963" in told[1]
+    assert "`auto` has a lower CRPS than our GP-Beta in 1 of 2 pairs" in told[2]
+    assert len(told) == 3
+    assert not [line for line in headlines(rows[:-4]) if "GP-Beta" in line]
+    found = summary.ratios(rows)
+    listed = [c for c in cells(found, summary.printed()) if c.method == "gp_beta"]
+    assert [(c.set_name, c.paper.mean, c.verdict) for c in listed] == [
+        ("yacht", 0.905, SAME),
+        ("naval", 0.896, EQUAL),
+    ]
+
+
+def test_opening(rows):
+    assert len(opening(rows)) == 10
+    told = "\n".join(opening(rows))
+    assert "2 of the paper's 11 sets" in told
+    assert "sets of which every row tells its code: none;" in told
+    assert "**CKME against GP-Beta**: not run." in told
+    assert "**Ridges on naval**: not run." in told
+    assert "**The synthetic set as printed**: not run." in told
+    assert "Does not hold: CKME gains in CRPS where one normal" in told  # two sets are missing
+    assert "SKCE test accepts 50% of its splits and 0% of the base models'" in told
+    assert "it loses for 1 of 1 networks, mean ratio 1.30 (1.28 in print)" in told
+    rows = [{**r, "commit": "abc" if r["set"] == "yacht" else ""} for r in rows]
+    rows = [{**r, "ridge": "1e-10" if r["method"] == "ckme" else ""} for r in rows]
+    rows = with_rows(rows, "naval", "gp_beta", (1.8, 3.6))
+    for name, ratio in (("sinus", 0.9), ("sinus_printed", 1.0)):
+        rows = with_rows(rows, name, "none", (1.0, 1.0), commit="abc")
+        rows = with_rows(rows, name, "ckme", (ratio, ratio), commit="abc")
+    told = "\n".join(opening(rows))
+    assert NOT_RUN not in told
+    assert "every row tells its code: yacht, sinus and sinus_printed;" in told
+    assert "Holds: CKME has a lower CRPS than GP-Beta" in told
+    assert "in 1 of 1 pairs of set and model, in 1 of them in print" in told
+    assert "2 of 2 GDN fits of `ckme` reach the end of the search at 1e-6; they take down" in told
+    assert "with modes at x ± sin(3x/20) CKME has 1.000 for GDN, with sin(3x)" in told
+    assert "Does not hold: the printed law of the synthetic set" in told
+
+
+def test_both_laws_of_the_synthetic_set(rows):
+    for name, ratio in (("sinus", 0.9), ("sinus_printed", 1.0)):
+        rows = with_rows(rows, name, "none", (1.0, 1.0))
+        rows = with_rows(rows, name, "gp_beta", (ratio, ratio))
+    rows = with_rows(rows, "sinus", "pit", (0.8, 0.8))
+    told = sections.sinus_table(rows, summary.printed()).splitlines()
+    assert told[2] == "| GDN | `pit` | 0.800 ± 0.000 | - | 0.905 ± 0.002 |"
+    assert told[3] == "| GDN | `gp_beta` | 0.900 ± 0.000 | 1.000 ± 0.000 | 1.033 ± 0.045 |"
+    assert len(told) == 4
+
+
 def test_limits_tell_what_is_missing(rows):
     told = "\n".join(limits(rows, ["wine"], (2000, 20, 5)))
     assert "GDN naval (2), GDN yacht (2)" in told
@@ -128,6 +197,9 @@ def test_report(rows, tmp_path):
     write(rows, tmp_path / scores.FILE)
     text = report.write(tmp_path, tmp_path / "REPORT.md")
     assert (tmp_path / "REPORT.md").read_text() == text + "\n"
+    first = text.splitlines()[2:13]
+    assert [line.split(". ")[0] for line in first] == [*map(str, range(1, 11)), ""]
+    assert "| naval | 2 | earlier |" in text
     assert (
         "| GDN | naval (31) | 2 | - | 0.625 ± 0.125 | - | 0.875 ± 0.125 | 0.375 ± 0.125 |" in text
     )

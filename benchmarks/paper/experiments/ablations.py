@@ -10,9 +10,10 @@ import xarray as xr
 
 import xrecal
 from benchmarks.paper.data import load_split, n_splits
-from benchmarks.paper.forecasts import CACHE, Forecasts, labelled, observed
+from benchmarks.paper.forecasts import CACHE, labelled, observed
 from benchmarks.paper.models import forecast
 from benchmarks.paper.recalibration import PRINTED, Recalibrated
+from benchmarks.paper.ridges import distances
 from benchmarks.paper.tables import RESULTS, add_row, keys_of
 from benchmarks.speed import dense
 from xrecal import arrays
@@ -74,17 +75,6 @@ PROJECTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "clipped": clipped,
     SLOW: laplace_program,
 }
-
-
-def distances(a: Forecasts, b: Forecasts) -> np.ndarray:
-    """Squared energy distances (n, q) of forecasts of one form."""
-    if a.scale is not None:
-        weights = {"x_weights": a.weights, "y_weights": b.weights}
-        found = arrays.normal_squared_energy_distance(a.loc, a.scale, b.loc, b.scale, **weights)
-    else:
-        loc = (np.broadcast_to(f.loc, f.weights.shape) for f in (a, b))
-        found = arrays.squared_energy_distance(*loc, x_weights=a.weights, y_weights=b.weights)
-    return np.asarray(found)
 
 
 def run_preimage(

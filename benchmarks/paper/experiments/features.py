@@ -9,6 +9,7 @@ import xarray as xr
 import xrecal
 from benchmarks.paper.data import Part, load_split, n_splits, set_names
 from benchmarks.paper.recalibration import Recalibrated
+from benchmarks.paper.ridges import held_out_losses
 from benchmarks.paper.tables import RESULTS, add_row, keys_of
 from benchmarks.speed import dense
 
@@ -38,16 +39,7 @@ def standardised(train: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.
 
 def losses(gram: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Mean held-out CRPS of each ridge, from five folds."""
-    target, total = dense.energy_gram(y), np.zeros(RIDGES.size)
-    for held in np.array_split(np.arange(y.size), dense.N_FOLDS):
-        train = np.setdiff1d(np.arange(y.size), held)
-        eigen = np.linalg.eigh(gram[np.ix_(train, train)])
-        similar, matches = gram[np.ix_(train, held)], target[np.ix_(train, held)]
-        among, own = target[np.ix_(train, train)], np.diag(target)[held]
-        for at, ridge in enumerate(RIDGES):
-            weights = dense.project_simplex(dense.signed_weights(*eigen, similar, ridge))
-            total[at] += dense.held_out_crps(weights, among, matches, own).sum()
-    return total / y.size
+    return held_out_losses(gram, dense.energy_gram(y), RIDGES)
 
 
 def predict(rows: Part, x_new: np.ndarray, seed: int) -> tuple[Recalibrated, dict[str, object]]:
