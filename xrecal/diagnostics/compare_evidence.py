@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import fit
-from xrecal.fit.held_out import Splits, hold_out
+from xrecal.fit.held_out import Splits
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.select_fits import match_variables
 from xrecal.inputs.covariates import Given
@@ -20,6 +20,7 @@ from xrecal.inputs.pairing import Pairs, in_order, pair_cases
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.recalibrated import Recalibrated
+from xrecal.products.replayed import held_out
 from xrecal.products.scores import CRPS, crps_of, pit_of
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of
@@ -72,7 +73,7 @@ def cross_validated(
     pooled = read_pool(splits.pool, form, case)
     whole = (case,) if pooled is None else (case, *pooled.dims)
     form, observed = _in_pieces(form, observed, whole)
-    source = hold_out(form, observed, candidate.method, splits, case, candidate.covariates)
+    source = held_out(form, observed, candidate.method, splits, case, candidate.covariates)
     scores, pit, quantiles = source.reduce(evidence_of, *EVIDENCE, extras=["observed", "cases"])
     scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))
     quantiles = quantiles.assign_coords(quantile=LEVELS)
