@@ -272,3 +272,12 @@ def test_records_are_whole_in_each_task():
     with pytest.raises(ValueError, match=r"hindcast\.chunk\(\{'time': -1\}\)"):
         fitted(hindcast=HINDCAST.chunk(time=10))
     assert "one component from the cases of all 8 places" in repr(fitted())
+
+
+def test_plans_are_those_of_the_fits_at_each_place(model):
+    part = xrecal.plan(HINDCAST.chunk(station=4), TRUTH, POOL, pool="station").largest
+    assert (part.tasks, part.locations, part.cases) == (2, P, DATES)
+    assert part.seconds_per_location > 0
+    assert model.plan(NEW, probe=True).largest.seconds_per_location > 0
+    with pytest.raises(ValueError, match=r"splits of pools at each place.*leave by out"):
+        xrecal.plan(HINDCAST, TRUTH, POOL, pool="station", by="block", probe=False)
