@@ -254,7 +254,7 @@ def test_beyond_the_largest_number_of_cases_evenly_spaced_positions_remain():
         xrecal.Climatology(),
         xrecal.PITRecalibration(),
         xrecal.ConformalPrediction(alpha=0.4),
-        xrecal.LinearPool([xrecal.EMOS(), xrecal.Climatology()]),
+        xrecal.LinearPool([xrecal.EMOS(), xrecal.Climatology()], gap=1),
     ],
     ids=repr,
 )

@@ -22,7 +22,7 @@ from xrecal.methods import (
     PITRecalibration,
     Raw,
 )
-from xrecal.methods.base import nearest
+from xrecal.methods.setting_checks import nearest
 
 METHODS: dict[str, type] = {
     "ckme": CKME,

@@ -30,18 +30,26 @@ from xrecal.inputs.pairing import (
     pair_variables,
     values_for_missing,
 )
-from xrecal.inputs.pool import PoolOver
-from xrecal.methods import CKME, Method, SharedCKME, VectorCKME
+from xrecal.inputs.pool import Pool, PoolOver
+from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
 from xrecal.methods.base import is_method
 from xrecal.methods.call_errors import refuse_settings
 
-from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, feature_count
+from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
 from .mismatch_warnings import warn_of_fill_values, warn_of_other_reading
 from .pooling import read_pool
+from .shared_component import Cases, fit_pools_that_share
 from .shared_fit import fit_shared_state
-from .shared_places import in_one_order, places_of_fit, shared_method, shares
-from .state import describe_state, fit_state, state_of
+from .shared_places import (
+    ckme_to_share,
+    in_one_order,
+    places_of_fit,
+    pools_share,
+    shared_method,
+    shares,
+)
+from .state import fit_state, state_of
 
 DEFAULT = CKME()
 """The method of a fit that names none."""
@@ -96,8 +104,9 @@ def fit(
         all positions along them, with which forecasts anywhere along them are recalibrated; or
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
         numbers of positions. Then what differs between positions may be a covariate, such as the
-        lead. Beyond 1500 cases places share one law of errors, by CKME; methods that compare no
-        cases, such as EMOS, learn from all; others, and windows, leave out evenly spaced positions.
+        lead. Beyond 1500 cases places share one law of errors, by CKME, which is a component of a
+        LinearPool at each; methods that compare no cases, such as EMOS, learn from all; others, and
+        windows, leave out evenly spaced positions.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind: forecasts are compared
         as ensembles of vectors (each variable in units of its spread), and past cases get one
@@ -141,6 +150,12 @@ def fit(
     by their coordinates. The state's ``record`` says what is known of each place: a record, one
     shorter than ``min_samples``, none, or one unlike all others, perhaps of another unit.
 
+    A :class:`xrecal.LinearPool` of as many pooled cases, without a gap, is a pool at each place,
+    whose last component is what all places share. Weights come from held-out forecasts of both. A
+    place with fewer than ``min_samples`` cases has what is shared alone. Its forecasts are those of
+    places of the hindcast, which may have no observation there. Updates add to the cases of each
+    place; what is shared stays as it is until the next fit.
+
     Examples
     --------
     >>> model = hindcast.recal.fit(observations)
@@ -175,13 +190,17 @@ def fit_group(
     min_samples: int,
 ) -> dict[Hashable, FittedVariable]:
     """Fit variables that share all but observations, which have the attributes ``observed``."""
-    pairs, method, axis, given, note, _ = next(iter(prepared.values()))
+    pairs, method, axis, given, note, _, of_all = next(iter(prepared.values()))
     vectors = method if isinstance(method, VectorCKME) else None
     assert pairs.dim is not None
     if vectors is not None:
         pairs = as_one({name: one.pairs for name, one in prepared.items()})
     periods = {name: period_of(value) for name, value in given.items()}
-    if not isinstance(method, SharedCKME):
+    if of_all is not None:
+        assert isinstance(method, LinearPool)
+        own = Cases(pairs, method, axis, given)
+        state = fit_pools_that_share(own, of_all, min_samples)
+    elif not isinstance(method, SharedCKME):
         state = fit_state(pairs, method, axis, given, min_samples)
     else:
         state = fit_shared_state(pairs, method, axis, given, min_samples)
@@ -247,6 +266,8 @@ class Prepared(NamedTuple):
     """Remark on the method and the pooling."""
     shared: SharedCKME | None = None
     """The method of fits to so many pooled cases that places share one."""
+    of_all: Cases | None = None
+    """The cases of all places, of a pool at each one with a component that places share."""
 
 
 def pair_hindcast(
@@ -284,6 +305,9 @@ def prepare(
     n_dates = pairs.observations.sizes[dim]
     pooled = None if pool is None else read_pool(pool, form, dim)
     shared, of_places = None, None
+    if pooled is not None and pools_share(method, pooled, n_dates) and not in_splits:
+        assert isinstance(method, LinearPool)
+        return _with_shared(pairs, method, covariates, min_samples, pooled)
     if pooled is not None and shares(method, pooled, n_dates):
         pooled = in_one_order(pooled)
         shared, of_places = shared_method(method, pairs, pooled)
@@ -325,6 +349,31 @@ def prepare(
         given |= {name: value.expand_dims(along) for name, value in places.items()}
     note = joined(None if pooled is None else pooled.note, of_places, note)
     return Prepared(replace(pairs, pool=pooled), method, axis, given, note, shared)
+
+
+def _with_shared(
+    pairs: Pairs, method: LinearPool, covariates: Given, min_samples: int, pool: Pool
+) -> Prepared:
+    """Pools at each place, in which what all places share competes with the own record."""
+    dim, pairs = pairs.dim, replace(pairs, pool=None)
+    require_whole_cases(pairs)
+    axis = axis_of(pairs)
+    settled, note = method.check(axis, pairs.observations.sizes[dim])
+    assert isinstance(settled, LinearPool)
+    of_all = prepare(pairs, ckme_to_share(settled), covariates, min_samples, pool.dims)
+    assert isinstance(of_all.method, SharedCKME)
+    given = {name: of_all.covariates[name] for name in settled.covariates}
+    for name, value in given.items():
+        require_one_chunk(value, (dim,), name=f"the covariate {name!r}")
+    mixed = (*settled.mixed, of_all.method)
+    method = replace(settled, methods=mixed, bounds="auto", condition_on=None)
+    _refuse_reserved(pairs.form, method)
+    if note is not None and note != of_all.note:  # which has been told
+        warnings.warn(note, stacklevel=users_stacklevel())
+    whole = f"one component from the cases of all {of_all.method.places} places"
+    note = joined(*dict.fromkeys((whole, note, of_all.note)))
+    cases = Cases(of_all.pairs, of_all.method, of_all.axis, of_all.covariates)
+    return Prepared(pairs, method, axis, given, note, of_all=cases)
 
 
 def joined(*remarks: str | None) -> str | None:

@@ -6,12 +6,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import Kind
+from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import Method, SharedCKME
+from xrecal.methods import LinearPool, Method, OnlinePool, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
@@ -168,3 +169,43 @@ class Fitted:
             for (name, fitted), state in zip(self.variables.items(), states, strict=True)
         }
         return replace(self, variables=variables)
+
+
+def describe_state(
+    state: xr.Dataset, method: Method, attrs: Mapping[str, Any], n_features: int
+) -> xr.Dataset:
+    """Attributes that make the state readable on its own."""
+    from xrecal.arrays.status import MEANINGS
+
+    units = {"units": attrs["units"]} if "units" in attrs else {}
+    described: dict[str, dict[str, Any]] = {
+        "loc": {"long_name": "calibration forecasts", **units},
+        "scale": {"long_name": "scale of the calibration forecasts", **units},
+        "weights": {"long_name": "weights of the members of the calibration forecasts"},
+        "observations": {"long_name": "observations of the cases used", **units},
+        "n_cases": {"long_name": "number of cases used"},
+        "status": {
+            "long_name": "status of the fit",
+            "flag_masks": np.array(list(MEANINGS), dtype=np.int16),
+            "flag_meanings": " ".join(MEANINGS.values()),
+        },
+    }
+    for place, name in enumerate(method.names if isinstance(method, VectorCKME) else ()):
+        described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
+    for name, parameter in method.parameters(n_features).items():
+        described[name] = {"long_name": parameter.long_name}
+        if parameter.in_units_of_variable:
+            described[name] |= units
+        if parameter.flags:
+            described[name] |= {
+                "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
+                "flag_meanings": " ".join(parameter.flags),
+            }
+    pool = method.pool if isinstance(method, OnlinePool) else method
+    if isinstance(pool, LinearPool):
+        meanings = (f"{component.label}: {component.meaning}" for component in pool.components)
+        described["pool_weight"]["description"] = "; ".join(meanings)
+    for variable in state.data_vars:
+        if str(variable) in described:
+            state[variable].attrs = described[str(variable)]
+    return state

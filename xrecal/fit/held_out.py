@@ -29,7 +29,7 @@ from .fit_hindcast import Prepared, pair_hindcast, prepare
 from .fitted import CASE, CASE_MEMBER
 from .folds import CrossValidationTask, Fold, HeldOutReduction, KnownName, PooledCrossValidationTask
 from .pooling import DATE, across
-from .shared_places import shares
+from .shared_places import pools_share, shares
 from .state import task_arguments
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
@@ -277,7 +277,7 @@ def hold_out(
 ) -> HeldOut:
     """Pair, order and split the cases of a variable; nothing is computed."""
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
-    return HeldOut(form, prepared, _folds(method, prepared, splits), splits)
+    return HeldOut(form, prepared, folds_of(method, prepared, splits), splits)
 
 
 def prepare_all(
@@ -293,7 +293,7 @@ def prepare_all(
     return prepare(pairs, method, covariates, splits.min_samples, splits.pool, in_splits=True)
 
 
-def _folds(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
+def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
     """Splits of the cases, each with the method as it can be used on its training cases."""
     from xrecal.arrays.ckme.folds import count_near
     from xrecal.arrays.splitting import splits as split_cases
@@ -357,6 +357,9 @@ def suited(
     own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
     try:
         if pool is not None:
+            if pools_share(method, pool, train.size):  # each place has its own cases
+                method, note = method.check(own, n_cases)
+                return Fold(method, train, test, pool), note
             if prepared.shared is not None and shares(method, pool, train.size):
                 method = prepared.shared.for_cases(train.size * len(pool.taken))
             else:

@@ -29,10 +29,12 @@ def relearn(fitted: FittedVariable, before: xr.Dataset) -> xr.Dataset:
     """
     if not isinstance(fitted.method, Relearning):
         return fitted.state
-    state = without_labels(fitted.state)
+    shared = [name for name, p in fitted.parameters.items() if p.of_all_places]
+    state = without_labels(fitted.state.drop_vars(shared, errors="ignore"))
     locations = fitted.locations
     core = {n: tuple(d for d in v.dims if d not in locations) for n, v in state.items()}
     names = [n for n in ("n_cases", "status", *fitted.parameters) if n in before]
+    names = [name for name in names if name not in shared]
     former = {name: before.variables[name] for name in names}
     dtypes = {name: variable.dtype for name, variable in former.items()}
     results = run_blockwise(

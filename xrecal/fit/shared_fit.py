@@ -166,6 +166,30 @@ class SharedChunks:
             arrays[name] = xr.DataArray(stacked, dims=(*self.locations, *dims))
         return arrays
 
+    def objects_of(self, values: Sequence[Any]) -> xr.DataArray:
+        """Objects over the locations, which may be Delayed."""
+        from dask.base import is_dask_collection
+
+        shape = tuple(self.sizes[d] for d in self.locations)
+        if not any(map(is_dask_collection, values)):
+            return xr.DataArray(_as_array(*values).reshape(shape), dims=self.locations)
+        from dask.delayed import delayed
+
+        each = [
+            _dask_array().from_delayed(delayed(_as_array, pure=True)(v), (1,), object)
+            for v in values
+        ]
+        whole = _dask_array().concatenate(each).reshape(shape)
+        return xr.DataArray(whole, dims=self.locations)
+
+
+def _as_array(*values: Any) -> npt.NDArray[Any]:
+    """Objects as an array, which does not look into them."""
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
 
 def _dask_array() -> Any:
     import dask.array

@@ -19,7 +19,7 @@ from xrecal.inputs.place_features import (
     middle_longitude,
 )
 from xrecal.inputs.pool import Pool
-from xrecal.methods import CKME, SharedCKME
+from xrecal.methods import CKME, LinearPool, SharedCKME
 from xrecal.methods.base import Method
 from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, may_share
 
@@ -32,6 +32,25 @@ PLACES = OWN + "place"
 def shares(method: Method, pool: Pool, n_dates: int) -> bool:
     """Whether a fit of a method to all positions of a pool is a shared one."""
     return math.prod(pool.sizes) > 1 and pool.is_large(n_dates) and may_share(method)
+
+
+def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
+    """Whether a fit at all positions of a pool is a pool at each, one component of which is shared.
+
+    Not with a gap between cases held out and others, as the shared component has none.
+    """
+    return isinstance(method, LinearPool) and shares(ckme_to_share(method), pool, n_dates)
+
+
+def ckme_to_share(method: LinearPool) -> CKME:
+    """The method of a component that places share, of pools with these settings."""
+    given = [vars(m)["bounds"] for m in method.mixed if "bounds" in vars(m)]
+    return CKME(
+        condition_on=method.covariates or None,
+        bounds=given[0] if given else "auto",
+        gap=method.gap,
+        year_start=method.year_start,
+    )
 
 
 def in_one_order(pool: Pool) -> Pool:

@@ -8,6 +8,7 @@ forecasts are brought together by the same functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
-from xrecal.methods import LinearPool, Method, OnlinePool, VectorCKME
-from xrecal.methods.base import Cases, Covariates, Parameter, method_on_device
+from xrecal.methods import LinearPool, Method
+from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits, method_on_device
 from xrecal.typing import FloatArray, IntArray
 
 from .fitted import CASE, CASE_MEMBER, feature_count
@@ -46,12 +47,18 @@ def fit_state(
     axis: CaseAxis,
     covariates: Mapping[str, xr.DataArray],
     min_samples: int,
+    shared: Sequence[xr.DataArray] = (),
 ) -> xr.Dataset:
-    """Lazy or computed state: one call for each chunk of locations."""
+    """Lazy or computed state: one call for each chunk of locations.
+
+    ``shared`` are the fields of :class:`xrecal.methods.base.SharedFits` over locations, if places
+    share a component.
+    """
     pool = pairs.pool
     parts, others = task_arguments(pairs, covariates)
     periods = {name: period_of(value) for name, value in covariates.items()}
-    parameters = method.parameters(feature_count(periods))
+    every = method.parameters(feature_count(periods))
+    parameters = {name: p for name, p in every.items() if not p.of_all_places}
     task: Callable[..., Any]
     task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
     stored = tuple(parts) if method.keeps_cases else ()
@@ -84,7 +91,8 @@ def fit_state(
         task,
         *parts.values(),
         *others.values(),
-        core=[(*cases, CASE_MEMBER)] * len(parts) + [cases] * len(others),
+        *shared,
+        core=[(*cases, CASE_MEMBER)] * len(parts) + [cases] * len(others) + [()] * len(shared),
         out=[(*own_fits, *dims) for dims, _ in out.values()],
         dtypes=[dtype for _, dtype in out.values()],
         sizes=sizes,
@@ -175,9 +183,14 @@ class _FitTask:
         return f" by {type(self.method).__name__}{normal}"
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        arrays, rest = args[: len(self.parts)], args[len(self.parts) :]
+        sharing = isinstance(self.method, LinearPool) and self.method.shared is not None
+        end = len(args) - len(SharedFits._fields) * sharing
+        arrays, rest, shared = args[: len(self.parts)], args[len(self.parts) : end], args[end:]
         parts = dict(zip(self.parts, arrays, strict=True))
         lead, cases, flags = cases_of(parts, rest, self.periods, self.axis)
+        if shared:
+            given = (np.broadcast_to(a, lead).ravel() for a in shared)
+            cases = replace(cases, shared=SharedFits(*given))
         observed, core = cases.observations, arrays[0].shape[-2:]
         fitted = dict(self.method.fit_locations(cases, self.min_samples))
         fitted["status"] = (fitted["status"] | flags).astype(np.int16)
@@ -347,43 +360,3 @@ def state_of(state: xr.Dataset, place: int) -> xr.Dataset:
     observations = ["observations", *(n for n in state if str(n).startswith(PARTNER))]
     own = state[observations[place]].variable
     return state.drop_vars(observations[1:]).assign(observations=own)
-
-
-def describe_state(
-    state: xr.Dataset, method: Method, attrs: Mapping[str, Any], n_features: int
-) -> xr.Dataset:
-    """Attributes that make the state readable on its own."""
-    from xrecal.arrays.status import MEANINGS
-
-    units = {"units": attrs["units"]} if "units" in attrs else {}
-    described: dict[str, dict[str, Any]] = {
-        "loc": {"long_name": "calibration forecasts", **units},
-        "scale": {"long_name": "scale of the calibration forecasts", **units},
-        "weights": {"long_name": "weights of the members of the calibration forecasts"},
-        "observations": {"long_name": "observations of the cases used", **units},
-        "n_cases": {"long_name": "number of cases used"},
-        "status": {
-            "long_name": "status of the fit",
-            "flag_masks": np.array(list(MEANINGS), dtype=np.int16),
-            "flag_meanings": " ".join(MEANINGS.values()),
-        },
-    }
-    for place, name in enumerate(method.names if isinstance(method, VectorCKME) else ()):
-        described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
-    for name, parameter in method.parameters(n_features).items():
-        described[name] = {"long_name": parameter.long_name}
-        if parameter.in_units_of_variable:
-            described[name] |= units
-        if parameter.flags:
-            described[name] |= {
-                "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
-                "flag_meanings": " ".join(parameter.flags),
-            }
-    pool = method.pool if isinstance(method, OnlinePool) else method
-    if isinstance(pool, LinearPool):
-        meanings = (f"{component.label}: {component.meaning}" for component in pool.components)
-        described["pool_weight"]["description"] = "; ".join(meanings)
-    for variable in state.data_vars:
-        if str(variable) in described:
-            state[variable].attrs = described[str(variable)]
-    return state

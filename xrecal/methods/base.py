@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from difflib import get_close_matches
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     Self,
     TypeAlias,
@@ -33,7 +33,7 @@ from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.typing import FloatArray, IntArray
 
 from .ranges import FINITE
-from .setting_checks import check_names
+from .setting_checks import check_names, did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -73,6 +73,8 @@ class Parameter:
     """Whether models of earlier layouts lack it."""
     for_updates: bool = False
     """Whether updates alone need it, and no forecast."""
+    of_all_places: bool = False
+    """Whether it is learned from all places together, and the same for those of a fit."""
 
     def sizes(self, n: int) -> dict[str, int]:
         """Sizes of the dimensions with n slots."""
@@ -102,6 +104,15 @@ class Covariates:
         return features
 
 
+class SharedFits(NamedTuple):
+    """What many places share, for L of them, that has not seen each fold of their dates."""
+
+    held_out: npt.NDArray[Any]
+    """(L,) of :class:`xrecal.arrays.shared.held_out.HeldOut`; None where nothing was learned"""
+    place: IntArray
+    """(L,) number of the place in the shared fit"""
+
+
 @dataclass(frozen=True)
 class Cases:
     """Calibration cases at L locations."""
@@ -116,6 +127,8 @@ class Cases:
     """(L, n, n) squared energy distances of the forecasts, where known already."""
     partners: tuple[FloatArray, ...] = ()
     """(L, n) observations of each further variable that is recalibrated jointly."""
+    shared: SharedFits | None = None
+    """Of a pool in which one fit that places share competes with those of each place."""
 
     def take(self, block: slice) -> Cases:
         """Cases of some locations."""
@@ -126,6 +139,7 @@ class Cases:
             covariates=self.covariates.take((block,)),
             squared=None if self.squared is None else self.squared[block],
             partners=tuple(partner[block] for partner in self.partners),
+            shared=None if self.shared is None else SharedFits(*(a[block] for a in self.shared)),
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:
@@ -285,17 +299,6 @@ def kinds_with(name: str) -> list[type[Shown]]:
         if ours and is_dataclass(kind) and name in settings_of(kind):
             owners.append(kind)
     return sorted(owners, key=lambda kind: kind.__name__)
-
-
-def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is most like another; None if none is."""
-    return next(iter(get_close_matches(name, known, n=1)), None)
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """End of a sentence about an unknown name: a question for the nearest one, or a full stop."""
-    meant = nearest(name, known)
-    return "." if meant is None else f"; did you mean {meant!r}?"
 
 
 def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 from xrecal.chunks.warnings import WARNED
 
 from . import CKME, METHODS
-from .base import Shown, changed, did_you_mean, kinds_with, nearest, settings_of
+from .base import Shown, changed, kinds_with, settings_of
+from .setting_checks import did_you_mean, nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")

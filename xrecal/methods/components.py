@@ -20,11 +20,14 @@ from .base import (
     Method,
     NewCases,
     Parameter,
+    SharedFits,
     equal_mass_levels,
     fold_groups,
 )
 from .ckme import CKME
 from .raw import Raw
+from .shared_ckme import OWN, SharedCKME
+from .tails import FITTED
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Empirical
@@ -46,6 +49,9 @@ MEMBERS = {
     "ratio": "past ratios to the forecast mean",
 }
 """Members of a CKME by its support, in words."""
+
+SHARED = "ckme_shared"
+"""Label of the component that places share."""
 
 N_HELD_OUT = 100
 """Quantiles that stand for a held-out forecast when components are weighed."""
@@ -93,6 +99,9 @@ class Component:
         Updates learn from the forecasts, which a pool keeps.
         """
         method = self.method
+        if isinstance(method, SharedCKME):
+            shared = method.in_pool(n_features if method.covariates else 0)
+            return {name: p for name, p in shared.items() if not p.for_updates}
         if isinstance(method, CKME):  # in a pool the other components are those to give way to
             method = replace(method, novelty=None)
         parameters = method.parameters(n_features if method.covariates else 0)
@@ -105,8 +114,12 @@ class Component:
 
     def own(self, parameter: Parameter) -> Parameter:
         """A parameter whose dimensions, other than the cases, bear the label of the component."""
-        dims = {d if d == CASES else f"{self.label}_{d}": n for d, n in parameter.dims.items()}
+        dims = {self.dim(d): n for d, n in parameter.dims.items()}
         return replace(parameter, dims=dims)
+
+    def dim(self, name: str) -> str:
+        """Name that a dimension of a parameter has in the pool."""
+        return name if name == CASES or name.startswith(OWN) else f"{self.label}_{name}"
 
 
 class HeldOutInTime(NamedTuple):
@@ -131,6 +144,8 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
         names = [type(method).__name__.lower()]
         if isinstance(method, CKME):
             names, supports = names + ["shapes"] * method.shapes, method.supports
+        if isinstance(method, SharedCKME):
+            names = [SHARED]
         name = "_".join((*names, *method.covariates))
         for support in supports:
             label = f"{name}_{support}" if len(supports) > 1 else name
@@ -149,6 +164,9 @@ def fit_method(
     The quantiles are of cases forecast without their fold, and of cases forecast from earlier ones
     alone.
     """
+    if isinstance(method, SharedCKME):  # which passes over the cases of all places have fitted
+        yield {}, method.held_out_locations(cases, N_HELD_OUT)
+        return
     if not isinstance(method, CKME):
         yield method.fit_locations(cases, min_samples), _held_out(method, cases, in_time)
         return
@@ -288,6 +306,49 @@ class Forecasting:
             return forecast
         members = forecast.quantile(equal_mass_levels(N_QUANTILES))
         return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
+
+
+def judge_of(components: Sequence[Component]) -> int | None:
+    """Place of the component that knows the novelty of forecasts; None if none does."""
+    places = [i for i, c in enumerate(components) if isinstance(c.method, CKME)]
+    places.sort(key=lambda i: components[i].method.shapes)  # type: ignore[attr-defined]
+    return places[0] if places else None
+
+
+def novelty_of(forecasting: Forecasting) -> FloatArray:
+    """Novelty (L, T) of forecasts to the first CKME of a pool; none is known without one.
+
+    Where a place has too short a record, to the component that places share.
+    """
+    components, new, cases, fitted = (
+        forecasting.components,
+        forecasting.new,
+        forecasting.cases,
+        forecasting.fitted,
+    )
+    judge = judge_of(components)
+    asked = [] if judge is None else [components[judge]]
+    if isinstance(components[-1].method, SharedCKME):
+        asked.append(components[-1])
+    known = np.full(new.forecasts.loc.shape[:2], np.nan if asked else 0.0)
+    for component in asked:
+        if np.isnan(known).any():
+            method: Any = component.method
+            found = method.novelty_locations(new, cases, state_of(component, fitted))
+            known = np.where(np.isnan(known), found, known)
+    return known
+
+
+def share_alone(
+    components: Sequence[Component], state: Mapping[str, npt.NDArray[Any]], shared: SharedFits
+) -> None:
+    """Give all weight to what places share where the own record is too short, without tails."""
+    there = np.array([held_out is not None for held_out in shared.held_out])
+    alone = there & np.isnan(state["pool_weight"]).any(-1)
+    state["pool_weight"][alone] = [isinstance(c.method, SharedCKME) for c in components]
+    for name in FITTED:
+        if name in state:
+            state[name][alone] = np.nan
 
 
 class GivingWay(NamedTuple):

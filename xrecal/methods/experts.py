@@ -26,7 +26,14 @@ from .base import (
     missing_forecasts,
 )
 from .ckme import CKME
-from .components import CASES, Component, Forecasting, predict_component, state_of
+from .components import (
+    CASES,
+    Component,
+    Forecasting,
+    judge_of,
+    predict_component,
+    state_of,
+)
 from .emos import EMOS
 from .raw import Raw
 
@@ -122,8 +129,9 @@ class Experts:
         learned = cases.select(np.arange(n_slow))
         whole, every = self._with_cases(learned, slow), np.ones(1)
         pooled, novelty = Forecasting(self.pool.components, new, learned, whole), None
-        if self.pool.judge is not None:
-            novelty = pooled.with_novelty(self.pool.judge)
+        judge = judge_of(self.pool.components)
+        if judge is not None:
+            novelty = pooled.with_novelty(judge)
         found = {
             component.label: _quantiles(pooled.of(place, every))
             for place, component in enumerate(pooled.components)

@@ -45,7 +45,8 @@ from .components import (
     components_of,
     fit_method,
     giving_way,
-    state_of,
+    novelty_of,
+    share_alone,
 )
 from .idr import IDR
 from .mixing import AVERAGE, mixture_of
@@ -53,6 +54,7 @@ from .novelty import shares_left
 from .ranges import NOT_NEGATIVE
 from .raw import Raw
 from .setting_checks import check_bounds, check_choices, check_methods, check_names
+from .shared_ckme import SharedCKME
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ class LinearPool(Shown):
     The result is a weighted ensemble like any other: one block of past observations for all methods
     that weigh them, one of past errors for each CKME, 200 equal-mass quantiles for each other
     method and for the ``average``, told by ``component``.
+    Where more than 1500 cases of places are pooled, there is a pool at each, with one component
+    more, ``ckme_shared``: the :class:`CKME` that all places share.
     The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
     weighed, which flatters it a little against methods without one; so are its kernel and bounds.
 
@@ -185,6 +189,12 @@ class LinearPool(Shown):
         return replace(method, gap=gap, year_start=method.year_start or self.year_start)
 
     @property
+    def shared(self) -> Component | None:
+        """The component that places share, if there is one."""
+        last = self.components[-1]
+        return last if isinstance(last.method, SharedCKME) else None
+
+    @property
     def compares(self) -> bool:
         """Whether a method that is mixed compares forecasts with past ones."""
         return any(getattr(method, "compares", False) for method in self.mixed)
@@ -287,6 +297,8 @@ class LinearPool(Shown):
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
         none_held_out = np.isnan(state["pool_weight"]).any(-1)
         state["status"] |= TOO_FEW * none_held_out
+        if cases.shared is not None:
+            share_alone(self.components, state, cases.shared)
         return state
 
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
@@ -308,8 +320,10 @@ class LinearPool(Shown):
             zip(self.components, fits, strict=True)
         ):
             state |= component.labelled(fitted)
-            state["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
             quantiles[:, :, c] = held_out
+            if component is self.shared:
+                continue
+            state["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
             if component.support is not None:  # of many cases it holds out some, and so do all
                 held = ~np.isnan(held_out[..., 0])
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
@@ -334,7 +348,7 @@ class LinearPool(Shown):
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED
         for component in self.components:
-            if isinstance(component.method, CKME):
+            if isinstance(component.method, (CKME, SharedCKME)):
                 continue
             own = component.method.fit_locations(cases, min_samples)
             status |= component.flags(np.asarray(own["status"], status.dtype))
@@ -396,19 +410,8 @@ class LinearPool(Shown):
         return tailed(issued, tails, bounds)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts to its first CKME; none is known without one."""
-        if self.judge is None:
-            return np.zeros(new.forecasts.loc.shape[:2])
-        component = self.components[self.judge]
-        assert isinstance(component.method, CKME)
-        return component.method.novelty_locations(new, cases, state_of(component, fitted))
-
-    @property
-    def judge(self) -> int | None:
-        """Place of the component that knows the novelty of forecasts; None if none does."""
-        places = [i for i, c in enumerate(self.components) if isinstance(c.method, CKME)]
-        places.sort(key=lambda i: self.components[i].method.shapes)  # type: ignore[attr-defined]
-        return places[0] if places else None
+        """Novelty (L, T) of forecasts; see :func:`.components.novelty_of`."""
+        return novelty_of(Forecasting(self.components, new, cases, fitted))
 
 
 @lru_cache(maxsize=64)

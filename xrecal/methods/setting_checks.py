@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -91,3 +92,14 @@ def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
             f"got {length!r}"
         )
     return float(days)  # type: ignore[arg-type]
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that is most like another; None if none is."""
+    return next(iter(get_close_matches(name, known, n=1)), None)
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """End of a sentence about an unknown name: a question for the nearest one, or a full stop."""
+    meant = nearest(name, known)
+    return "." if meant is None else f"; did you mean {meant!r}?"

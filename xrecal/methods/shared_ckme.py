@@ -60,6 +60,9 @@ DRAWN_MEMBERS = 50
 IN_MEMORY = 20_000
 """Cases that are worked on at once."""
 
+NUMBER = "place"
+"""Parameter of a location that is one of the places: its number."""
+
 
 def may_share(method: Method) -> bool:
     """Whether a fit of the method to many pooled cases is a shared one."""
@@ -159,6 +162,12 @@ class SharedCKME:
 
         return replace(self, rank=landmarks_for(n))
 
+    def in_pool(self, n_features: int) -> Mapping[str, Parameter]:
+        """Parameters where each place has a pool, of which this is a component."""
+        number = Parameter("number of the place", dtype=np.int32, within=(0, self.places - 1))
+        every = {**self.parameters(n_features), NUMBER: number}
+        return {name: replace(p, of_all_places=True) for name, p in every.items()}
+
     def folds(self, axis: CaseAxis, n: int) -> IntArray:
         """Fold of each of n cases, or dates: at most five, of whole years where these are folds."""
         from xrecal.arrays.shared.passes import folds_of
@@ -189,6 +198,16 @@ class SharedCKME:
         )
         return cases, np.stack(features, -1) if features else np.empty((place.size, 0))
 
+    def at_place(
+        self, forecasts: Forecasts, covariates: Covariates, number: int, fold: IntArray
+    ) -> ArrayCases:
+        """Forecasts (1, n) at one place of the fit as the array layer takes them."""
+        from xrecal.arrays.shared.network import Cases as ArrayCases
+
+        place = np.full(fold.size, number, np.int64)
+        given = covariates.features(self.covariates).values[0]
+        return ArrayCases(members_of(forecasts)[0], np.full(fold.size, np.nan), place, fold, given)
+
     def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """All that is learned, at each location, from cases (L, n) of all places in memory."""
         n = cases.observations.shape[1]
@@ -212,8 +231,38 @@ class SharedCKME:
         """Arrays of the state of one location, as the engine has values."""
         from xrecal.arrays.shared.passes import run
 
-        fit, sample = run(engine, features, self.rank, self.ridges)
-        return engine.once(Packing(self, min_samples), fit, sample)
+        learned = run(engine, features, self.rank, self.ridges)
+        return engine.once(Packing(self, min_samples), learned.fit, learned.sample)
+
+    def learn_and_hold_out(
+        self, engine: Any, features: FloatArray, min_samples: int
+    ) -> tuple[Any, Any]:
+        """As :meth:`learn`, and fits that have not seen some dates."""
+        from xrecal.arrays.shared.held_out import hold_out
+        from xrecal.arrays.shared.passes import IfAny, run
+
+        learned = run(engine, features, self.rank, self.ridges)
+        packed = engine.once(Packing(self, min_samples), learned.fit, learned.sample)
+        sums = learned.started, learned.place_sums, learned.folds
+        return packed, engine.once(IfAny(hold_out), learned.fit, *sums)
+
+    def held_out_locations(self, cases: Cases, n_quantiles: int) -> FloatArray:
+        """Quantiles (L, 2, n, Q) of cases at places of the fit, which has not seen their dates.
+
+        Without the fold of each case, and from earlier folds alone.
+        """
+        assert cases.shared is not None
+        assert cases.forecasts is not None
+        shape = cases.observations.shape
+        levels, fold = equal_mass_levels(n_quantiles), self.folds(cases.axis, shape[1])
+        found = np.full((shape[0], 2, shape[1], n_quantiles), np.nan)
+        for location, (fits, number) in enumerate(zip(*cases.shared, strict=True)):
+            if fits is not None:
+                block = slice(location, location + 1)
+                given = cases.forecasts.take(block), cases.covariates.take((block,))
+                here = self.at_place(*given, number, fold)
+                found[location] = fits.quantiles(here, levels)
+        return found
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles of equal mass."""
@@ -240,9 +289,13 @@ class SharedCKME:
             if np.isnan(own["regression"]).any():
                 continue
             block = slice(location, location + 1)
+            forecasts, covariates = new.forecasts.take(block), new.covariates.take((block,))
             nothing, fold = np.full((1, shape[1]), np.nan), np.zeros(shape[1], np.int64)
-            given = new.forecasts.take(block), nothing, new.covariates.take((block,)), fold
-            here, features = self.array_cases(*given)
+            if NUMBER in own:
+                here = self.at_place(forecasts, covariates, int(own[NUMBER]), fold)
+                features: FloatArray = np.empty((shape[1], 0))  # the fit knows them
+            else:
+                here, features = self.array_cases(forecasts, nothing, covariates, fold)
             here = here._replace(members=np.where(gone[location, :, None], np.nan, here.members))
             issued = issue(unpack(own), here, features, equal_mass_levels(N_QUANTILES))
             values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import DEFAULT, Prepared, checked, pair_hindcast, prepare
-from xrecal.fit.held_out import By, Splits, hold_out
+from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.fit.select_fits import match_variables
+from xrecal.fit.shared_places import pools_share
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
@@ -134,6 +135,7 @@ def plan(
             predict = replayed if updates else hold_out
             held_out = predict(bare, verified, method, splits, dim, covariates)
             _refuse_shared(held_out.prepared)
+            _refuse_splits_of_pools(held_out)
             work = work_of_splits(name, held_out)
         parts.append(_task_plan(work, resources, probe))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
@@ -206,6 +208,19 @@ def _refuse_shared(prepared: Prepared) -> None:
         f"plan tells of fits at each location, but one fit {pairs.pool} is made in passes over "
         "chunks of any places and dates: a task has one of them in memory, and sums of "
         f"{beside:.0f} MiB at most; chunks of some 10000 cases are good ones"
+    )
+
+
+def _refuse_splits_of_pools(held_out: HeldOut) -> None:
+    """Raise ValueError for splits of pools at each place with a component that places share."""
+    pool = held_out.prepared.pairs.pool
+    if pool is None or not any(
+        pools_share(fold.method, pool, fold.train.size) for fold in held_out.folds
+    ):
+        return
+    raise ValueError(
+        f"plan does not tell of splits of pools at each place, {pool}, which are fitted one after "
+        "the other in one task; plan one fit: leave by out"
     )
 
 

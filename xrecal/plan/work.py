@@ -15,6 +15,7 @@ from xrecal.fit.select_fits import shared_dims
 from xrecal.fit.state import fit_state
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
+from xrecal.methods import LinearPool, Method
 from xrecal.products.recalibrated import Recalibrated, knows_novelty
 from xrecal.products.replayed import Replayed
 from xrecal.products.statistics import mean_of
@@ -76,7 +77,7 @@ def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> 
     assert pairs.dim is not None
     state = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
     location = Setup(
-        method=method,
+        method=_alone(method),
         kind=form.kind,
         n_cases=state.sizes[CASE],
         n_members=_length(form, form.member_dim),
@@ -177,7 +178,7 @@ def work_of_product(
     lazy = replace(fitted, state=state.map(array_without_values, keep_attrs=True))
     (tasks,) = Recalibrated(without_values(form), lazy, covariates).reduce(mean_of, {})
     location = Setup(
-        method=method,
+        method=_alone(method),
         kind=fitted.kind,
         n_cases=state.sizes[CASE],
         n_members=_length(form, form.member_dim),
@@ -210,6 +211,13 @@ def work_of_product(
             n_pieces * probe.rebuild + max(n_forecasts - n_pieces, 0) * probe.each
         ),
     )
+
+
+def _alone(method: Method) -> Method:
+    """A method without a component that places share: passes over all their cases fit that."""
+    if not isinstance(method, LinearPool) or method.shared is None:
+        return method
+    return replace(method, methods=method.mixed[:-1])
 
 
 def _length(form: Form, dim: Hashable) -> int:

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.fit.fit_hindcast import Prepared, axis_of, fit_group
+from xrecal.fit.fit_hindcast import Prepared, axis_of, fit_group, prepare
 from xrecal.fit.fitted import CASE_MEMBER, FittedVariable
 from xrecal.fit.folds import Fold, HeldOutReduction, Known, KnownName, as_arrays
+from xrecal.fit.shared_places import pools_share
 from xrecal.fit.update import with_cases
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pairing import Pairs
@@ -135,10 +136,15 @@ class ReplayTask:
     ) -> FittedVariable:
         """A fit of some cases, as ``fit`` makes it."""
         n_dates = pairs.observations.sizes[pairs.dim]
-        axis = axis_of(pairs)
-        axis = axis if fold.pool is None else fold.pool.axis(axis, n_dates)
-        pairs = replace(pairs, pool=fold.pool)
-        prepared = Prepared(pairs, fold.method, axis, covariates, None)
+        axis, pool = axis_of(pairs), fold.pool
+        if pool is not None and pools_share(fold.method, pool, n_dates):
+            given = {n: v for n, v in covariates.items() if n in fold.method.covariates}
+            least = self.settings.min_samples
+            prepared = prepare(pairs, fold.method, given, least, pool.dims)
+        else:
+            axis = axis if pool is None else pool.axis(axis, n_dates)
+            pairs = replace(pairs, pool=pool)
+            prepared = Prepared(pairs, fold.method, axis, covariates, None)
         attrs = {pairs.form.name: pairs.observations.attrs}
         group = fit_group({pairs.form.name: prepared}, attrs, self.settings.min_samples)
         return group[pairs.form.name]
@@ -148,7 +154,8 @@ class ReplayTask:
     ) -> tuple[xr.DataArray, ...]:
         """The reduction of what a model makes of the tested cases."""
         dim = self.pairs.dim
-        covariates = cases.covariates_of(test) or None
+        known = cases.covariates_of(test)
+        covariates = {name: known[name] for name in fitted.periods} or None
         source = Recalibrated(cases.forecasts(test), fitted, covariates)
         names = [take for take in self.wanted.takes if isinstance(take, str)]
         extras = [_along(extra, dim, test) for extra in cases.extras]

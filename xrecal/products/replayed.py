@@ -19,7 +19,8 @@ from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fit_hindcast import Prepared
 from xrecal.fit.fitted import CASE_MEMBER
 from xrecal.fit.folds import HeldOutReduction, KnownName
-from xrecal.fit.held_out import HeldOut, Splits, more_cases, prepare_all, suited
+from xrecal.fit.held_out import HeldOut, Splits, hold_out, more_cases, prepare_all, suited
+from xrecal.fit.shared_places import pools_share
 from xrecal.fit.update import require_updates
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form
@@ -73,6 +74,29 @@ def replayed(
     known = _known(pairs, splits, prepared.axis.days)
     rounds = _rounds(method, prepared, splits, known)
     return Replayed(form, prepared, [r.fit for r in rounds if r.fit], splits, rounds, known)
+
+
+def held_out(
+    form: Form,
+    observed: xr.DataArray,
+    method: Method,
+    splits: Splits,
+    dim: Hashable | None,
+    covariates: Given,
+) -> HeldOut:
+    """Pair, order and split the cases of a variable; nothing is computed.
+
+    Pools at each place with a component that places share are fitted as a user would, split by
+    split, by the loop.
+    """
+    source = hold_out(form, observed, method, splits, dim, covariates)
+    pairs = source.prepared.pairs
+    pool, n = pairs.pool, pairs.observations.sizes[pairs.dim]
+    if pool is None or not any(pools_share(f.method, pool, f.train.size) for f in source.folds):
+        return source
+    rounds = [Round(fold, fold.train, fold.test) for fold in source.folds]
+    known = xr.DataArray(np.zeros(n, np.int64), dims=[pairs.dim])
+    return Replayed(form, source.prepared, source.folds, splits, rounds, known)
 
 
 def _known(pairs: Pairs, splits: Splits, days: FloatArray | None) -> xr.DataArray:
@@ -202,16 +226,20 @@ class Replayed(HeldOut):
         self, locations: tuple[Hashable, ...], new: tuple[Mapping[Hashable, int], ...]
     ) -> Settings:
         form, prepared = self.form, self.prepared
+        whole = {self.dim, form.member_dim}  # what tells the place is read
         coords = {
             name: coordinate.variable
+            if coordinate.chunks is None
+            else coordinate.compute().variable
             for part in form.parts.values()
             for name, coordinate in part.coords.items()
-            if form.member_dim not in coordinate.dims and coordinate.chunks is None
+            if form.member_dim not in coordinate.dims
+            and (coordinate.chunks is None or not whole & {*coordinate.dims})
         }
         attrs = {name: dict(value.attrs) for name, value in prepared.covariates.items()}
-        whole = xr.Dataset(coords=coords)
         n_min = self.splits.min_samples
-        return Settings(locations, prepared.pairs.pool, whole, attrs, n_min, new)
+        labels = xr.Dataset(coords=coords)
+        return Settings(locations, prepared.pairs.pool, labels, attrs, n_min, new)
 
 
 def _bare(array: xr.DataArray, inside: tuple[Hashable, ...]) -> xr.DataArray:

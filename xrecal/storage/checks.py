@@ -25,7 +25,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.pool import Pool
 from xrecal.inputs.valid_time import MatchedLeads
-from xrecal.methods import CKME, SharedCKME, VectorCKME
+from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter, is_method
 from xrecal.methods.ranges import ANY, FINITE
 from xrecal.methods.setting_checks import is_positive
@@ -87,6 +87,8 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
         _require_vectors(fitted.method)
     if isinstance(fitted.method, SharedCKME):
         _require_places(fitted.method, fitted.pool)
+    if isinstance(fitted.method, LinearPool) and fitted.method.shared is not None:
+        _require_settings(fitted.method.shared.method)
     parameters = fitted.parameters
     expected = _expected(fitted, parameters, n)
     unknown = [name for name in state.data_vars if name not in expected]
@@ -195,11 +197,18 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 
 def _require_places(method: SharedCKME, pool: Pool | None) -> None:
     """Raise ValueError unless a shared fit is one of the positions of a pool."""
-    right = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
-    right = right and _whole(method.rank, 1) and isinstance(method.method, CKME)
+    _require_settings(method)
+    if pool is None or pool.widths is not None or math.prod(pool.sizes) != method.places:
+        raise ValueError(f"the places {method!r:.120} are not those of the pool")
+
+
+def _require_settings(method: Method) -> None:
+    """Raise ValueError unless the settings of a shared fit are such as fits leave."""
+    assert isinstance(method, SharedCKME)
+    right = _whole(method.rank, 1) and _whole(method.places, 1) and isinstance(method.method, CKME)
     right = right and _texts(method.features) and isinstance(method.middle_longitude, (int, float))
     if not right or not math.isfinite(method.middle_longitude):
-        raise ValueError(f"the places {method!r:.120} are not those of the pool")
+        raise ValueError(f"the settings {method!r:.120} are none of a fit that places share")
 
 
 def _require_vectors(method: VectorCKME) -> None:

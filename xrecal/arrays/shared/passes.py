@@ -244,9 +244,24 @@ class Engine(Protocol):
         """The value of a function."""
 
 
+class Learned(NamedTuple):
+    """What passes over all cases have led to, as the engine has values."""
+
+    fit: Any
+    """:class:`Shared`, or None where there is nothing to learn"""
+    sample: Any
+    """:class:`.samples.Sample` of the cases"""
+    started: Any
+    """:class:`Started`"""
+    place_sums: Any
+    """(F, 7, P) of each fold"""
+    folds: Any
+    """``FoldSums``"""
+
+
 def run(
     engine: Engine, features: FloatArray, max_rank: int, ridges: FloatArray = RIDGES
-) -> tuple[Any, Any]:
+) -> Learned:
     """A fit in its passes.
 
     Parameters
@@ -262,10 +277,7 @@ def run(
 
     Returns
     -------
-    fit
-        :class:`Shared`, or None where there is nothing to learn, as the engine has values.
-    sample
-        :class:`.samples.Sample` of the cases.
+    Learned
     """
     count = features.shape[0]
     sample = engine.total(draw_sample, join_samples)
@@ -275,7 +287,8 @@ def run(
     sums = engine.total(_place_sums, np.add, pooled, count)
     started = engine.once(IfAny(_start), pooled, sums, features, sample, max_rank)
     folds = engine.total(_law_sums, join_sums, started)
-    return engine.once(IfAny(finish), started, folds, ridges), sample
+    fit = engine.once(IfAny(finish), started, folds, ridges)
+    return Learned(fit, sample, started, sums, folds)
 
 
 class IfAny:
