@@ -4,7 +4,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from . import table
+from . import places, table
 from .agreement import agreements, report
 from .scoring import cases_of, score_set
 from .sources import SOURCES
@@ -41,6 +41,7 @@ def main(quick=False):
             found = dict(zip(order, workers.map(run_source, order), strict=True))
             rows = [row for source in SOURCES for row in found[source]]
             agreed = [row for part in workers.map(agreements, AGREEMENT) for row in part]
+            many = [row for part in workers.map(places.run_source, places.SOURCES) for row in part]
     table.join_before(rows)
     if not quick:
         table.store(rows)
@@ -49,3 +50,5 @@ def main(quick=False):
         print("\n".join(lines(rows)))
     print(f"{time.perf_counter() - start:.0f} s")
     print(table.verdict(rows))
+    if not quick:
+        places.report(many)
