@@ -58,15 +58,29 @@ def joined_chunks(
         task = ToldTask(function, what, ())
         whole = [with_axes(a, sizes, own) for a, own in zip(args, core, strict=True)]
         return reduce(join, (task(*part, *given) for part in _pieces(whole, sizes, step)))
-    from dask.delayed import delayed
+    return _tree(_chunks(function, args, core, given, what), _Join(join))
 
-    # Optimised by themselves passes would be other tasks to each other, and run again.
-    blocks = _chunks(function, args, core, given, what).to_delayed(optimize_graph=False)
-    parts = blocks.ravel().tolist()
-    while len(parts) > 1:
-        together = delayed(_Join(join), pure=True)
-        parts = [together(parts[i : i + FAN]) for i in range(0, len(parts), FAN)]
-    return delayed(_Join(join), pure=True)(parts)
+
+def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
+    """Delayed result of joining all chunks of an array of objects, some at a time.
+
+    The graph is written as it is: a Delayed for each join would gather the whole graph each time.
+    Nor is it optimised by itself, as passes would then be other tasks to each other, and run again.
+    """
+    from dask.base import tokenize
+    from dask.core import flatten
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"join-{tokenize(blocks.name, join.__dict__)}"
+    parts = list(flatten(blocks.__dask_keys__()))  # type: ignore[no-untyped-call]
+    tasks: dict[Any, Any] = {}
+    while len(parts) > 1 or not tasks:
+        groups = [parts[i : i + FAN] for i in range(0, len(parts), FAN)]
+        parts = [(name, len(tasks) + i) for i in range(len(groups))]
+        tasks |= {key: (join, group) for key, group in zip(parts, groups, strict=True)}
+    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[blocks])
+    return Delayed(parts[0], graph, layer=name)  # type: ignore[no-untyped-call]
 
 
 def _pieces(
