@@ -6,7 +6,9 @@
 import time
 from functools import partial
 
+import dask
 import numpy as np
+import xarray as xr
 from threadpoolctl import threadpool_limits
 
 from benchmarks.record import FOLDER
@@ -16,7 +18,7 @@ from benchmarks.speed.timing import time_of
 from xrecal.arrays import crps, fit_emos, normal_crps, predict_emos
 from xrecal.arrays.shared.network import Network as Law
 
-from .fitting import Data, Fitted, draw, fit
+from .fitting import TOGETHER, Data, Fitted, draw, fit
 from .network import Network, draw_network, truth
 
 RESULTS = FOLDER / "shared.csv"
@@ -40,6 +42,8 @@ def main(quick: bool = False, size: tuple[int, int] | None = None) -> None:
     network = draw_network(round(n_places * (1 + HELD_OUT)), SEED)
     with threadpool_limits(1):
         fitted = timed(report, network.take(slice(n_places)), n_dates, rank)
+        if not quick:  # which is of too few cases to share a fit
+            labelled(report, network.take(slice(n_places)), n_dates)
         skill(report, fitted, network, n_places, n_dates)
     if whole:
         report.store(RESULTS)
@@ -68,6 +72,32 @@ def timed(report: Report, network: Network, n_dates: int, rank: int) -> Fitted:
     told = f"{seconds(one)} v {seconds(two)}, half of the dates"
     report.add(Line("one thread / two", one / two, "x", told, 1.8, at_least=True))
     return fitted
+
+
+def labelled(report: Report, network: Network, n_dates: int) -> None:
+    """The same through names, labels and chunks of Dask, on two threads."""
+    data = draw(network, 0, n_dates, MEMBERS, SEED)
+    n_places = len(network.lat)
+    coords = {
+        "time": np.datetime64("2001-01-01", "ns") + np.arange(n_dates) * np.timedelta64(1, "D"),
+        "station": np.arange(n_places),
+        "lat": ("station", network.lat),
+        "lon": ("station", network.lon),
+        "height": ("station", network.height),
+    }
+    dims = ("time", "station", "member")
+    hindcast = xr.DataArray(data.members, coords, dims, "t2m")
+    observed = xr.DataArray(data.observations, coords, dims[:2])
+    hindcast = hindcast.chunk(time=max(2 * TOGETHER // n_places, 1))
+    start, used = time.perf_counter(), time.process_time()
+    with PeakMemory() as peak, dask.config.set(scheduler="threads", num_workers=2):
+        model = hindcast.recal.fit(observed, pool="station")
+        graph = time.perf_counter() - start
+        model.compute()
+    whole, used = time.perf_counter() - start, time.process_time() - used
+    told = f"of which the graph {seconds(graph)}; {seconds(used)} of processors"
+    report.add(Line("labelled fit, with Dask", whole, "s", told))
+    report.add(Line("labelled fit: peak memory", peak.bytes / GIB, "GiB", ""))
 
 
 def skill(report: Report, fitted: Fitted, network: Network, n_places: int, n_dates: int) -> None:
