@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.record import FOLDER
+from benchmarks.skill import places
 from benchmarks.skill.table import FEW, RATIOS, median_of_sources
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -148,6 +149,20 @@ def season_lines():
         )
 
 
+def places_words():
+    rows = stored("skill_places")
+    few = [row for row in rows if float(row["cases"]) < places.FEW]
+    *names, last = (row["set"] for row in few)
+    middle = np.median([float(row["shared / EMOS"]) for row in few])
+    gains = [places.gain(row) for row in rows if row["LinearPool"] != "nan"]
+    return (
+        f"Where a place has fewer than {places.FEW} cases ({', '.join(names)} and {last}), what "
+        f"is shared has {middle:.3f} of the CRPS of EMOS at each place, in the median; the pool "
+        f"that has it as a component has {min(gains):.3f} to {max(gains):.3f} of the CRPS of the "
+        "pool without."
+    )
+
+
 # calibration of real forecasts, and the monitor ---------------------------------------------------
 
 HINDCASTS = (
@@ -200,7 +215,7 @@ def test_tables_are_those_of_the_benchmarks(lines):
     assert not missing, "docs/evidence.md should have\n" + "\n".join(missing)
 
 
-@pytest.mark.parametrize("words", [skill_words, evidence_words])
+@pytest.mark.parametrize("words", [skill_words, places_words, evidence_words])
 def test_what_is_said_is_what_was_measured(words):
     page = " ".join((DOCS / "evidence.md").read_text().split())
     assert words() in page, f"docs/evidence.md should say: {words()}"
