@@ -126,7 +126,7 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     Dots by :func:`xrecal.diagnostics.adjusted_p_values`: of the locations that have one, 5 % are
     calibrated in expectation. Tests by resampling need twenty resamples a location or more to
     reject any of few. The test is the one that made the p-values: ``forecast.recal.plot`` asks for
-    the one that allows for serial dependence, as ``summary`` does, while :func:`skce_test` alone
+    the one that allows for serial dependence, as ``summary`` does, while ``skce_test`` alone
     takes cases as independent. Neither is the t-test by cosines that :func:`skill_map` shows: that
     is of the mean of differences of scores, and the SKCE is a mean over pairs of cases.
 
