@@ -5,6 +5,9 @@ BIN := .venv/bin
 OLDEST ?= $(shell command -v python3.11 || echo $(PYTHON))
 MINIMUM := .venv-minimum/bin
 
+# Tests and pages start Python again and again: byte code is kept also where the environment forbids it.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo test test-minimum test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill streams shared issued calibration-tests evidence paper paper-smoke clean
 .DEFAULT_GOAL := demo
 
