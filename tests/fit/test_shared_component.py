@@ -235,6 +235,13 @@ def test_places_are_found_by_their_labels(model):
         model.apply(NEW.assign_coords(station=[f"t{i}" for i in range(P)]))
 
 
+def test_new_places_are_refused_with_what_to_type(model):
+    new = NEW.assign_coords(station=[f"t{i}" if i > 5 else f"s{i}" for i in range(P)])
+    told = "has t6, t7, where this pool has no fit; give the fit their forecasts with missing obs"
+    with pytest.raises(ValueError, match=told):
+        model.apply(new)
+
+
 def test_updates_add_cases_to_each_place(model):
     updated = model.update(NEW, OBSERVED[DATES:])
     assert updated.state["n_cases"].values.tolist() == [45, 45, 40, 45, 45, 45, 5, 14]

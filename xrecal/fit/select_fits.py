@@ -224,7 +224,25 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         require_unit_of_leads(part, fitted, name=name)
         require_known_leads(part, fitted, name=name)
         for location in (d for d in fitted.locations if d in part.dims):
+            _require_places_of_pool(part, fitted, location, name)
             require_equal_labels(fitted.state, part, location, names=("model.state", name))
+
+
+def _require_places_of_pool(
+    part: xr.DataArray, fitted: FittedVariable, location: Hashable, name: str
+) -> None:
+    """Raise ValueError for new places of a pool at each, which could have what all share."""
+    if getattr(fitted.method, "shared", None) is None or location not in part.indexes:
+        return
+    labels = part.indexes[location]
+    new = labels[~labels.isin(fitted.state.indexes.get(location, labels))]
+    if new.size:
+        raise ValueError(
+            f"labels along {location!r} differ: {name} has {', '.join(map(str, new[:3]))}"
+            f"{', ...' if new.size > 3 else ''}, where this pool has no fit; give the fit their forecasts with missing observations, "
+            "and it issues there what all places share, or pool=... with xrecal.CKME(), which "
+            "knows new places by their coordinates"
+        )
 
 
 def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
