@@ -237,7 +237,7 @@ def test_places_are_found_by_their_labels(model):
 
 def test_new_places_are_refused_with_what_to_type(model):
     new = NEW.assign_coords(station=[f"t{i}" if i > 5 else f"s{i}" for i in range(P)])
-    told = "has t6, t7, where this pool has no fit; give the fit their forecasts with missing obs"
+    told = "has t6, t7, where this pool has no fit; give the fit their forecasts with"
     with pytest.raises(ValueError, match=told):
         model.apply(new)
 

@@ -239,9 +239,9 @@ def _require_places_of_pool(
     if new.size:
         raise ValueError(
             f"labels along {location!r} differ: {name} has {', '.join(map(str, new[:3]))}"
-            f"{', ...' if new.size > 3 else ''}, where this pool has no fit; give the fit their forecasts with missing observations, "
-            "and it issues there what all places share, or pool=... with xrecal.CKME(), which "
-            "knows new places by their coordinates"
+            f"{', ...' if new.size > 3 else ''}, where this pool has no fit; give "
+            "the fit their forecasts with missing observations, and it issues there what all "
+            "places share, or fit xrecal.CKME(), which knows new places by their coordinates"
         )
 
 
