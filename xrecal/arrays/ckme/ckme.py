@@ -248,7 +248,8 @@ def search_locations(
             )
             place = Place(number, ordered.slot[cell, :n], one.median, one.precision)
             low = float(results.low[number])
-            search = Search(candidates, low=low, low_rank=low_rank, n=n)
+            by_group = calibration.blocks == 0
+            search = Search(candidates, low=low, low_rank=low_rank, n=n, by_group=by_group)
             answered(fit_location(results, place, search, settings, task), answers)
     return results
 
@@ -347,7 +348,11 @@ class Answers:
             signed = solver.signed(folds, f, ridge, request.slack)
             record.fold(signed, folds, f, targets, verified, recorded)
         losses = mean_losses(recorded, request.supports)
-        return HeldOut(losses, recorded if code.width > 1 else None)
+        return HeldOut(
+            losses,
+            recorded if code.width > 1 else None,
+            _of_folds(recorded[..., 0], folds) if request.by_fold else None,
+        )
 
     def _targets_of(self, g: int, number: int) -> Targets:
         """Errors around centres in a set of folds."""
@@ -371,6 +376,12 @@ class Answers:
         code = self._candidates.supports[request.support]
         fit_centre(int(code), self._sample(request.conditioned), coefficients)
         return coefficients
+
+
+def _of_folds(loss: FloatArray, folds: Folds) -> FloatArray:
+    """Mean losses (F, S) of the cases (S, n) that each fold holds out."""
+    held = [cases[:n] for cases, n in zip(folds.cases, folds.n_held, strict=True) if n > 0]
+    return np.stack([loss[:, cases].mean(-1) for cases in held])
 
 
 def _folds(ordered: OrderedCases, groups: IntArray, blocks: int, step: IntArray) -> IntArray:

@@ -186,7 +186,12 @@ def fit_location(
     if task.n_quantiles:
         yield from _record(results, place, search)
     results.support[at] = supports[best.winner]
-    if ridge is None and search.on_edge():
+    smooth: float | None = None
+    if ridge is None and not task.grid_only:
+        smooth = yield from search.doubt()
+    if smooth is not None:
+        results.loss[at, best.winner] = smooth
+    elif ridge is None and search.on_edge():
         results.status[at] |= 0 if search.finds_errors_alike() else RIDGE_EDGE
     elif ridge is None and not task.grid_only:
         yield from search.refine()

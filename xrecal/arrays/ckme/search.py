@@ -8,6 +8,7 @@ receives their answers, and goes on from there. Compiled code answers those of o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -49,7 +50,7 @@ TO_TRY, TO_COMPARE, LATER = range(3)
 """Sets of folds: to try ridges by, to compare what is nearly best by, and of later cases forecast
 from earlier ones."""
 
-TRYING, COMPARING, CLOSER, RECORDING, REFINING, REPRESENTING, CENTRING = range(7)
+TRYING, COMPARING, CLOSER, RECORDING, DOUBTING, REFINING, REPRESENTING, CENTRING = range(8)
 """Phases of a fit. Locations that are searched together wait for each other at each of them."""
 
 FIRST, THEN = range(2)
@@ -70,6 +71,8 @@ class Losses(NamedTuple):
     supports: IntArray
     folds: int
     slack: float
+    by_fold: bool = False
+    """True if those of each fold are asked for too"""
 
 
 class Reaches(NamedTuple):
@@ -104,6 +107,8 @@ class HeldOut(NamedTuple):
     """(S,) mean losses; entries of supports that were not asked for have no meaning"""
     recorded: FloatArray | None = None
     """(S, n, width) what was recorded of the cases, where that is wanted"""
+    of_folds: FloatArray | None = None
+    """(F, S) mean losses of each fold, where they are asked for"""
 
 
 T = TypeVar("T")
@@ -202,8 +207,10 @@ def sets_of_folds(
 class Search:
     """Cross-validation at one location, in steps that a back end answers."""
 
-    def __init__(self, candidates: Candidates, *, low: float, low_rank: bool, n: int) -> None:
-        self.candidates, self.low_rank = candidates, low_rank
+    def __init__(
+        self, candidates: Candidates, *, low: float, low_rank: bool, n: int, by_group: bool = False
+    ) -> None:
+        self.candidates, self.low_rank, self._by_group = candidates, low_rank, by_group
         self.best = Best.nothing_yet(candidates)
         self.every = usable_supports(candidates.supports, low)
         self._thinned = is_thinned(candidates, low_rank, n)
@@ -396,6 +403,32 @@ class Search:
         """True if errors are best that are alike for all forecasts, with the largest ridge."""
         past = self.candidates.supports[self.best.winner] == OBSERVATIONS
         return not past and bool(self.best.exponent[self.best.winner] > GRID[-1] - 0.1)
+
+    def doubt(self) -> Steps[float | None]:
+        """Take the largest ridge where groups do not agree on the gain; its loss, if taken.
+
+        Where folds are whole groups, such as years, cases of a group err together, and a few
+        groups look alike by chance: of many ridges one then seems to gain. Its gain on the largest
+        ridge, with which all forecasts are nearly the same, must be one standard error over the
+        groups, as is usual (Breiman et al. 1984, Classification and Regression Trees, 3.4.3).
+        """
+        best, s = self.best, self.best.winner
+        g, most = int(best.kernel[s]), float(GRID[-1])
+        if not self._by_group or best.exponent[s] == most:
+            return None
+        stage, at = (DOUBTING, g, FIRST), np.array([s])
+        of: list[HeldOut] = []
+        for exponent in (float(best.exponent[s]), most):
+            of.append((yield Losses(stage, g, exponent, at, TO_COMPARE, CLOSE, by_fold=True)))
+        own, smooth = (answer.of_folds for answer in of)
+        assert own is not None and smooth is not None
+        gain = smooth[:, s] - own[:, s]
+        gain = gain[np.isfinite(gain)]  # of groups that hold something out
+        error = np.std(gain, ddof=1) / math.sqrt(gain.size) if gain.size > 1 else math.inf
+        if gain.size and gain.mean() >= error:
+            return None
+        best.exponent[s] = most
+        return float(of[1].losses[s])
 
     def refine(self) -> Steps[None]:
         """Locate the winner's ridge between the neighbours of its grid point.

@@ -119,7 +119,10 @@ def search_locations(
                 fit_location(
                     results,
                     Place(number, group.slots, median[i], precision[i]),
-                    Search(candidates, low=float(low[number]), low_rank=low_rank, n=n),
+                    Search(
+                        candidates, low=float(low[number]), low_rank=low_rank, n=n,
+                        by_group=calibration.blocks == 0,
+                    ),  # fmt: skip
                     settings,
                     task,
                 )

@@ -83,22 +83,31 @@ class Judge:
         targets: list[list[Targets]],
         at: IntArray,
         supports: IntArray,
-    ) -> FloatArray:
-        """Mean loss (c, S) at c locations; infinite for other supports, and without cases."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean loss (c, S) at c locations; infinite for other supports, and without cases.
+
+        Also returns those of each fold, (F, c, S).
+        """
         losses = np.full((at.size, self.supports.size), np.inf)
-        totals: list[list[Any]] = [[0.0, 0.0] for _ in supports]
+        of_folds = np.full((folds.n_out.size, *losses.shape), np.nan)
+        if not folds.n_out.size:
+            return losses, of_folds
+        sums = []
         for f in range(folds.n_out.size):
             each = self._of_fold(solved.signed(folds, f), folds, f, targets[f], at, supports)
-            for total, loss in zip(totals, each, strict=True):
+            for loss in each:
                 xp = namespace(loss)
                 known = ~xp.isnan(loss)
-                total[0] = total[0] + xp.sum(xp.where(known, loss, 0.0), axis=-1)
-                total[1] = total[1] + xp.sum(doubled(xp, known), axis=-1)
-        for s, (total, count) in zip(supports.tolist(), totals, strict=True):
-            number = np.broadcast_to(to_host(count), at.shape)
-            mean = np.broadcast_to(to_host(total), at.shape) / np.maximum(number, 1.0)
-            losses[:, s] = np.where(number > 0, mean, np.inf)
-        return losses
+                sums.append(xp.sum(xp.where(known, loss, 0.0), axis=-1))
+                sums.append(xp.sum(doubled(xp, known), axis=-1))
+        shape = folds.n_out.size, supports.size, 2, at.size
+        by_support = to_host(xp.stack(sums)).reshape(shape)
+        total, count = by_support.transpose(2, 0, 3, 1)  # (F, c, S) each
+        with np.errstate(invalid="ignore"):
+            of_folds[..., supports] = total / count
+            mean = total.sum(0) / count.sum(0)
+        losses[:, supports] = np.where(count.sum(0) > 0, mean, np.inf)
+        return losses, of_folds
 
     def _of_fold(
         self,

@@ -92,8 +92,8 @@ class Answers:
             k = self._where.cases.features.shape[-1] if conditioned else 0
             self._targets[known] = self._judge.targets(folds, k)
         solved = solver.prepare(at, ridge, request.slack)
-        losses = self._judge.losses(solved, folds, self._targets[known], at, supports)
-        return [HeldOut(row) for row in losses]
+        losses, of_folds = self._judge.losses(solved, folds, self._targets[known], at, supports)
+        return [HeldOut(row, None, of_folds[:, i]) for i, row in enumerate(losses)]
 
     def _centres(self, at: IntArray, request: Centre) -> Any:
         """Coefficients (c, 4 + 2 k) of the centres of a support, from all cases."""
