@@ -157,8 +157,8 @@ class Embedding(NamedTuple):
                 yield i, *self.forecast(train, self.d[i], x, v, r, choice)
         assert n == fold.size
 
-    def mean_loss(self, fold, step, gap, choice, forward=False):
-        """Mean held-out loss."""
+    def mean_loss(self, fold, step, gap, choice, forward=False, only=None):
+        """Mean held-out loss, of all folds or only of one."""
         apart = np.abs(np.subtract.outer(self.y, self.y))
         theta = np.median(apart[apart > 0]) if apart.any() else 1.0
         losses = [
@@ -166,6 +166,7 @@ class Embedding(NamedTuple):
             if self.loss == "laplace"
             else crps_loss(weights, points, self.y[i])
             for i, points, weights in self.held_out(fold, step, gap, choice, forward)
+            if only in (None, fold[i])
         ]
         return np.mean(losses) if losses else np.inf
 

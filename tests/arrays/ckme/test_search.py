@@ -6,8 +6,10 @@ from xrecal.arrays.ckme import search
 from xrecal.arrays.ckme.ckme import Answers
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.fitting import HALF_LIVES
+from xrecal.arrays.ckme.requests import COMPARING, TO_TRY, HeldOut
 from xrecal.arrays.ckme.ridge_rules import GRID as EXPONENTS
-from xrecal.arrays.ckme.search import COMPARING, TO_TRY, TRIED, HeldOut
+from xrecal.arrays.ckme.ridges import ridge_losses
+from xrecal.arrays.ckme.search import TRIED
 from xrecal.arrays.status import RIDGE_EDGE
 
 from .reference import GRID, SUPPORTS, Choice, blocks_in_time
@@ -112,6 +114,41 @@ def test_nothing_to_train_on_means_the_largest_ridge(rng):
 
 
 # half-life ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["exact", "lowrank"])
+@pytest.mark.parametrize(("support", "seed"), [(0, 3), (0, 8), (0, 14), (1, 3), (1, 15), (1, 27)])
+def test_groups_must_agree_that_a_ridge_is_better_than_the_largest(solver, support, seed):
+    """Forecasts and observations of a year are alike, and know nothing of each other."""
+    rng, years = np.random.default_rng(seed), np.arange(48) // 8
+    x = rng.normal(size=(1, 6, 1)).repeat(8, axis=1) + 0.3 * rng.normal(size=(1, 48, 5))
+    y = rng.normal(size=(1, 6)).repeat(8, axis=1) + 0.4 * rng.normal(size=(1, 48))
+    settings = Settings(supports=(SUPPORTS[support],), solver=solver)
+    given = {"groups": years, "blocks": 0}
+    found = fit_ckme(Forecasts(x), y, settings, **given)
+    losses = ridge_losses(Forecasts(x), y, settings, **given).loss[0]
+    best = GRID[losses.argmin()]
+    assert best < 1
+    embedding, slot = as_embedding(x, y)
+    own, smooth = (
+        [embedding.mean_loss(years, slot, 0, choice, only=year) for year in range(6)]
+        for choice in (Choice(best, SUPPORTS[support]), Choice(1.0, SUPPORTS[support]))
+    )
+    gain = np.subtract(smooth, own)
+    if gain.mean() < gain.std(ddof=1) / np.sqrt(6):
+        assert (found.ridge[0], found.status[0]) == (1, 0)
+        assert found.loss[0] == pytest.approx(np.mean(smooth), rel=1e-3)
+    else:
+        assert found.ridge[0] < 1
+        assert (support, seed) == (1, 3)
+
+
+def test_blocks_of_cases_need_not_agree(rng):
+    x, y = make_cases(rng, 1, 48, missing=False)
+    y = rng.normal(size=y.shape)
+    apart = fit_ckme(Forecasts(x), y, groups=np.arange(48) // 8, blocks=6)
+    losses = ridge_losses(Forecasts(x), y, groups=np.arange(48) // 8, blocks=6)
+    assert apart.loss[0] == pytest.approx(np.nanmin(losses.loss))
 
 
 def drifting(rng, n=48):

@@ -70,6 +70,19 @@ def test_season_and_drift(library, rng, half_life, solver):
     require_equal(library, found, expected)
 
 
+@pytest.mark.parametrize("solver", ["exact", "lowrank"])
+def test_groups_must_agree_as_on_the_host(rng, solver):
+    x = rng.normal(size=(24, 6, 1)).repeat(8, axis=1) + 0.3 * rng.normal(size=(24, 48, 5))
+    y = rng.normal(size=(24, 6)).repeat(8, axis=1) + 0.4 * rng.normal(size=(24, 48))
+    settings = Settings(supports=("observations", "mean"), solver=solver)
+    given = {"groups": np.arange(48) // 8, "blocks": 0}
+    expected = ckme.fit_ckme(Forecasts(x), y, settings, **given)
+    doubted = (expected.ridge == 1) & (expected.status == 0)
+    assert 0 < doubted.sum() < 24
+    for one, other in zip(fit_ckme(Forecasts(x), y, settings, **given), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
 def test_locations_with_other_cases(library, rng):
     cases, observed = forecasts_and_observations(rng, 5)
     weights = rng.random(cases.loc.shape)

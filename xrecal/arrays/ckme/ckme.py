@@ -41,21 +41,19 @@ from .held_out_losses import (
     mean_losses,
 )
 from .location import Cases, Location, OrderedCases, locate, ordered_cases
-from .search import (
+from .requests import (
     COMPARING,
     TO_TRY,
-    Candidates,
     Centre,
     HeldOut,
     Landmarks,
     Losses,
     Reaches,
     Request,
-    Search,
     Steps,
     T,
-    sets_of_folds,
 )
+from .search import Candidates, Search, sets_of_folds
 from .solvers import ROUGH, Exact, LowRank, Solver, Solvers, is_low_rank
 
 DEFAULT = Settings()
@@ -103,7 +101,8 @@ def fit_ckme(
         What folds are made of: calendar years, or an order of the cases. Step by default.
     blocks : int
         Number of folds, cut from the cases ordered by ``groups``; 0 makes each value of
-        ``groups`` a fold.
+        ``groups`` a fold, and takes the largest ridge where these do not agree on a smaller one:
+        the gain on it is less than one standard error over the groups.
     step : array of int, shape (n,), optional
         Step in time of each case, never descending; each is one by default. Cases of one step
         are held out together.

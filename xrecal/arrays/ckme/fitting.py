@@ -19,7 +19,8 @@ from xrecal.typing import FloatArray, IntArray
 from .centre import OBSERVATIONS, SUPPORTS
 from .embedding import Calibration, FittedCKME, Settings, check_choice
 from .held_out_losses import LOSSES
-from .search import CENTRING, FIRST, REPRESENTING, Candidates, Centre, Landmarks, Search, Steps
+from .requests import CENTRING, FIRST, REPRESENTING, Centre, Landmarks, Steps
+from .search import Candidates, Search
 from .simplex import PROJECTIONS
 from .solvers import SOLVERS, landmark_slots
 

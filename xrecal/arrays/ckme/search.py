@@ -9,9 +9,9 @@ receives their answers, and goes on from there. Compiled code answers those of o
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,24 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import OBSERVATIONS, usable_supports
 from .folds import Folds, merge, thin_out
+from .requests import (
+    CLOSER,
+    COMPARING,
+    DOUBTING,
+    FIRST,
+    LATER,
+    RECORDING,
+    REFINING,
+    THEN,
+    TO_COMPARE,
+    TO_TRY,
+    TRYING,
+    HeldOut,
+    Losses,
+    Reaches,
+    Stage,
+    Steps,
+)
 from .ridge_rules import (
     FAR,
     GRID,
@@ -45,76 +63,6 @@ the noise of a few held-out cases was."""
 
 TRIED_FOLDS = 5
 """Folds at most to choose by; each of them takes factorisations of its own."""
-
-TO_TRY, TO_COMPARE, LATER = range(3)
-"""Sets of folds: to try ridges by, to compare what is nearly best by, and of later cases forecast
-from earlier ones."""
-
-TRYING, COMPARING, CLOSER, RECORDING, DOUBTING, REFINING, REPRESENTING, CENTRING = range(8)
-"""Phases of a fit. Locations that are searched together wait for each other at each of them."""
-
-FIRST, THEN = range(2)
-"""Directions in which ridges are tried: up and then down, or down and then up."""
-
-Stage: TypeAlias = tuple[int, int, int]
-"""Phase of a request, place of the kernel or support in it, and direction.
-
-Of locations that are searched together, those at the smallest stage go on first."""
-
-
-class Losses(NamedTuple):
-    """Request for the losses of some supports with one kernel and ridge: :class:`HeldOut`."""
-
-    stage: Stage
-    kernel: int
-    exponent: float
-    supports: IntArray
-    folds: int
-    slack: float
-    by_fold: bool = False
-    """True if those of each fold are asked for too"""
-
-
-class Reaches(NamedTuple):
-    """Request whether landmarks represent all cases as well as a ridge needs: bool."""
-
-    stage: Stage
-    kernel: int
-    exponent: float
-
-
-class Landmarks(NamedTuple):
-    """Request for the cases that represent all others in forecasts: sequence of int."""
-
-    stage: Stage
-    kernel: int
-    exponent: float
-
-
-class Centre(NamedTuple):
-    """Request for the coefficients of the centre of a support, fitted to all cases: (c,)."""
-
-    stage: Stage
-    support: int
-    conditioned: bool
-    """True if it depends on the covariates"""
-
-
-class HeldOut(NamedTuple):
-    """Answer about held-out forecasts."""
-
-    losses: FloatArray
-    """(S,) mean losses; entries of supports that were not asked for have no meaning"""
-    recorded: FloatArray | None = None
-    """(S, n, width) what was recorded of the cases, where that is wanted"""
-    of_folds: FloatArray | None = None
-    """(F, S) mean losses of each fold, where they are asked for"""
-
-
-T = TypeVar("T")
-Request: TypeAlias = Losses | Reaches | Landmarks | Centre
-Steps: TypeAlias = Generator[Request, Any, T]
-"""Steps of a search, which ask for something each and end with a result."""
 
 
 class Candidates(NamedTuple):
@@ -416,19 +364,19 @@ class Search:
         g, most = int(best.kernel[s]), float(GRID[-1])
         if not self._by_group or best.exponent[s] == most:
             return None
-        stage, at = (DOUBTING, g, FIRST), np.array([s])
-        of: list[HeldOut] = []
+        losses = []
         for exponent in (float(best.exponent[s]), most):
-            of.append((yield Losses(stage, g, exponent, at, TO_COMPARE, CLOSE, by_fold=True)))
-        own, smooth = (answer.of_folds for answer in of)
-        assert own is not None and smooth is not None
-        gain = smooth[:, s] - own[:, s]
+            stage, at = (DOUBTING, g, FIRST), np.array([s])
+            answer: HeldOut = yield Losses(stage, g, exponent, at, TO_COMPARE, CLOSE, by_fold=True)
+            losses.append(answer)
+        own, smooth = (np.asarray(answer.of_folds)[:, s] for answer in losses)
+        gain = smooth - own
         gain = gain[np.isfinite(gain)]  # of groups that hold something out
         error = np.std(gain, ddof=1) / math.sqrt(gain.size) if gain.size > 1 else math.inf
         if gain.size and gain.mean() >= error:
             return None
         best.exponent[s] = most
-        return float(of[1].losses[s])
+        return float(losses[1].losses[s])
 
     def refine(self) -> Steps[None]:
         """Locate the winner's ridge between the neighbours of its grid point.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,14 +116,14 @@ def search_locations(
             own = take(xp, bounds[0], part.places, 0), take(xp, bounds[1], part.places, 0)
             judge = Judge(where, own, candidates.supports, settings.projection, settings.loss)
             median, precision = to_host(where.median).tolist(), to_host(where.precision)
+            search_of = partial(
+                Search, candidates, low_rank=low_rank, n=n, by_group=calibration.blocks == 0
+            )
             searches = [
                 fit_location(
                     results,
                     Place(number, group.slots, median[i], precision[i]),
-                    Search(
-                        candidates, low=float(low[number]), low_rank=low_rank, n=n,
-                        by_group=calibration.blocks == 0,
-                    ),  # fmt: skip
+                    search_of(low=float(low[number])),
                     settings,
                     task,
                 )

@@ -13,9 +13,8 @@ import numpy as np
 
 from xrecal.arrays.ckme.centre import Sample
 from xrecal.arrays.ckme.folds import Folds
-from xrecal.arrays.ckme.search import (
+from xrecal.arrays.ckme.requests import (
     TO_TRY,
-    Candidates,
     Centre,
     HeldOut,
     Losses,
@@ -23,6 +22,7 @@ from xrecal.arrays.ckme.search import (
     Request,
     Steps,
 )
+from xrecal.arrays.ckme.search import Candidates
 from xrecal.arrays.ckme.solvers import ROUGH
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.typing import FloatArray, IntArray
