@@ -177,16 +177,24 @@ def _bare(result: Any, args: Sequence[xr.DataArray]) -> tuple[xr.DataArray, ...]
         if isinstance(array, xr.Variable):
             bare.append(xr.DataArray(xr.Variable(array.dims, array.data)))
             continue
-        labels = {d: _described(array.coords[d], args) for d in array.indexes}
-        bare.append(array.assign_coords(labels).drop_attrs(deep=False))
+        array.attrs = {}  # the array was made here
+        labels = {d: attrs for d in array.indexes if (attrs := _missing_attrs(array, d, args))}
+        if labels:
+            array = array.assign_coords(
+                {d: array.coords[d].assign_attrs(attrs) for d, attrs in labels.items()}
+            )
+        bare.append(array)
     return tuple(bare)
 
 
-def _described(label: xr.DataArray, args: Sequence[xr.DataArray]) -> xr.DataArray:
-    """A label with the attributes that it has in the first argument that has any."""
-    given = (arg.coords[label.name].attrs for arg in args if label.name in arg.indexes)
-    attrs = label.attrs or next((attrs for attrs in given if attrs), {})
-    return label.assign_attrs(attrs)
+def _missing_attrs(
+    array: xr.DataArray, label: Hashable, args: Sequence[xr.DataArray]
+) -> Mapping[Any, Any]:
+    """Attributes that a label lacks, of the first argument where it has any."""
+    if array.coords.variables[label].attrs:
+        return {}
+    variables = (arg.coords.variables.get(label) for arg in args)
+    return next((own.attrs for own in variables if own is not None and own.attrs), {})
 
 
 def with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
