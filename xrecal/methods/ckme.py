@@ -67,7 +67,8 @@ class CKME(Conditioned, MemberPerCase):
     folds : {"auto", "year", "block", "random"}
         Cases held out together: years, five contiguous blocks, or five random parts (which leak
         through serial correlation). "auto" takes years from five years on, blocks otherwise. Years
-        must agree: the best ridge gains one standard error over them, or the largest one is taken.
+        of several cases must agree: the best ridge gains one standard error over them, or the
+        largest one is taken.
     gap : int, str or timedelta
         Cases left out of training on either side of those held out: a number of them, or those
         within a length of time such as "5D" or "12h".

@@ -143,6 +143,18 @@ def test_groups_must_agree_that_a_ridge_is_better_than_the_largest(solver, suppo
         assert (support, seed) == (1, 3)
 
 
+def test_years_of_one_case_need_not_agree():
+    """Their cases err on their own, and many places tell together what one cannot."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(8, 40, 5))
+    y = x.mean(-1) + rng.normal(size=(8, 40))
+    found = fit_ckme(Forecasts(x), y, groups=np.arange(40), blocks=0)
+    losses = ridge_losses(Forecasts(x), y, groups=np.arange(40), blocks=0).loss
+    np.testing.assert_allclose(found.loss, losses.min(-1))
+    pairs = fit_ckme(Forecasts(x), y, groups=np.arange(40) // 2, blocks=0)
+    assert (pairs.ridge == 1).sum() > (found.ridge == 1).sum()
+
+
 def test_blocks_of_cases_need_not_agree(rng):
     x, y = make_cases(rng, 1, 48, missing=False)
     y = rng.normal(size=y.shape)

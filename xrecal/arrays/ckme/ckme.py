@@ -30,7 +30,7 @@ from .fitting import (
     note_cases,
     of_support,
 )
-from .folds import Folds, arrange_folds, assign_folds, gap_axis
+from .folds import Folds, arrange_folds, assign_folds, gap_axis, holds_several
 from .held_out_losses import (
     LOSSES,
     RECORDERS,
@@ -101,8 +101,8 @@ def fit_ckme(
         What folds are made of: calendar years, or an order of the cases. Step by default.
     blocks : int
         Number of folds, cut from the cases ordered by ``groups``; 0 makes each value of
-        ``groups`` a fold, and takes the largest ridge where these do not agree on a smaller one:
-        the gain on it is less than one standard error over the groups.
+        ``groups`` a fold. Groups of two cases and more in the mean must then agree: the largest
+        ridge is taken where the gain on it is less than one standard error over the groups.
     step : array of int, shape (n,), optional
         Step in time of each case, never descending; each is one by default. Cases of one step
         are held out together.
@@ -247,7 +247,7 @@ def search_locations(
             )
             place = Place(number, ordered.slot[cell, :n], one.median, one.precision)
             low = float(results.low[number])
-            by_group = calibration.blocks == 0
+            by_group = calibration.blocks == 0 and holds_several(folds)
             search = Search(candidates, low=low, low_rank=low_rank, n=n, by_group=by_group)
             answered(fit_location(results, place, search, settings, task), answers)
     return results

@@ -93,6 +93,12 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
     return Folds(np.array(rows, np.int64).reshape(-1, fold.size), n_held, n_out)
 
 
+def holds_several(folds: Folds) -> bool:
+    """True if a fold holds out two cases or more in the mean."""
+    n_folds, n = folds.cases.shape
+    return bool(0 < 2 * n_folds <= n)
+
+
 def thin_out(folds: Folds, size: int) -> Folds:
     """Folds that hold out some of the cases, always the same, and train on as many as before."""
     n = folds.cases.shape[1]

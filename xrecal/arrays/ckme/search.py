@@ -355,7 +355,7 @@ class Search:
     def doubt(self) -> Steps[float | None]:
         """Take the largest ridge where groups do not agree on the gain; its loss, if taken.
 
-        Where folds are whole groups, such as years, cases of a group err together, and a few
+        Where folds are groups of cases, such as winters, cases of a group err together, and a few
         groups look alike by chance: of many ridges one then seems to gain. Its gain on the largest
         ridge, with which all forecasts are nearly the same, must be one standard error over the
         groups, as is usual (Breiman et al. 1984, Classification and Regression Trees, 3.4.3).

@@ -23,7 +23,13 @@ from xrecal.arrays.ckme.fitting import (
     no_results,
     note_cases,
 )
-from xrecal.arrays.ckme.folds import Folds, arrange_folds, assign_folds, gap_axis
+from xrecal.arrays.ckme.folds import (
+    Folds,
+    arrange_folds,
+    assign_folds,
+    gap_axis,
+    holds_several,
+)
 from xrecal.arrays.ckme.search import Search, sets_of_folds
 from xrecal.arrays.ckme.solvers import is_low_rank
 from xrecal.arrays.dispatch import namespace, only_on_host, to_host
@@ -117,7 +123,11 @@ def search_locations(
             judge = Judge(where, own, candidates.supports, settings.projection, settings.loss)
             median, precision = to_host(where.median).tolist(), to_host(where.precision)
             search_of = partial(
-                Search, candidates, low_rank=low_rank, n=n, by_group=calibration.blocks == 0
+                Search,
+                candidates,
+                low_rank=low_rank,
+                n=n,
+                by_group=calibration.blocks == 0 and holds_several(folds),
             )
             searches = [
                 fit_location(
