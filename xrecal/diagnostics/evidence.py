@@ -253,7 +253,8 @@ def clusters_along(obj: xr.DataArray, time: Hashable, cluster: str | None) -> In
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
     """Number of cases, and the status that follows from it."""
     n = known.sum(list(dims), keep_attrs=False)
-    status = (n < FEWEST) * TOO_FEW + ((n >= FEWEST) & (n < ENOUGH)) * FEW
+    few = (n.data >= FEWEST) & (n.data < ENOUGH)
+    status = n.copy(data=(n.data < FEWEST) * TOO_FEW + few * FEW)
     return {"n_cases": n.assign_attrs(long_name="number of cases"), "status": with_meanings(status)}
 
 

@@ -139,7 +139,8 @@ def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
     """
     if role is CALIBRATION and obj.attrs.get(OF_CASES) in obj.dims:
         return [obj.attrs[OF_CASES]]
-    named = {d: standard_name_of(obj.coords[d]) for d in obj.dims if d in obj.xindexes}
+    labels = obj.coords.variables
+    named = {d: standard_name_of(labels[d]) for d in obj.dims if d in obj.xindexes}
     by_standard_name = [d for d, name in named.items() if name in role.standard_names]
     return by_standard_name or [d for d in obj.dims if d in role.names]
 

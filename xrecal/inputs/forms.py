@@ -97,6 +97,8 @@ class Form:
 
     def broadcast(self) -> Form:
         """All parts over all dimensions, for functions that need every case's own members."""
+        if len(self.parts) == 1:
+            return self
         whole = xr.broadcast(*self.parts.values())
         # xarray hands on indexes only; a valid time may stand on a part that loc is narrower than.
         coords = {name: c for part in self.parts.values() for name, c in part.coords.items()}
@@ -366,17 +368,16 @@ def task_parts(
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     parts = {}
     for name, part in form.compared.items():
-        whole = part.expand_dims({d: sizes[d] for d in core if d not in part.dims})
+        lacking = {d: sizes[d] for d in core if d not in part.dims}
+        whole = part.expand_dims(lacking) if lacking else part
         along = [
             c
             for c, coordinate in whole.coords.items()
             if set(core) & set(coordinate.dims) or c in core.values()
         ]
-        parts[name] = (
-            whole.drop_vars(along)
-            .transpose(*[d for d in loops if d in whole.dims], *core)
-            .rename(core)
-        )
+        whole = whole.drop_vars(along) if along else whole
+        ordered = whole.transpose(*[d for d in loops if d in whole.dims], *core)
+        parts[name] = ordered.rename(core)
     return parts
 
 

@@ -144,7 +144,7 @@ def shown_units(attrs: Mapping[Any, Any]) -> str:
     return "" if same_units(units, "1") else units
 
 
-def standard_name_of(coordinate: xr.DataArray) -> str | None:
+def standard_name_of(coordinate: xr.DataArray | xr.Variable) -> str | None:
     """The CF standard name; None if there is none, or the attribute is no text, as in an array."""
     name = coordinate.attrs.get("standard_name")
     return name if isinstance(name, str) else None
