@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.known import has_passed, known_cases
+from xrecal.methods.known import case_that_knows_late, has_passed, known_cases
 
 
 def counted(days, ahead, delay):
@@ -55,3 +56,17 @@ def test_a_delay_in_cases_comes_after_the_valid_time():
 def test_lengths_are_counted_in_cases_or_days(length, passed):
     axis = CaseAxis(days=np.array([0.0, 1.0, 4.0, 6.0]))
     assert has_passed(axis, 1, 3, length, 4) is passed
+
+
+def test_the_first_case_that_knows_each_is_the_first_that_counts_it():
+    days = np.array([0.0, 1.0, 2.0, 5.0, 6.0, 7.0])
+    ahead = xr.DataArray([[0.0, 3.0]] * 6, dims=["init", "lead"])
+    axis = CaseAxis(days=days)
+    found = case_that_knows_late(axis, ahead.transpose("lead", "init"), "1D", "init")
+    assert found.dims == ("init", "lead")
+    for k in range(2):
+        counts = known_cases(axis, ahead.values[:, k], "1D")
+        first = [next((i for i, c in enumerate(counts) if c > j), 6) for j in range(6)]
+        np.testing.assert_array_equal(found[:, k], first)
+    np.testing.assert_array_equal(found[:, 0], [1, 2, 3, 4, 5, 6])
+    np.testing.assert_array_equal(found[:, 1], [3, 3, 4, 6, 6, 6])

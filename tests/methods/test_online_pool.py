@@ -375,3 +375,21 @@ def test_several_variables():
     model = both.isel(time=FIRST).recal.fit(observed, METHOD)
     model = model.update(both.isel(time=LAST), observed)
     assert_same_state(model["a"], begun().update(FORECASTS[LAST], OBSERVED))
+
+
+@pytest.mark.parametrize(("delay", "first"), [(0, 57), (3, 60), ("3D", 59), ("36h", 58)])
+def test_replayed_it_knows_no_case_before_the_delay_has_passed(delay, first):
+    forecasts = FORECASTS.isel(place=[0], time=slice(40, None))
+    method = xrecal.OnlinePool(SMALL, delay=delay, refit=12, bounds=None)
+
+    def replayed(observed):
+        return forecasts.recal.cross_validate(
+            observed.isel(place=[0]), method, by="rolling", every=1, window=10, q=Q, min_samples=5
+        ).isel(time=slice(11, None), place=0)
+
+    other = OBSERVED.copy()
+    other[56] += 2  # of the day numbered 56, which those from the day ``first`` on know
+    changed = (replayed(OBSERVED) != replayed(other)).any("quantile")
+    assert changed.size == 19
+    assert not changed[: first - 51].any()
+    assert changed[first - 51 :].all()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Hashable
 
 import numpy as np
+import xarray as xr
 
 from xrecal.arrays.splitting import measure
 from xrecal.inputs.dates import CaseAxis
@@ -49,6 +51,35 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
         newest = np.where(before > 0, steps[np.maximum(before - 1, 0)] - span, -1)
         before = np.searchsorted(steps, newest, side="right")
     return before.astype(np.int64)
+
+
+def case_that_knows_late(
+    axis: CaseAxis, ahead: xr.DataArray, delay: int | str, dim: Hashable
+) -> xr.DataArray:
+    """The first case at whose issue each is known, by its position.
+
+    Parameters
+    ----------
+    axis, delay
+        As for :func:`known_cases`.
+    ahead : DataArray
+        Days from issue to valid time, over the n cases and perhaps their leads.
+    dim : hashable
+        Dimension of the cases.
+
+    Returns
+    -------
+    DataArray
+        int64 over the dimensions of ``ahead``; n for those that none of the cases knows of.
+    """
+    values = ahead.transpose(dim, ...).to_numpy()
+    found = np.empty(values.shape, np.int64)
+    for lead in np.ndindex(values.shape[1:]):
+        counts = known_cases(axis, values[:, *lead], delay)
+        first = np.maximum.accumulate(counts)
+        found[:, *lead] = np.searchsorted(first, np.arange(first.size), side="right")
+    bare = ahead.drop_vars(list(ahead.coords)).transpose(dim, ...)
+    return bare.copy(data=found)
 
 
 def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int) -> bool:

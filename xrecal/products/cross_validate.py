@@ -91,7 +91,8 @@ def cross_validate(
         before them where only the past counts; ``"5D"`` is a length, too. Without one none are
         left out, and cases that depend on their neighbours give away the answer: give at least the
         lead time and the memory of the weather. Where a model is updated (``refit``) each forecast
-        is learned, without a gap, once its own lead has verified.
+        is learned, without a gap, once its own lead has verified and the ``delay`` of an OnlinePool
+        has passed.
     blocks : int
         Number of parts; with ``"rolling"`` and no window, predictions start after the first.
     window, every : int, timedelta or str, optional

@@ -22,6 +22,7 @@ from xrecal.fit.folds import HeldOutReduction, KnownName
 from xrecal.fit.held_out import HeldOut, Splits, hold_out, more_cases, prepare_all, suited
 from xrecal.fit.shared_places import pools_share
 from xrecal.fit.update import require_updates
+from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form
 from xrecal.inputs.lengths import as_span
@@ -29,7 +30,7 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import MAX_POOLED
 from xrecal.inputs.verification import case_that_knows
 from xrecal.methods import Method
-from xrecal.typing import FloatArray
+from xrecal.methods.known import case_that_knows_late
 
 from .replay_task import ReplayTask, Round, Settings
 
@@ -70,8 +71,7 @@ def replayed(
 ) -> Replayed:
     """Pair and order the cases of a variable, and plan the loop; nothing is computed."""
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
-    pairs = prepared.pairs
-    known = _known(pairs, splits, prepared.axis.days)
+    known = _known(prepared, method, splits)
     rounds = _rounds(method, prepared, splits, known)
     return Replayed(form, prepared, [r.fit for r in rounds if r.fit], splits, rounds, known)
 
@@ -99,17 +99,23 @@ def held_out(
     return Replayed(form, source.prepared, source.folds, splits, rounds, known)
 
 
-def _known(pairs: Pairs, splits: Splits, days: FloatArray | None) -> xr.DataArray:
+def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
     """The first case at whose issue each is known: (n,), or (n, k) at leads."""
+    pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None
     if splits.gap is None:
-        return case_that_knows(pairs.form.broadcast().loc.isel({pairs.form.member_dim: 0}), dim)
+        known = case_that_knows(pairs.form.broadcast().loc.isel({pairs.form.member_dim: 0}), dim)
+        delay = getattr(method, "delay", None)
+        if delay is None:
+            return known
+        late = case_that_knows_late(prepared.axis, prepared.covariates[AHEAD], delay, dim)
+        return known.where(known >= late, late).transpose(dim, ...).astype(np.int64)
     n = pairs.observations.sizes[dim]
     apart = measure("gap", as_span(splits.gap), n, days, least=0)
     beyond = apart.position + apart.length + 1e-6  # rounding of dates
-    known = np.searchsorted(apart.position, beyond, side="right")
-    return xr.DataArray(np.maximum(known, np.arange(1, n + 1)), dims=[dim])
+    after = np.searchsorted(apart.position, beyond, side="right")
+    return xr.DataArray(np.maximum(after, np.arange(1, n + 1)), dims=[dim])
 
 
 def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataArray) -> list[Round]:
