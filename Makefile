@@ -85,8 +85,9 @@ bench-grid: .venv/.dev ## large grids and small tasks on two small workers, into
 bench-threads: .venv/.dev ## two threads that fit pools at many cells
 	$(BIN)/python -m benchmarks.pool_threads
 
-skill: .venv/.dev ## CRPS and calibration of all methods on real forecasts, by source, into benchmarks/results/skill.csv and skill_places.csv
+skill: .venv/.dev ## CRPS and calibration of all methods on real forecasts, by source, into benchmarks/results/skill*.csv: an hour
 	$(BIN)/python -m benchmarks.skill
+	$(BIN)/python -m benchmarks.skill.choices
 	$(BIN)/python -m benchmarks.small_samples
 
 streams: .venv/.dev ## experts whose weights go on learning on real streams, into benchmarks/results/streams.csv: an hour

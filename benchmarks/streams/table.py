@@ -3,6 +3,7 @@
 import numpy as np
 
 from benchmarks import record
+from benchmarks.left_out import choose, of_all
 
 from .experts import SIMPLE
 
@@ -59,15 +60,9 @@ def _numbers(row, names):
 
 def of_choices(compared, sources):
     """Lines of what each candidate of each constant gives, and what choosing it elsewhere does."""
-    sources = np.array(sources)
     for constant, candidates in compared.items():
         ratios = np.array(list(candidates.values()))
-        chosen = int(np.argmin(np.median(ratios, axis=1)))
-        left_out = np.empty(sources.size)
-        for source in np.unique(sources):
-            others = sources != source
-            elsewhere = np.median(ratios[:, others], axis=1) if others.any() else ratios[:, 0]
-            left_out[~others] = ratios[int(np.argmin(elsewhere)), ~others]
+        chosen, left_out = choose(ratios, sources, of_all)
         told = ", ".join(
             f"{name} {np.median(values):.4f}/{values.max():.3f}"
             for name, values in candidates.items()

@@ -1,0 +1,174 @@
+"""What is in the pool, and what else could be: chosen on other sources than it is judged by.
+
+``python -m benchmarks.skill.choices [SOURCE ...]``; a part of ``make skill``.
+"""
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import nnls
+
+import xrecal
+from benchmarks import record
+from benchmarks.left_out import choose, of_sources
+
+from .scoring import BASELINES, LEVELS, best, means, methods, predict, variable_of
+from .sets import Set
+from .sources import SOURCES
+
+RESULTS = record.FOLDER / "skill_choices.csv"
+PRESENT = "as it is"
+NAMED = "weights of named members"
+CHOICES: dict[str, Callable[[xrecal.LinearPool], xrecal.LinearPool]] = {
+    PRESENT: lambda pool: pool,
+    "mixture alone": lambda pool: replace(pool, average=None),
+    "without shapes": lambda pool: without(pool, lambda m: getattr(m, "compare", "") == "shapes"),
+    "without IDR": lambda pool: without(pool, lambda m: isinstance(m, xrecal.IDR)),
+    "without climatology": lambda pool: without(pool, lambda m: isinstance(m, xrecal.Climatology)),
+    "without raw": lambda pool: without(pool, lambda m: isinstance(m, xrecal.Raw)),
+    "with EMOS": lambda pool: with_emos(pool),
+    NAMED: lambda pool: pool,
+}
+"""Other pools, by what they do differently; the first is that of the package."""
+
+COLUMNS = ("set", "source", *CHOICES, "chosen", "left out")
+AS_EQUAL = 50  # cases whose members' differences from their mean hold weights to be equal
+
+Row = dict[str, str | float]
+
+
+def without(
+    pool: xrecal.LinearPool, dropped: Callable[[xrecal.methods.base.Method], bool]
+) -> xrecal.LinearPool:
+    """The pool of all methods but some."""
+    kept = tuple(method for method in pool.mixed if not dropped(method))
+    return replace(pool, methods=kept, condition_on=None)
+
+
+def with_emos(pool: xrecal.LinearPool) -> xrecal.LinearPool:
+    """The pool with EMOS beside its methods."""
+    emos = xrecal.EMOS(condition_on=pool.covariates or None)
+    return replace(pool, methods=(*pool.mixed, emos), condition_on=None)
+
+
+def run_source(source: str) -> list[Row]:
+    """Ratios of all choices to the best baseline on the sets of a source."""
+    warnings.filterwarnings("ignore", "season learned from")
+    warnings.filterwarnings("ignore", ".* neighbour within a week")
+    return [score_set(one, source) for one in SOURCES[source]()]
+
+
+def score_set(one: Set, source: str) -> Row:
+    """A row of the table: CRPS of each choice over that of the best baseline."""
+    compared = methods(one.condition_on)
+    given = {name: (one, method) for name, method in compared.items() if name in BASELINES}
+    pool = xrecal.LinearPool(condition_on=one.condition_on)
+    for name, changed in CHOICES.items():
+        given[name] = one, changed(pool)
+    given[PRESENT] = one, compared["LinearPool"]
+    if one.named and not one.leave_out:
+        given[NAMED] = weighted(one), compared["LinearPool"]
+    else:
+        del given[NAMED]  # without names it is the pool as it is
+    scores = {"raw": variable_of(one.forecast.recal.crps(one.observations))}
+    for name, (data, method) in given.items():
+        scores[name] = predict(data, method, LEVELS).quantiles.recal.crps(one.observations)
+    mean, _ = means(scores)
+    ratios = {name: mean.get(name, mean[PRESENT]) / best(mean) for name in CHOICES}
+    return {"set": one.name, "source": source, **ratios}
+
+
+def weighted(one: Set) -> Set:
+    """The set with members moved, by as much as weights by name move their mean."""
+    weights = weights_by_name(one.hindcast, one.observations)
+
+    def moved(given: xr.DataArray) -> xr.DataArray:
+        return given + (given * weights).sum("member") - weights.sum() * given.mean("member")
+
+    return one._replace(hindcast=moved(one.hindcast), forecast=moved(one.forecast))
+
+
+def weights_by_name(hindcast: xr.DataArray, observations: xr.DataArray) -> xr.DataArray:
+    """Weights of the members, not negative, of least squares drawn to equal ones."""
+    members, observed = xr.align(hindcast, observations, join="inner")
+    others = [d for d in members.dims if d != "member"]
+    x = members.stack(case=others).transpose("case", "member").values
+    y = observed.stack(case=others).values
+    known = np.isfinite(y) & np.isfinite(x).all(1)
+    x, y = x[known], y[known]
+    n_members = x.shape[1]
+    apart = np.sqrt(AS_EQUAL * ((x - x.mean(1, keepdims=True)) ** 2).mean())
+    rows = np.concatenate([x - x.mean(0), apart * np.eye(n_members)])
+    targets = np.concatenate([y - y.mean(), np.full(n_members, apart / n_members)])
+    found, _ = nnls(rows, targets)
+    return xr.DataArray(found, dims="member", coords={"member": hindcast["member"]})
+
+
+def with_left_out(rows: Sequence[Row]) -> list[Row]:
+    """Rows with the choice that is best on the other sources, and what it gives here."""
+    ratios = np.array([[float(row[name]) for row in rows] for name in CHOICES])
+    sources = [str(row["source"]) for row in rows]
+    chosen = choose(ratios, sources, of_sources)
+    within = list(CHOICES)[chosen.within]
+    return [
+        {**row, "chosen": float(row[within]), "left out": ratio}
+        for row, ratio in zip(rows, chosen.left_out.tolist(), strict=True)
+    ]
+
+
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Lines of the table of all sources, and of each choice over all of them."""
+    sources = np.array([str(row["source"]) for row in rows])
+    columns = (PRESENT, "chosen", "left out")
+    yield f"{'pool over the best baseline':<28}{'sets':>5}" + "".join(f"{c:>12}" for c in columns)
+    for source in dict.fromkeys(sources.tolist()):
+        own = [row for row in rows if row["source"] == source]
+        yield _line(source, len(own), [np.median([row[c] for row in own]) for c in columns])
+    yield _line("all sources", len(rows), [_middle(rows, sources, c) for c in columns])
+    for name in CHOICES:
+        worst = max(float(row[name]) for row in rows)
+        yield f"{name}: {_middle(rows, sources, name):.4f} in the median, at most {worst:.3f}"
+
+
+def _middle(rows: Sequence[Row], sources: np.ndarray, column: str) -> float:
+    return float(of_sources(np.array([[float(row[column]) for row in rows]]), sources)[0])
+
+
+def _line(label: str, n: int, numbers: Iterable[float]) -> str:
+    return f"{label:<28}{n:>5}" + "".join(f"{number:>12.4f}" for number in numbers)
+
+
+def report(rows: Sequence[Row]) -> None:
+    """Print the table, and store it."""
+    told = with_left_out(rows)
+    record.store(
+        RESULTS,
+        COLUMNS,
+        ([row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in COLUMNS] for row in told),
+    )
+    print("\n".join(lines(told)))
+
+
+def main(sources: Sequence[str] = tuple(SOURCES)) -> None:
+    """Run the sources, all if none is named; only all of them are stored."""
+    start = time.perf_counter()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+        order = list(reversed(sources))  # the last ones take longest
+        found = dict(zip(order, workers.map(run_source, order), strict=True))
+    rows = [row for source in sources for row in found[source]]
+    if len(found) == len(SOURCES):
+        report(rows)
+    else:
+        print("\n".join(lines(with_left_out(rows))))
+    print(f"{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or tuple(SOURCES))

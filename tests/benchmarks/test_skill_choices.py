@@ -1,0 +1,103 @@
+"""Other pools than that of the package: what they are, and how they are judged."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from benchmarks.left_out import choose, of_all, of_sources
+from benchmarks.skill import choices, scoring
+from benchmarks.skill.sets import by_share
+
+DAYS = {"time": np.datetime64("2001-01-01", "ns") + np.arange(60) * np.timedelta64(1, "D")}
+METHODS = xrecal.LinearPool(condition_on="season").mixed
+
+
+def changed(name):
+    pool = xrecal.LinearPool(condition_on="season")
+    return choices.CHOICES[name](pool)
+
+
+def two_models(n=60):
+    """Forecasts of a good model, named first, and of one that knows nothing."""
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=n)
+    members = np.stack([truth + 0.3 * rng.normal(size=n), rng.normal(size=n)], axis=-1)
+    coords = DAYS | {"member": ["good", "poor"]}
+    return xr.DataArray(members, coords, ("time", "member")), xr.DataArray(truth, DAYS)
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [("without IDR", "IDR"), ("without climatology", "Climatology"), ("without raw", "Raw")],
+)
+def test_one_method_is_left_out_and_the_others_stay_as_they_are(name, left_out):
+    kept = tuple(m for m in METHODS if type(m).__name__ != left_out)
+    assert changed(name).mixed == kept
+    assert len(kept) == len(METHODS) - 1
+
+
+def test_shapes_are_one_of_three_ckmes():
+    kept = changed("without shapes").mixed
+    assert [m.compare for m in METHODS if isinstance(m, xrecal.CKME)].count("shapes") == 1
+    assert not [m for m in kept if isinstance(m, xrecal.CKME) and m.compare == "shapes"]
+    assert len(kept) == len(METHODS) - 1
+
+
+def test_emos_joins_with_the_covariates_of_the_pool():
+    assert changed("with EMOS").mixed == (*METHODS, xrecal.EMOS(condition_on=("season",)))
+    assert changed("mixture alone").mixed == METHODS
+    assert changed("mixture alone").average is None
+
+
+def test_the_model_that_knows_more_has_the_larger_weight():
+    hindcast, observed = two_models()
+    weights = choices.weights_by_name(hindcast, observed)
+    assert weights.sel(member="good") > 3 * weights.sel(member="poor") >= 0
+    one = by_share("Two", hindcast, observed, "time", season=False, named=True)
+    moved = choices.weighted(one)
+    own = choices.weights_by_name(one.hindcast, observed)
+    xr.testing.assert_allclose(
+        moved.forecast.mean("member"),
+        one.forecast.mean("member") * (1 - own.sum()) + (one.forecast * own).sum("member"),
+    )
+    spread = [each.forecast.std("member") for each in (moved, one)]
+    xr.testing.assert_allclose(*spread)
+
+
+def test_a_row_has_the_ratio_of_each_choice(monkeypatch):
+    monkeypatch.setattr(
+        scoring, "methods", lambda given: {"EMOS": xrecal.EMOS(), "LinearPool": xrecal.EMOS()}
+    )
+    monkeypatch.setattr(choices, "methods", scoring.methods)
+    monkeypatch.setattr(
+        choices, "CHOICES", dict.fromkeys(choices.CHOICES, lambda pool: xrecal.Climatology())
+    )
+    hindcast, observed = two_models()
+    row = choices.score_set(by_share("Two", hindcast, observed, "time", season=False), "somewhere")
+    assert (row["set"], row["source"]) == ("Two", "somewhere")
+    assert row[choices.PRESENT] == row[choices.NAMED] == 1.0
+    assert row["without raw"] > 1
+
+
+def test_what_is_chosen_elsewhere_is_what_counts():
+    ratios = np.array([[1.0, 1.0, 1.0, 0.9], [0.9, 0.9, 0.9, 1.0]])
+    within, left_out = choose(ratios, ["a", "a", "a", "b"], of_all)
+    assert within == 1
+    np.testing.assert_array_equal(left_out, [1.0, 1.0, 1.0, 1.0])
+    assert choose(ratios, ["a", "a", "a", "b"], of_sources).within == 0  # equal, so the first
+    np.testing.assert_allclose(of_sources(ratios, np.array(["a", "a", "a", "b"])), [0.95, 0.95])
+
+
+def test_lines_tell_the_choice_within_and_left_out():
+    names = list(choices.CHOICES)
+    rows = [
+        {"set": str(k), "source": source, **dict.fromkeys(names, 1.0), "without IDR": ratio}
+        for k, (source, ratio) in enumerate([("a", 0.9), ("b", 0.98), ("c", 1.1)])
+    ]
+    told = choices.with_left_out(rows)
+    assert [row["chosen"] for row in told] == [0.9, 0.98, 1.1]
+    assert [row["left out"] for row in told] == [1.0, 1.0, 1.1]
+    lines = list(choices.lines(told))
+    assert lines[1].split() == ["a", "1", "1.0000", "0.9000", "1.0000"]
+    assert "without IDR: 0.9800 in the median, at most 1.100" in lines
