@@ -90,8 +90,9 @@ skill: .venv/.dev ## CRPS and calibration of all methods on real forecasts, by s
 	$(BIN)/python -m benchmarks.skill.choices
 	$(BIN)/python -m benchmarks.small_samples
 
-streams: .venv/.dev ## experts whose weights go on learning on real streams, into benchmarks/results/streams.csv: an hour
+streams: .venv/.dev ## experts whose weights go on learning on real streams, into benchmarks/results/streams.csv, and what a day costs: an hour
 	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.daily
 
 shared: .venv/.dev ## one fit for two thousand stations with a known truth, into benchmarks/results/shared.csv: ten minutes and 1 GB
 	$(BIN)/python -m benchmarks.shared

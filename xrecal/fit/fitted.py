@@ -13,7 +13,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import LinearPool, Method, OnlinePool, SharedCKME, VectorCKME
-from xrecal.methods.base import Parameter
+from xrecal.methods.base import Parameter, parameters_of
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
 
@@ -63,7 +63,7 @@ class FittedVariable:
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """Arrays of the state that hold what the method has chosen or learned, by name."""
-        return self.method.parameters(feature_count(self.periods))
+        return parameters_of(self.method, feature_count(self.periods))
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
@@ -192,7 +192,7 @@ def describe_state(
     }
     for place, name in enumerate(method.names if isinstance(method, VectorCKME) else ()):
         described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
-    for name, parameter in method.parameters(n_features).items():
+    for name, parameter in parameters_of(method, n_features).items():
         described[name] = {"long_name": parameter.long_name}
         if parameter.in_units_of_variable:
             described[name] |= units

@@ -47,7 +47,9 @@ def join_states(fitted: FittedVariable, added: dict[str, xr.DataArray], order: O
             joined = added[name].variable.copy(deep=False)
             joined.attrs = old.attrs
         variables[name] = joined
-    return whole.assign(variables)[list(variables)]
+    # To look at the labels of a hundred arrays that stay as they are takes most of an update.
+    changed = {name: v for name, v in variables.items() if v is not state.variables.get(name)}
+    return whole.assign(changed)[list(variables)]
 
 
 def _members(cases: Mapping[str, Array]) -> Array:

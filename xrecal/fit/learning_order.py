@@ -70,19 +70,20 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
     arrays = state["observations"].data, state["last_learned"].data, observed.data
     if fitted.pool is not None or not all(isinstance(a, np.ndarray) for a in arrays):
         return
-    bare = state["observations"].drop_vars(list(state["observations"].coords))
-    kept = bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})
-    kept = kept.where(xr.DataArray(order.known >= 0, dims=[ADDED]))
-    given = observed.drop_vars(list(observed.coords)).rename({pairs.dim: ADDED})
-    given = given.astype(kept.dtype)
+    # Variables have no labels, which cost more than the values of a few cases.
+    of_all = state.variables["observations"].transpose(..., CASE)
+    seen = np.where(order.known >= 0, of_all.values[..., order.known], np.nan)
+    kept = xr.Variable([*of_all.dims[:-1], ADDED], seen.astype(of_all.dtype))
+    dims = [ADDED if d == pairs.dim else d for d in observed.dims]
+    given = xr.Variable(dims, observed.values.astype(kept.dtype))
     revised = int((kept.notnull() & given.notnull() & (kept != given)).sum())
     if revised:
         yield (
             f"{revised} observations differ from those that are known; experts learn from the new "
             "ones, weights have learned from the others"
         )
-    last = state["last_learned"].drop_vars(list(state["last_learned"].coords))
-    place = xr.DataArray(_places(order), dims=[ADDED])
+    last = state.variables["last_learned"]
+    place = xr.Variable([ADDED], _places(order))
     late = int((kept.isnull() & given.notnull() & (place <= last)).sum())
     if late:
         yield (

@@ -46,10 +46,9 @@ def relearn(fitted: FittedVariable, before: xr.Dataset) -> xr.Dataset:
         sizes={d: n for d, n in fitted.state.sizes.items() if d not in locations},
         what="the update",
     )
-    learned = {
-        name: result.assign_attrs(former[name].attrs).variable
-        for name, result in zip(names, results, strict=True)
-    }
+    learned = {name: result.variable for name, result in zip(names, results, strict=True)}
+    for name, variable in learned.items():
+        variable.attrs = dict(former[name].attrs)
     return fitted.state.assign(learned)[list(before)]
 
 

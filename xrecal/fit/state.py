@@ -22,7 +22,14 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import LinearPool, Method
-from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits, method_on_device
+from xrecal.methods.base import (
+    Cases,
+    Covariates,
+    Parameter,
+    SharedFits,
+    method_on_device,
+    parameters_of,
+)
 from xrecal.typing import FloatArray, IntArray
 
 from .fitted import CASE, CASE_MEMBER, feature_count
@@ -57,7 +64,7 @@ def fit_state(
     pool = pairs.pool
     parts, others = task_arguments(pairs, covariates)
     periods = {name: period_of(value) for name, value in covariates.items()}
-    every = method.parameters(feature_count(periods))
+    every = parameters_of(method, feature_count(periods))
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
     task: Callable[..., Any]
     task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)

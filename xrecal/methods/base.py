@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -185,6 +187,9 @@ class Method(Protocol):
     """Whether forecasts are compared with those of the calibration cases."""
     output: ClassVar[Output]
 
+    def __hash__(self) -> int:
+        """Settings never change, so what follows from them is made once."""
+
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
         """Covariates given which the forecast is calibrated."""
@@ -240,6 +245,12 @@ class Relearning(Updatable, Protocol):
 
         ``fitted`` has the parameters and the status as they were, those of each case as they are.
         """
+
+
+@lru_cache(maxsize=256)
+def parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
+    """Parameters of a method, made once: a pool has a hundred, and each call asks several times."""
+    return MappingProxyType(dict(method.parameters(n_features)))
 
 
 def is_method(value: object) -> bool:

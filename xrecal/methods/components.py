@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -98,14 +100,7 @@ class Component:
 
         Updates learn from the forecasts, which a pool keeps.
         """
-        method = self.method
-        if isinstance(method, SharedCKME):
-            shared = method.in_pool(n_features if method.covariates else 0)
-            return {name: p for name, p in shared.items() if not p.for_updates}
-        if isinstance(method, CKME):  # in a pool the other components are those to give way to
-            method = replace(method, novelty=None)
-        parameters = method.parameters(n_features if method.covariates else 0)
-        return {name: p for name, p in parameters.items() if not p.for_updates}
+        return _own_parameters(self.method, n_features)
 
     def labelled(self, fitted: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         """What was fitted, under the names that it has in the pool."""
@@ -120,6 +115,19 @@ class Component:
     def dim(self, name: str) -> str:
         """Name that a dimension of a parameter has in the pool."""
         return name if name == CASES or name.startswith(OWN) else f"{self.label}_{name}"
+
+
+@lru_cache(maxsize=256)
+def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
+    """Parameters of a method in a pool, those for updates alone left out."""
+    n_own = n_features if method.covariates else 0
+    if isinstance(method, SharedCKME):
+        every: Mapping[str, Parameter] = method.in_pool(n_own)
+    elif isinstance(method, CKME):  # in a pool the other components are those to give way to
+        every = replace(method, novelty=None).parameters(n_own)
+    else:
+        every = method.parameters(n_own)
+    return MappingProxyType({name: p for name, p in every.items() if not p.for_updates})
 
 
 class HeldOutInTime(NamedTuple):

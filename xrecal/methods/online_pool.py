@@ -16,7 +16,18 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Bounds, Cases, FitArrays, Method, NewCases, Output, Parameter, Shown, count_cases
+from .base import (
+    Bounds,
+    Cases,
+    FitArrays,
+    Method,
+    NewCases,
+    Output,
+    Parameter,
+    Shown,
+    count_cases,
+    parameters_of,
+)
 from .experts import N_LEVELS, Experts, prefixed
 from .known import has_passed, known_cases
 from .pool import LinearPool
@@ -207,7 +218,7 @@ class OnlinePool(Shown):
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Weights that have learned from the new cases, one by one, and experts fitted when due."""
-        own = {name: fitted[name] for name in self.parameters(_features_of(cases))}
+        own = {name: fitted[name] for name in parameters_of(self, _features_of(cases))}
         parts = []
         for one, part in _each(cases, own):
             if part["last_fitted"][0] < 0:
@@ -374,7 +385,7 @@ class OnlinePool(Shown):
         """Parameters (L, ...) of locations without a fit."""
         n_locations, n = cases.observations.shape
         blank = {}
-        for name, parameter in self.parameters(_features_of(cases)).items():
+        for name, parameter in parameters_of(self, _features_of(cases)).items():
             shape = n_locations, *parameter.sizes(n).values()
             fill = -1 if parameter.of_slots else np.nan if parameter.dtype is np.float64 else 0
             blank[name] = np.full(shape, fill, parameter.dtype)
