@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,7 +15,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import LinearPool, Method, OnlinePool, SharedCKME, VectorCKME
-from xrecal.methods.base import Parameter, parameters_of
+from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
 
@@ -30,6 +32,12 @@ CASE_MEMBER = "calibration_member"
 def feature_count(periods: Mapping[str, float | None]) -> int:
     """Number of features of covariates: two of a circular one, one of any other."""
     return sum(1 if period is None else 2 for period in periods.values())
+
+
+@lru_cache(maxsize=256)
+def parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
+    """Parameters of a method, made once: a pool has a hundred, and each call asks several times."""
+    return MappingProxyType(dict(method.parameters(n_features)))
 
 
 @dataclass(frozen=True, eq=False)

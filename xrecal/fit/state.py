@@ -22,17 +22,10 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import LinearPool, Method
-from xrecal.methods.base import (
-    Cases,
-    Covariates,
-    Parameter,
-    SharedFits,
-    method_on_device,
-    parameters_of,
-)
+from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits, method_on_device
 from xrecal.typing import FloatArray, IntArray
 
-from .fitted import CASE, CASE_MEMBER, feature_count
+from .fitted import CASE, CASE_MEMBER, feature_count, parameters_of
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ forecasts become members and cases are counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import lru_cache
-from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -180,15 +178,12 @@ class NewCases:
     """(L, T, n) squared energy distances to the calibration forecasts, where known already."""
 
 
-class Method(Protocol):
+class Method(Hashable, Protocol):
     """Protocol of all methods. Settings are frozen dataclasses of names and numbers."""
 
     keeps_cases: ClassVar[bool]
     """Whether forecasts are compared with those of the calibration cases."""
     output: ClassVar[Output]
-
-    def __hash__(self) -> int:
-        """Settings never change, so what follows from them is made once."""
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
@@ -245,12 +240,6 @@ class Relearning(Updatable, Protocol):
 
         ``fitted`` has the parameters and the status as they were, those of each case as they are.
         """
-
-
-@lru_cache(maxsize=256)
-def parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method, made once: a pool has a hundred, and each call asks several times."""
-    return MappingProxyType(dict(method.parameters(n_features)))
 
 
 def is_method(value: object) -> bool:

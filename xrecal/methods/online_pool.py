@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,18 +17,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    Bounds,
-    Cases,
-    FitArrays,
-    Method,
-    NewCases,
-    Output,
-    Parameter,
-    Shown,
-    count_cases,
-    parameters_of,
-)
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Output, Parameter, Shown, count_cases
 from .experts import N_LEVELS, Experts, prefixed
 from .known import has_passed, known_cases
 from .pool import LinearPool
@@ -218,7 +208,7 @@ class OnlinePool(Shown):
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Weights that have learned from the new cases, one by one, and experts fitted when due."""
-        own = {name: fitted[name] for name in parameters_of(self, _features_of(cases))}
+        own = {name: fitted[name] for name in _parameters(self, _features_of(cases))}
         parts = []
         for one, part in _each(cases, own):
             if part["last_fitted"][0] < 0:
@@ -385,7 +375,7 @@ class OnlinePool(Shown):
         """Parameters (L, ...) of locations without a fit."""
         n_locations, n = cases.observations.shape
         blank = {}
-        for name, parameter in parameters_of(self, _features_of(cases)).items():
+        for name, parameter in _parameters(self, _features_of(cases)).items():
             shape = n_locations, *parameter.sizes(n).values()
             fill = -1 if parameter.of_slots else np.nan if parameter.dtype is np.float64 else 0
             blank[name] = np.full(shape, fill, parameter.dtype)
@@ -398,6 +388,12 @@ class OnlinePool(Shown):
             name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
             for name, like in names.items()
         }
+
+
+@lru_cache(maxsize=64)
+def _parameters(pool: OnlinePool, n_features: int) -> Mapping[str, Parameter]:
+    """Parameters of a pool, which are asked for with every case."""
+    return MappingProxyType(dict(pool.parameters(n_features)))
 
 
 def _each(cases: Cases, arrays: Arrays) -> list[tuple[Cases, Arrays]]:
