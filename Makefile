@@ -49,8 +49,9 @@ test-minimum: .venv-minimum/.done ## files, commands, clusters and figures with 
 		tests/storage/test_storage.py tests/cli/test_fit_apply.py tests/cli/test_commands.py tests/cli/test_signals.py \
 		tests/cli/test_cluster.py tests/test_recalibrator.py tests/integration/test_dask.py tests/plot/test_accessor.py
 
-test-slow: .venv/.dev
+test-slow: .venv/.dev ## what takes minutes, and every law on 200 examples
 	$(BIN)/python -m pytest -m slow
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m 'hypothesis and not slow' -n 2 --dist worksteal
 
 test-gpu: .venv/.dev ## on a machine with a CUDA device; each says why it is skipped where there is none
 	$(BIN)/pip install --quiet --editable '.[gpu]'

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import scipy.linalg.cython_lapack  # noqa: F401  loads the library whose threads are limited
@@ -10,8 +12,10 @@ from .sampling import leave_repetitions
 threadpool_limits(1, user_api="blas")
 
 # Compilation falls into the first example, so no deadline; derandomised, so a failure repeats.
-settings.register_profile("xrecal", deadline=None, derandomize=True, max_examples=50)
-settings.load_profile("xrecal")
+# make test-slow tries every law on more examples.
+settings.register_profile("xrecal", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=200)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "xrecal"))
 
 
 @pytest.hookimpl(tryfirst=True)
