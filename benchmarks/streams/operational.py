@@ -22,7 +22,9 @@ def issued_by_pool(stream: Stream):
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        issued = stream.issued.recal.cross_validate(
+        # The delay tells all of the time to verification: labels of a lead would count it twice.
+        bare = stream.issued.drop_vars(["lead", "valid_time"], errors="ignore")
+        issued = bare.recal.cross_validate(
             stream.observations, method, by="rolling", every=1, window=stream.first, q=list(LEVELS)
         )
     if isinstance(issued, xr.Dataset):  # of a normal forecast, by the name of its variable
