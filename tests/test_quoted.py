@@ -81,6 +81,35 @@ def skill_words():
     )
 
 
+# streams ------------------------------------------------------------------------------------------
+
+OVER = ("pool over best", "over best", "over pool", "over raw, late")
+
+
+def over(name, rows, of=np.median):
+    return f"{of([float(row[name]) for row in rows]):.3f}"
+
+
+def stream_lines():
+    rows = stored("streams")
+    for source in dict.fromkeys(row["source"] for row in rows):
+        own = [row for row in rows if row["source"] == source]
+        middle = [over(name, own) for name in OVER]
+        yield line(source, str(len(own)), *middle, over("over best", own, max))
+
+
+def stream_words():
+    rows = stored("streams")
+    behind = sum(float(row["over pool"]) > 1 for row in rows)
+    pool, worst_pool = (over("pool over best", rows, of) for of in (np.median, max))
+    online, worst = (over("over best", rows, of) for of in (np.median, max))
+    return (
+        f"Over all {len(rows)} streams `LinearPool` has {pool} in the median and {worst_pool} at "
+        f"the worst, `OnlinePool` {online} and {worst}. It is behind `LinearPool` on {behind} of "
+        f"them, with at most {over('over pool', rows, max)} times its CRPS."
+    )
+
+
 # tests of calibration -----------------------------------------------------------------------------
 
 DESIGNS = {
@@ -205,7 +234,15 @@ def monitor_lines():
         yield line(f"n = {n}", *(f"{100 * float(share):.0f} %" for share in found))
 
 
-TABLES = (skill_lines, power_lines, size_lines, season_lines, evidence_lines, monitor_lines)
+TABLES = (
+    skill_lines,
+    stream_lines,
+    power_lines,
+    size_lines,
+    season_lines,
+    evidence_lines,
+    monitor_lines,
+)
 
 
 @pytest.mark.parametrize("lines", TABLES)
@@ -215,7 +252,7 @@ def test_tables_are_those_of_the_benchmarks(lines):
     assert not missing, "docs/evidence.md should have\n" + "\n".join(missing)
 
 
-@pytest.mark.parametrize("words", [skill_words, places_words, evidence_words])
+@pytest.mark.parametrize("words", [skill_words, stream_words, places_words, evidence_words])
 def test_what_is_said_is_what_was_measured(words):
     page = " ".join((DOCS / "evidence.md").read_text().split())
     assert words() in page, f"docs/evidence.md should say: {words()}"
