@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.record import FOLDER
-from benchmarks.skill import places
+from benchmarks.skill import choices, places
 from benchmarks.skill.table import FEW, RATIOS, median_of_sources
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -78,6 +78,19 @@ def skill_words():
         f"at {worst(few)}. A pool of 14 components that was tuned on a third of these sets is at "
         f"{middle(rows, before)} and {worst(rows, before)} at the worst, `CKME()` given the season "
         f"at {middle(rows, ckme)} and {worst(rows, ckme)}."
+    )
+
+
+def choice_words():
+    rows = stored("skill_choices")
+    as_it_is, chosen, left_out = (
+        f"{median_of_sources(rows, column):.3f}"
+        for column in (choices.PRESENT, "chosen", "left out")
+    )
+    return (
+        f"Of {len(choices.CHOICES)} pools, the one that is best on all sources has "
+        f"{chosen} in the median over sources, those that are best on the other sources {left_out} "
+        f"on the source left out, the pool as it is {as_it_is}."
     )
 
 
@@ -252,7 +265,9 @@ def test_tables_are_those_of_the_benchmarks(lines):
     assert not missing, "docs/evidence.md should have\n" + "\n".join(missing)
 
 
-@pytest.mark.parametrize("words", [skill_words, stream_words, places_words, evidence_words])
+@pytest.mark.parametrize(
+    "words", [skill_words, choice_words, stream_words, places_words, evidence_words]
+)
 def test_what_is_said_is_what_was_measured(words):
     page = " ".join((DOCS / "evidence.md").read_text().split())
     assert words() in page, f"docs/evidence.md should say: {words()}"
