@@ -90,7 +90,7 @@ def choice_words():
     return (
         f"Of {len(choices.CHOICES)} pools, the one that is best on all sources has "
         f"{chosen} in the median over sources, those that are best on the other sources {left_out} "
-        f"on the source left out, the pool as it is {as_it_is}."
+        f"on the source left out, the pool as it is {as_it_is}"
     )
 
 
