@@ -1,5 +1,7 @@
 """What is issued, as readers of the CF conventions see it."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -21,14 +23,18 @@ def numbered(array, dim="number"):
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW = numbered(new_cases()[0])
-MODEL = numbered(HINDCAST).recal.fit(TRUTH, PAPER)
+
+
+@cache
+def model():
+    return numbered(HINDCAST).recal.fit(TRUTH, PAPER)
 
 
 def drawn(how, n, forecast=NEW):
     """Members of the forecast, or of the recalibrated one."""
     if how == "raw":
         return forecast.recal.members(n)
-    return MODEL.members(forecast, n, coherence=None if how == "model" else how)
+    return model().members(forecast, n, coherence=None if how == "model" else how)
 
 
 @pytest.mark.parametrize("how", ["raw", "model", "schaake", "dates", "ecc"])
@@ -57,10 +63,10 @@ def test_members_without_a_coordinate_get_none():
 
 
 CALLS = {
-    "quantile": lambda d: MODEL.quantile(d, [0.1, 0.5]),
-    "members": lambda d: MODEL.members(d, 5),
+    "quantile": lambda d: model().quantile(d, [0.1, 0.5]),
+    "members": lambda d: model().members(d, 5),
     "mean": lambda d: d.recal.mean(),
-    "apply": lambda d: MODEL.apply(d),
+    "apply": lambda d: model().apply(d),
     "held out": lambda d: (
         numbered(HINDCAST).to_dataset().recal.cross_validate(TRUTH, xrecal.EMOS(), by="block")
     ),
@@ -78,7 +84,7 @@ def test_datasets_name_their_conventions(call):
 )
 def test_conventions_of_the_forecast_stay(given, expected):
     dataset = NEW.to_dataset().assign_attrs(Conventions=given)
-    assert MODEL.quantile(dataset, [0.5]).attrs["Conventions"] == expected
+    assert model().quantile(dataset, [0.5]).attrs["Conventions"] == expected
 
 
 @pytest.mark.parametrize("command", [("--members", "5"), ("--quantiles", "0.5")])
@@ -99,10 +105,10 @@ def test_files_are_those_of_cf(tmp_path, command):
 
 def test_cf_xarray_finds_members_and_quantities():
     pytest.importorskip("cf_xarray", reason="cf_xarray is not installed: pip install cf-xarray")
-    members = MODEL.members(NEW.to_dataset(), 5)
+    members = model().members(NEW.to_dataset(), 5)
     assert members.cf["realization"].name == "number"
     assert members.cf.standard_names["realization"] == ["number"]
-    median = MODEL.quantile(NEW.assign_attrs(standard_name="air_temperature"), 0.5)
+    median = model().quantile(NEW.assign_attrs(standard_name="air_temperature"), 0.5)
     assert median.attrs["cell_methods"] == "realization: median"
     dataset = median.to_dataset(name="t2m")
     assert dataset.cf["air_temperature"].name == "t2m"

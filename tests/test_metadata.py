@@ -1,5 +1,7 @@
 """Names, attributes and coordinates of everything that is made of a forecast."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -18,7 +20,6 @@ NEW = NEW.assign_attrs(
     height=((), 2.0, {"units": "m"}),
     area=(("lat", "lon"), np.arange(4.0).reshape(2, 2)),
 )
-MODEL = HINDCAST.recal.fit(TRUTH, PAPER)
 CALLS = {
     "quantile": {"q": [0.1, 0.5]},
     "members": {"n": 3},
@@ -31,10 +32,15 @@ CALLS = {
 PROBABILITIES = ("exceedance", "cdf", "categories")
 
 
+@cache
+def fitted():
+    return HINDCAST.recal.fit(TRUTH, PAPER)
+
+
 def made(call, door, forecast=NEW):
     """A product of the forecast itself, or of the recalibrated one."""
     if door == "model":
-        return getattr(MODEL, call)(forecast, **CALLS[call])
+        return getattr(fitted(), call)(forecast, **CALLS[call])
     options = {"edges": [280.0, 281.0]} if call == "categories" else CALLS[call]
     return getattr(forecast.recal, call)(**options)
 
@@ -116,7 +122,7 @@ def test_of_weighted_ensembles_only_they_name_their_weights(call):
         found = made(call, door, weighted)
         assert "ancillary_variables" not in found["t2m"].attrs
         assert list(found.data_vars) == ["t2m"]
-    issued = MODEL.apply(NEW)
+    issued = fitted().apply(NEW)
     assert issued.t2m.attrs["ancillary_variables"] == "t2m_weight t2m_novelty"
 
 

@@ -3,6 +3,8 @@
 Compiled code takes one type of array; what is given is brought to it where it comes in.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -40,23 +42,49 @@ several, new = Features(normal(L, N, D), np.array([False, True])), Forecasts(nor
 new_features = Features(normal(L, T, D), several.circular)
 vectors, observed = Vectors(normal(L, N, D, M), weights), normal(L, N, D)
 new_vectors, periods = Vectors(normal(L, T, D, M), shares(L, T, M)), (None, 4.0)
-distances = arrays.pairwise_distances(plain)
 conditioned = Settings(
     supports=("regression", "mean"), kernels=((1.0, 0.0), (1.0, 1.0)), projection="energy"
 )
 exact, low_rank = Settings(kernel="laplace", ridge=0.1), Settings(solver="lowrank")
 together = Settings(loss="energy")
 known = {"features": several, "days": index.astype(float), "half_life": 20.0, "step": steps}
-fitted = arrays.fit_ckme(mixture, y, conditioned, **known)
-by_landmarks = arrays.fit_ckme(plain, y, low_rank)
-beside = by_landmarks._replace(
-    beside=np.ones(L, np.int8), beside_centre=np.tile([0.5, 1.0, 1.0, 0.0], (L, 1))
-)
-jointly, spread = arrays.fit_vector_ckme(vectors, observed, periods, together, step=steps)
 numbers = np.broadcast_to(index, (L, N)).copy()
 usable = np.ones((L, N), bool)
-square, ascending = arrays.case_matrix(first[0], y[0]), np.sort(normal(L, N, 3))
+ascending = np.sort(normal(L, N, 3))
 three, chances = normal(3), np.sort(uniform(L, N, 3))[..., ::-1].copy()
+
+
+# What has to be computed before a call, by a test and not as tests are collected.
+
+
+@cache
+def distances():
+    return arrays.pairwise_distances(plain)
+
+
+@cache
+def square():
+    return arrays.case_matrix(first[0], y[0])
+
+
+@cache
+def fitted():
+    return arrays.fit_ckme(mixture, y, conditioned, **known)
+
+
+@cache
+def by_landmarks():
+    return arrays.fit_ckme(plain, y, low_rank)
+
+
+def beside():
+    centre = np.tile([0.5, 1.0, 1.0, 0.0], (L, 1))
+    return by_landmarks()._replace(beside=np.ones(L, np.int8), beside_centre=centre)
+
+
+@cache
+def fitted_vectors():
+    return arrays.fit_vector_ckme(vectors, observed, periods, together, step=steps)
 
 
 def call(*given, **named):
@@ -92,7 +120,7 @@ CALLS = {
             own_members=True,
         ),
         call(new, plain, y, by_landmarks),
-        call(new, plain, y, by_landmarks, squared=distances, across=distances[:, :T]),
+        call(new, plain, y, by_landmarks, squared=distances, across=lambda: distances()[:, :T]),
     ],
     "ckme_weights_of_both": [call(new, plain, y, beside)],
     "climatology_quantiles": [
@@ -162,7 +190,7 @@ CALLS = {
     "log_score": [
         call(y, members), call(y, members, weights), call(y, members[:, 0], weights),
     ],
-    "median_bandwidth": [call(distances[0]), call(distances[0], "laplace")],
+    "median_bandwidth": [call(lambda: distances()[0]), call(lambda: distances()[0], "laplace")],
     "montecarlo_test": [call(one, y[0], n_resamples=20) for one in (*first, shared)],
     "normal_crps": [
         call(y, y + 1, scale[..., 0]), call(y, members, scale, weights), call(y, members, scale),
@@ -206,7 +234,7 @@ CALLS = {
     "roc_curve": [call(uniform(L, N), np.round(uniform(L, N)), uniform(4))],
     "score_e_values": [call(y / 9, np.abs(y), 2)],
     "shuffled_members": [call(members, 3, numbers, numbers)],
-    "similarity": [call(distances[0], 0.5, "laplace")],
+    "similarity": [call(lambda: distances()[0], 0.5, "laplace")],
     "serial_uniform_test": [call(uniform(L, N)), call(uniform(L, N), 2)],
     "skce_biased": [call(square)],
     "skce_block_length": [call(square)],
@@ -220,7 +248,7 @@ CALLS = {
             (plain, "serial"),
         )
     ],
-    "skce_matrix": [call(square, square + 1, square + 2, square + 3)],
+    "skce_matrix": [call(square, *(lambda step=step: square() + step for step in (1, 2, 3)))],
     "skce_test": [call(square, test, n_resamples=20) for test in ("bootstrap", "wild", "serial")],
     "skce_unbiased": [call(square)],
     "skill_score": [call(y + 9, y + 8)],
@@ -242,7 +270,10 @@ CALLS = {
     "uniform_test": [call(uniform(L, N))],
     "variogram_score": [call(observed, normal(L, N, D, M), weights)],
     "vector_ckme_weights": [
-        call(new_vectors, vectors, usable, jointly, spread, periods),
+        call(
+            new_vectors, vectors, usable, lambda: fitted_vectors()[0],
+            lambda: fitted_vectors()[1], periods,
+        ),
     ],
     "vector_energy_distance": [
         call(normal(N, D, M), x_weights=weights[0]),
@@ -293,7 +324,9 @@ LAYOUTS = {
 
 
 def each(change, given):
-    """Arguments with another layout of each array in them."""
+    """Arguments with another layout of each array in them, and of each that is computed."""
+    if callable(given):
+        given = given()
     if isinstance(given, np.ndarray):
         return change(given)
     if isinstance(given, dict):

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -36,8 +38,13 @@ def wind_and_warmth(n=N, seed=0, start="2001-01-15"):
 
 HINDCAST, TRUTH = wind_and_warmth()
 FORECAST, VERIFIED = wind_and_warmth(NEW, seed=1, start="2011-01-15")
-MODEL = HINDCAST.recal.fit(TRUTH, jointly=NAMES)
 SPREAD = TRUTH.std("time")
+
+
+@cache
+def pair():
+    """The fit of both variables."""
+    return HINDCAST.recal.fit(TRUTH, jointly=NAMES)
 
 
 def vectors(dataset, point, *dims):
@@ -59,8 +66,8 @@ def expected_weights(point):
         for d in (HINDCAST, FORECAST)
     )
     known = (None, None)
-    fitted, scale = fit_vector_ckme(cases, y, known, Settings(loss="energy"))
-    return vector_ckme_weights(new, cases, np.isfinite(y).all(-1), fitted, scale, known)[0]
+    fit, scale = fit_vector_ckme(cases, y, known, Settings(loss="energy"))
+    return vector_ckme_weights(new, cases, np.isfinite(y).all(-1), fit, scale, known)[0]
 
 
 # law: at each place as the array functions --------------------------------------------------------
@@ -96,10 +103,10 @@ def test_each_place_has_weights_for_whole_vectors(dims, others, chunks):
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 2}, {"time": 1, "lon": 1}])
 def test_members_are_observed_vectors_drawn_at_each_place(chunks):
     forecast = FORECAST if chunks is None else FORECAST.chunk(chunks)
-    drawn = MODEL.members(forecast, 20, seed=3)
+    drawn = pair().members(forecast, 20, seed=3)
     assert (drawn["u"].chunks is None) == (chunks is None)
     drawn = drawn.compute()
-    issued = MODEL.apply(FORECAST)
+    issued = pair().apply(FORECAST)
     for point in PLACES:
         past = vectors(TRUTH, point, "time")
         members = vectors(drawn, point, "time", "member")
@@ -111,29 +118,29 @@ def test_members_are_observed_vectors_drawn_at_each_place(chunks):
             assert (np.abs(counts - 20 * weights[t]) <= 1 + 1e-9).all()
     first, second = (drawn["u"].isel(p).isel(time=0).to_numpy() for p in PLACES[:2])
     assert not np.array_equal(np.argsort(first), np.argsort(second))
-    again = MODEL.members(FORECAST, 20, seed=3)
+    again = pair().members(FORECAST, 20, seed=3)
     xr.testing.assert_identical(again, drawn)
-    assert not MODEL.members(FORECAST, 20, seed=4).equals(drawn)
+    assert not pair().members(FORECAST, 20, seed=4).equals(drawn)
 
 
 def test_products_of_each_variable_are_those_of_the_weighted_ensembles():
-    issued = MODEL.apply(FORECAST)
-    xr.testing.assert_allclose(MODEL.mean(FORECAST), issued.recal.mean().drop_attrs())
+    issued = pair().apply(FORECAST)
+    xr.testing.assert_allclose(pair().mean(FORECAST), issued.recal.mean().drop_attrs())
     q = [0.1, 0.5, 0.9]
-    xr.testing.assert_allclose(MODEL.quantile(FORECAST, q), issued.recal.quantile(q))
-    xr.testing.assert_allclose(MODEL.crps(FORECAST, VERIFIED), issued.recal.crps(VERIFIED))
+    xr.testing.assert_allclose(pair().quantile(FORECAST, q), issued.recal.quantile(q))
+    xr.testing.assert_allclose(pair().crps(FORECAST, VERIFIED), issued.recal.crps(VERIFIED))
     xr.testing.assert_allclose(
-        MODEL.exceedance(FORECAST, 0.2), issued.recal.exceedance(0.2).drop_attrs()
+        pair().exceedance(FORECAST, 0.2), issued.recal.exceedance(0.2).drop_attrs()
     )
-    one = MODEL["t"].quantile(FORECAST, q)
-    xr.testing.assert_allclose(one["t"], MODEL.quantile(FORECAST, q)["t"])
+    one = pair()["t"].quantile(FORECAST, q)
+    xr.testing.assert_allclose(one["t"], pair().quantile(FORECAST, q)["t"])
     assert list(one) == ["t"]
     for name in NAMES:
         assert issued[name].attrs["units"] == HINDCAST[name].attrs["units"]
 
 
 def test_fields_of_dates_hold_vectors_of_one_date():
-    drawn = MODEL.members(FORECAST, 8, coherence="dates")
+    drawn = pair().members(FORECAST, 8, coherence="dates")
     dates = drawn["calibration_time"]
     for name in NAMES:
         xr.testing.assert_equal(
@@ -141,8 +148,8 @@ def test_fields_of_dates_hold_vectors_of_one_date():
             TRUTH[name].sel(time=dates).drop_vars(["time", "calibration_time"])
             .assign_coords(time=drawn["time"]).transpose("time", "member", ...),
         )  # fmt: skip
-    assert MODEL.members(FORECAST, coherence="ecc").sizes["member"] == M
-    assert MODEL.members(FORECAST, 9, coherence="schaake").sizes["member"] == 9
+    assert pair().members(FORECAST, coherence="ecc").sizes["member"] == M
+    assert pair().members(FORECAST, 9, coherence="schaake").sizes["member"] == 9
 
 
 def test_other_variables_are_fitted_for_themselves():
@@ -154,7 +161,7 @@ def test_other_variables_are_fitted_for_themselves():
     new = FORECAST.assign(p=FORECAST["u"] + 1)
     found = model.quantile(new, 0.5)
     xr.testing.assert_allclose(found["p"], alone.quantile(new["p"], 0.5))
-    xr.testing.assert_allclose(found[["u", "t"]], MODEL.quantile(FORECAST, 0.5))
+    xr.testing.assert_allclose(found[["u", "t"]], pair().quantile(FORECAST, 0.5))
 
 
 def test_nothing_is_computed_before_it_is_asked_for():
@@ -165,28 +172,28 @@ def test_nothing_is_computed_before_it_is_asked_for():
         drawn = model.members(FORECAST.chunk(lat=1), 5)
         scores = issued.recal.energy_score(VERIFIED, jointly=NAMES, scale=SPREAD)
     assert issued["u_weight"].data.name == issued["t_weight"].data.name
-    xr.testing.assert_allclose(drawn.compute(), MODEL.members(FORECAST, 5))
-    expected = MODEL.apply(FORECAST).recal.energy_score(VERIFIED, jointly=NAMES, scale=SPREAD)
+    xr.testing.assert_allclose(drawn.compute(), pair().members(FORECAST, 5))
+    expected = pair().apply(FORECAST).recal.energy_score(VERIFIED, jointly=NAMES, scale=SPREAD)
     xr.testing.assert_allclose(scores.compute(), expected)
 
 
 @pytest.mark.parametrize("suffix", ["nc", "zarr"])
 def test_models_are_stored(tmp_path, suffix):
     path = tmp_path / f"model.{suffix}"
-    MODEL.save(path)
+    pair().save(path)
     opened = xrecal.open_recalibrator(path)
-    assert repr(opened.compute()) == repr(MODEL)
+    assert repr(opened.compute()) == repr(pair())
     xr.testing.assert_identical(
-        opened.quantile(FORECAST, 0.3).drop_attrs(), MODEL.quantile(FORECAST, 0.3).drop_attrs()
+        opened.quantile(FORECAST, 0.3).drop_attrs(), pair().quantile(FORECAST, 0.3).drop_attrs()
     )
     assert opened.variables["t"].jointly == NAMES
 
 
 def test_stored_vectors_stand_there_once():
-    stored = MODEL.to_dataset()
+    stored = pair().to_dataset()
     assert {"u.vector_0", "u.vector_1"} <= set(stored)
     assert not {"t.vector_0", "t.vector_1"} & set(stored)
-    alone = MODEL["t"].to_dataset()
+    alone = pair()["t"].to_dataset()
     assert {"vector_0", "vector_1"} <= set(alone)
     assert sum(v.nbytes for v in stored.values()) < 1.5 * HINDCAST.nbytes
 
@@ -240,8 +247,8 @@ def test_cases_count_that_all_variables_have():
 
 
 def test_the_model_tells_what_belongs_together():
-    assert "recalibrated     jointly with t" in repr(MODEL)
-    state = MODEL.variables["t"].state
+    assert "recalibrated     jointly with t" in repr(pair())
+    state = pair().variables["t"].state
     assert state["vector_1"].attrs["long_name"] == "calibration forecasts of t"
     np.testing.assert_allclose(
         state["variable_spread"].sel(vector_component="u"),
@@ -285,11 +292,11 @@ def test_names_that_are_used_inside_are_free():
 
 
 def test_plans_tell_what_vectors_take():
-    plan = MODEL.plan(FORECAST)
+    plan = pair().plan(FORECAST)
     assert [part.variable for part in plan.variables] == ["u", "t"]
     assert all(part.seconds_per_location > 0 for part in plan.variables)
     vectors = 8 * 2 * NEW * M * 4
-    state = MODEL.variables["u"].state
+    state = pair().variables["u"].state
     assert plan.variables[0].input_bytes == vectors + sum(
         v.nbytes for v in state.data_vars.values()
     )
@@ -299,7 +306,7 @@ def test_plans_tell_what_vectors_take():
 
 
 def test_energy_scores_of_vectors_are_those_of_the_array_function():
-    drawn, issued = MODEL.members(FORECAST, 7), MODEL.apply(FORECAST)
+    drawn, issued = pair().members(FORECAST, 7), pair().apply(FORECAST)
     found = drawn.recal.energy_score(VERIFIED, jointly=NAMES, scale=SPREAD)
     weighted = issued.recal.energy_score(VERIFIED, jointly=NAMES, scale=SPREAD)
     assert found.name == "energy_score"
@@ -368,19 +375,19 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
                 quantile=[0.1, 0.3, 0.5, 0.7, 0.9])),
             "'u' of hindcast has the form 'quantile', but only members can be recalibrated jointly",
         ),
-        (lambda: MODEL.apply(FORECAST[["u"]]), "jointly, but the forecast lacks 't'; pass a Data"),
-        (lambda: MODEL.apply(FORECAST["u"]), "jointly, but the forecast lacks 't'|no variable"),
-        (lambda: MODEL["u"].crps(FORECAST, VERIFIED), "score them with the model of all of them"),
+        (lambda: pair().apply(FORECAST[["u"]]), "jointly, but the forecast lacks 't'; pass a Data"),
+        (lambda: pair().apply(FORECAST["u"]), "jointly, but the forecast lacks 't'|no variable"),
+        (lambda: pair()["u"].crps(FORECAST, VERIFIED), "score them with the model of all of them"),
         (
-            lambda: MODEL["u"].update(HINDCAST["u"], TRUTH["u"]),
+            lambda: pair()["u"].update(HINDCAST["u"], TRUTH["u"]),
             "'u' and 't' are recalibrated jointly and updated together, but this model lacks 't'",
         ),
         (
-            lambda: MODEL["u"].apply(FORECAST.assign(t=FORECAST["t"].assign_attrs(units="degC"))),
+            lambda: pair()["u"].apply(FORECAST.assign(t=FORECAST["t"].assign_attrs(units="degC"))),
             r"forecast\['t'\]",
         ),
         (
-            lambda: MODEL.members(HINDCAST.recal.fit(TRUTH).apply(FORECAST), 5),
+            lambda: pair().members(HINDCAST.recal.fit(TRUTH).apply(FORECAST), 5),
             "'u' of forecast has the form 'weighted', but only members can be recalibrated joint",
         ),
         (

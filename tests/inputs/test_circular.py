@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -30,7 +32,12 @@ def directions(n=N, seed=0, start="2001-01-15"):
 
 HINDCAST, TRUTH = directions()
 FORECAST, VERIFIED = directions(NEW, seed=1, start="2011-01-15")
-MODEL = HINDCAST.recal.fit(TRUTH, period=360)
+
+
+@cache
+def fit():
+    """The fit of directions."""
+    return HINDCAST.recal.fit(TRUTH, period=360)
 
 
 @settings(max_examples=8)
@@ -61,7 +68,7 @@ def test_each_place_has_the_weights_of_points_on_a_circle(dims, observed_dims, c
 
 
 def test_statistics_are_those_of_directions():
-    issued = MODEL.apply(FORECAST)
+    issued = fit().apply(FORECAST)
     assert issued["wind"].attrs["circular_period"] == 360
     members = issued["wind"].transpose("lat", "member").to_numpy()
     weights = issued["wind_weight"].transpose("lat", "time", "member").to_numpy()
@@ -73,14 +80,14 @@ def test_statistics_are_those_of_directions():
         "crps": arrays.circular_crps(y, members, weights, **known),
     }
     found = {
-        "mean": (MODEL.mean(FORECAST), issued.recal.mean()["wind"]),
-        "std": (MODEL.std(FORECAST), issued.recal.std()["wind"]),
-        "crps": (MODEL.crps(FORECAST, VERIFIED), issued.recal.crps(VERIFIED)),
+        "mean": (fit().mean(FORECAST), issued.recal.mean()["wind"]),
+        "std": (fit().std(FORECAST), issued.recal.std()["wind"]),
+        "crps": (fit().crps(FORECAST, VERIFIED), issued.recal.crps(VERIFIED)),
     }
     for name, values in expected.items():
         for result in found[name]:
             np.testing.assert_allclose(result.transpose("lat", "time"), values, rtol=1e-9)
-    drawn = MODEL.members(FORECAST, 8)
+    drawn = fit().members(FORECAST, 8)
     assert drawn.attrs["circular_period"] == 360
     members = arrays.circular_members(members, weights, 8, **known)
     np.testing.assert_array_equal(
@@ -95,11 +102,11 @@ def test_forecasts_that_bear_a_period_are_scored_on_the_circle():
         VERIFIED.to_numpy(), FORECAST.transpose("time", "lat", "member").to_numpy(), period=360.0
     )
     np.testing.assert_allclose(found, expected)
-    assert float(MODEL.crps(FORECAST, VERIFIED, "time").mean()) < float(found.mean())
+    assert float(fit().crps(FORECAST, VERIFIED, "time").mean()) < float(found.mean())
     assert raw.recal.members(3).attrs["circular_period"] == 360
     named = HINDCAST.assign_attrs(circular_period=360.0).recal.fit(TRUTH)
     xr.testing.assert_identical(
-        named.apply(FORECAST).drop_attrs(), MODEL.apply(FORECAST).drop_attrs()
+        named.apply(FORECAST).drop_attrs(), fit().apply(FORECAST).drop_attrs()
     )
 
 
@@ -107,7 +114,7 @@ def test_where_north_is_makes_no_difference():
     turned = [((d + 77) % 360).assign_attrs(d.attrs) for d in (HINDCAST, TRUTH, FORECAST)]
     model = turned[0].recal.fit(turned[1], period=360)
     found = (model.mean(turned[2]) - 77) % 360
-    xr.testing.assert_allclose(found.drop_attrs(), MODEL.mean(FORECAST).drop_attrs(), rtol=1e-4)
+    xr.testing.assert_allclose(found.drop_attrs(), fit().mean(FORECAST).drop_attrs(), rtol=1e-4)
 
 
 def test_a_direction_and_a_speed_are_recalibrated_jointly():
@@ -137,16 +144,16 @@ def test_a_direction_and_a_speed_are_recalibrated_jointly():
 def test_models_of_directions_are_lazy_and_stored(tmp_path):
     with forbid_compute():
         lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, period=360).mean(FORECAST.chunk(lat=1))
-    xr.testing.assert_allclose(lazy.compute(), MODEL.mean(FORECAST))
-    MODEL.save(tmp_path / "model.nc")
+    xr.testing.assert_allclose(lazy.compute(), fit().mean(FORECAST))
+    fit().save(tmp_path / "model.nc")
     opened = xrecal.open_recalibrator(tmp_path / "model.nc")
     xr.testing.assert_identical(
-        opened.apply(FORECAST).drop_attrs(), MODEL.apply(FORECAST).drop_attrs()
+        opened.apply(FORECAST).drop_attrs(), fit().apply(FORECAST).drop_attrs()
     )
 
 
 def test_plans_are_made_for_directions():
-    (part,) = MODEL.plan(FORECAST).variables
+    (part,) = fit().plan(FORECAST).variables
     assert part.seconds_per_location > 0
     assert part.members == M
 
@@ -163,21 +170,27 @@ ORDER = "'wind' is circular .*values on a circle have no order"
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: MODEL.quantile(FORECAST, 0.5), ORDER),
-        (lambda: MODEL.exceedance(FORECAST, 90), ORDER),
-        (lambda: MODEL.cdf(FORECAST, 90), ORDER),
-        (lambda: MODEL.categories(FORECAST), ORDER),
-        (lambda: MODEL.pit(FORECAST, VERIFIED), ORDER),
-        (lambda: MODEL.members(FORECAST, coherence="ecc"), ORDER),
-        (lambda: MODEL.members(FORECAST, 5, coherence="schaake"), ORDER),
-        (lambda: MODEL.apply(FORECAST).recal.quantile(0.5), ORDER),
-        (lambda: MODEL.apply(FORECAST).recal.crps(VERIFIED, lower=10), ORDER),
-        (lambda: MODEL.members(FORECAST, 9).recal.crps(VERIFIED, fair=True), ORDER),
-        (lambda: MODEL.members(FORECAST, 9).recal.log_score(VERIFIED), ORDER),
-        (lambda: MODEL.apply(FORECAST).recal.summary(VERIFIED, "time"), "evidence is on values in"),
-        (lambda: MODEL.apply(FORECAST).recal.skce(VERIFIED, "time"), "evidence is on values in an"),
+        (lambda: fit().quantile(FORECAST, 0.5), ORDER),
+        (lambda: fit().exceedance(FORECAST, 90), ORDER),
+        (lambda: fit().cdf(FORECAST, 90), ORDER),
+        (lambda: fit().categories(FORECAST), ORDER),
+        (lambda: fit().pit(FORECAST, VERIFIED), ORDER),
+        (lambda: fit().members(FORECAST, coherence="ecc"), ORDER),
+        (lambda: fit().members(FORECAST, 5, coherence="schaake"), ORDER),
+        (lambda: fit().apply(FORECAST).recal.quantile(0.5), ORDER),
+        (lambda: fit().apply(FORECAST).recal.crps(VERIFIED, lower=10), ORDER),
+        (lambda: fit().members(FORECAST, 9).recal.crps(VERIFIED, fair=True), ORDER),
+        (lambda: fit().members(FORECAST, 9).recal.log_score(VERIFIED), ORDER),
         (
-            lambda: MODEL.members(FORECAST, 9).recal.energy_score(VERIFIED),
+            lambda: fit().apply(FORECAST).recal.summary(VERIFIED, "time"),
+            "evidence is on values in",
+        ),
+        (
+            lambda: fit().apply(FORECAST).recal.skce(VERIFIED, "time"),
+            "evidence is on values in an",
+        ),
+        (
+            lambda: fit().members(FORECAST, 9).recal.energy_score(VERIFIED),
             "scores of fields take values on a line",
         ),
         (
@@ -194,7 +207,7 @@ ORDER = "'wind' is circular .*values on a circle have no order"
         ),
         (lambda: HINDCAST.recal.fit(TRUTH, period=-1), "the period of 'wind' must be a positive"),
         (
-            lambda: MODEL.apply(FORECAST.assign_attrs(circular_period=24)),
+            lambda: fit().apply(FORECAST.assign_attrs(circular_period=24)),
             "has the circular_period 24, but the hindcast of the model had 360; fit again",
         ),
         (

@@ -26,7 +26,10 @@ def skill(forecast, truth, reference):
     return xrecal.skill(forecast.recal.crps(truth), reference.recal.crps(truth))
 
 
-CASE = calibrated().isel(time=3)
+def case():
+    return calibrated().isel(time=3)
+
+
 LEADS, LEADS_TRUTH = (array.isel(place=0) for array in by_lead())
 
 DOORS = {
@@ -37,12 +40,12 @@ DOORS = {
         ),
     ),
     "cdf": (
-        lambda: CASE.recal.plot.cdf(TRUTH, raw=FORECAST, label="CKME"),
-        lambda: plot.cdf(CASE, observations=TRUTH[83], raw=FORECAST[83], label="CKME"),
+        lambda: case().recal.plot.cdf(TRUTH, raw=FORECAST, label="CKME"),
+        lambda: plot.cdf(case(), observations=TRUTH[83], raw=FORECAST[83], label="CKME"),
     ),
     "density": (
-        lambda: CASE.recal.plot.density(TRUTH, raw=FORECAST),
-        lambda: plot.density(CASE, observations=TRUTH[83], raw=FORECAST[83]),
+        lambda: case().recal.plot.density(TRUTH, raw=FORECAST),
+        lambda: plot.density(case(), observations=TRUTH[83], raw=FORECAST[83]),
     ),
     "pit": (
         lambda: FORECAST.recal.plot.pit(TRUTH, "time", bins=7, seed=3),
@@ -193,7 +196,7 @@ def test_observations_over_valid_times():
 
 
 def test_a_case_without_observation_has_none():
-    ax = CASE.recal.plot.cdf(TRUTH.drop_isel(time=83))
+    ax = case().recal.plot.cdf(TRUTH.drop_isel(time=83))
     assert "observed" not in [line.get_label() for line in ax.lines]
 
 

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -13,7 +15,11 @@ from .evidence import calibrated, ensemble, model, one
 FORECAST, TRUTH = one()
 CASE = {"time": 83}
 FRESH, Y = FORECAST.isel(CASE), TRUTH.isel(CASE)
-CALIBRATED = calibrated().isel(time=3)
+
+
+@cache
+def recalibrated():
+    return calibrated().isel(time=3)
 
 
 def curve(ax):
@@ -29,9 +35,9 @@ def names(ax):
 
 
 def test_steps_are_the_weights_of_past_cases():
-    ax = plot.cdf(CALIBRATED)
+    ax = plot.cdf(recalibrated())
     x, y = curve(ax)
-    weights, values = CALIBRATED.t2m_weight.to_numpy(), CALIBRATED.t2m.to_numpy()
+    weights, values = recalibrated().t2m_weight.to_numpy(), recalibrated().t2m.to_numpy()
     used = weights > 0
     order = np.argsort(values[used])
     np.testing.assert_allclose(x[1:-1], values[used][order])
@@ -45,13 +51,13 @@ def test_steps_are_the_weights_of_past_cases():
 
 
 def test_the_heaviest_past_cases_are_named():
-    ax = plot.cdf(CALIBRATED)
+    ax = plot.cdf(recalibrated())
     found = names(ax)
     assert 2 <= len(found) <= 5
-    by_weight = CALIBRATED.calibration_time[np.argsort(-CALIBRATED.t2m_weight.to_numpy())]
+    by_weight = recalibrated().calibration_time[np.argsort(-recalibrated().t2m_weight.to_numpy())]
     assert found[0] == str(by_weight[0].to_numpy())[:10]
     known = {str(label)[:10]: float(w) for label, w in zip(
-        CALIBRATED.calibration_time.to_numpy(), CALIBRATED.t2m_weight, strict=True
+        recalibrated().calibration_time.to_numpy(), recalibrated().t2m_weight, strict=True
     )}  # fmt: skip
     shares = [known[name] for name in found]
     assert shares == sorted(shares, reverse=True)
@@ -121,7 +127,7 @@ def test_censored_distributions_jump_at_their_bounds():
 
 
 def test_curves_can_be_compared_on_the_same_axes():
-    ax = plot.cdf(CALIBRATED, label="CKME")
+    ax = plot.cdf(recalibrated(), label="CKME")
     plot.cdf(FRESH, ax=ax, label="raw")
     distributions = {
         line.get_label(): line.get_color() for line in ax.lines if len(line.get_xdata()) > 2
@@ -133,18 +139,18 @@ def test_curves_can_be_compared_on_the_same_axes():
 
 @pytest.mark.parametrize("figure", [plot.cdf, plot.density])
 def test_the_observation_is_a_line(figure):
-    ax = figure(CALIBRATED, observations=Y)
+    ax = figure(recalibrated(), observations=Y)
     (line,) = [line for line in ax.lines if line.get_label() == "observed"]
     np.testing.assert_array_equal(line.get_xdata(), [Y, Y])
-    missing = figure(CALIBRATED, observations=Y.where(False))
+    missing = figure(recalibrated(), observations=Y.where(False))
     assert "observed" not in [line.get_label() for line in missing.lines]
 
 
 def test_the_raw_ensemble_beside_it():
-    ax = plot.cdf(CALIBRATED, raw=FRESH)
+    ax = plot.cdf(recalibrated(), raw=FRESH)
     raw = next(line for line in ax.lines if line.get_label() == "raw ensemble")
     np.testing.assert_array_equal(raw.get_xdata()[1:-1], np.sort(FRESH))
-    ax = plot.density(CALIBRATED, raw=FRESH)
+    ax = plot.density(recalibrated(), raw=FRESH)
     raw = next(line for line in ax.lines if line.get_label() == "raw ensemble")
     np.testing.assert_array_equal(raw.get_xdata(), np.sort(FRESH))
 
@@ -153,19 +159,19 @@ def test_the_raw_ensemble_beside_it():
 
 
 def test_the_histogram_has_the_mass_of_the_members():
-    ax = plot.density(CALIBRATED)
+    ax = plot.density(recalibrated())
     heights, edges, _ = ax.patches[0].get_data()
-    values, weights = CALIBRATED.t2m.to_numpy(), CALIBRATED.t2m_weight.to_numpy()
+    values, weights = recalibrated().t2m.to_numpy(), recalibrated().t2m_weight.to_numpy()
     expected, _ = np.histogram(values, edges, weights=weights)
     np.testing.assert_allclose(heights * np.diff(edges), expected, atol=1e-12)
     assert ax.get_ylabel() == "probability density (per K)"
 
 
 def test_stems_are_as_high_as_the_weights():
-    ax = plot.density(CALIBRATED)
+    ax = plot.density(recalibrated())
     stems = np.array(ax.collections[0].get_segments())
-    weights = CALIBRATED.t2m_weight.to_numpy()
-    weights, values = weights[weights > 0], CALIBRATED.t2m.to_numpy()[weights > 0]
+    weights = recalibrated().t2m_weight.to_numpy()
+    weights, values = weights[weights > 0], recalibrated().t2m.to_numpy()[weights > 0]
     order = np.argsort(values)
     np.testing.assert_allclose(stems[:, 0, 0], values[order])
     ratio = stems[:, 1, 1] / weights[order]
@@ -213,13 +219,13 @@ def test_what_is_no_single_case(figure):
     with pytest.raises(ValueError, match=f"{name}: the forecast is missing at this case; select"):
         figure(FRESH.where(False))
     with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
-        figure(CALIBRATED, observations=Y.assign_attrs(units="degC"))
+        figure(recalibrated(), observations=Y.assign_attrs(units="degC"))
     with pytest.raises(ValueError, match="forecast is in K but raw is in degC"):
-        figure(CALIBRATED, raw=FRESH.assign_attrs(units="degC"))
+        figure(recalibrated(), raw=FRESH.assign_attrs(units="degC"))
     with pytest.raises(ValueError, match="raw draws members of a plain ensemble, but 't2m' is"):
-        figure(CALIBRATED, raw=CALIBRATED)
+        figure(recalibrated(), raw=recalibrated())
     with pytest.raises(ValueError, match=r"observations shows one location and case, .* 120"):
-        figure(CALIBRATED, observations=TRUTH)
+        figure(recalibrated(), observations=TRUTH)
 
 
 def test_members_of_hardly_any_weight_do_not_squeeze_the_others():

@@ -1,5 +1,7 @@
 """A network of places from cases to forecasts."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from benchmarks.shared.fitting import FOLDS, Data, fit
 from benchmarks.shared.network import draw_dates, draw_network, truth
 from xrecal.arrays import crps, normal_crps
 from xrecal.arrays.shared.network import (
+    Standards,
     add_folds,
     basis_from,
     law_of,
@@ -15,7 +18,7 @@ from xrecal.arrays.shared.network import (
     with_record,
     without_record,
 )
-from xrecal.arrays.shared.places import Corrections, fit_places, fit_pooled
+from xrecal.arrays.shared.places import Corrections, Places, Pooled, fit_places, fit_pooled
 
 SEED, PLACES, HELD, DATES, TEST, M = 4, 60, 60, 60, 40, 10
 network = draw_network(PLACES + HELD, SEED)
@@ -24,9 +27,22 @@ drawn = Data(*draw_dates(network, 0, DATES + TEST, M, SEED))
 train = Data(*(part[:DATES, :PLACES] for part in drawn))
 chunks = train.chunks()
 cases = train.cases(slice(None), np.arange(DATES) * FOLDS // DATES)
-pooled = fit_pooled(*cases.moments(), cases.observations)
-sums = place_sums_of(pooled, cases, PLACES, FOLDS)
-places, standards = with_record(pooled, sums, features[:PLACES])
+
+
+class Record(NamedTuple):
+    """What the cases tell of places that have some."""
+
+    pooled: Pooled
+    sums: np.ndarray
+    places: Places
+    standards: Standards
+
+
+@pytest.fixture(scope="module")
+def record():
+    pooled = fit_pooled(*cases.moments(), cases.observations)
+    sums = place_sums_of(pooled, cases, PLACES, FOLDS)
+    return Record(pooled, sums, *with_record(pooled, sums, features[:PLACES]))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +85,8 @@ def test_forecasts_of_places_without_a_record_are_wider(fitted):
     assert widths[1] > 1.02 * widths[0]
 
 
-def test_errors_are_around_centres_that_other_dates_tell():
+def test_errors_are_around_centres_that_other_dates_tell(record):
+    pooled, sums, places, standards = record
     errors, _, _ = standards.standardised(cases)
     for f in range(FOLDS):
         others = np.delete(sums, f, axis=0).sum(0)
@@ -81,7 +98,8 @@ def test_errors_are_around_centres_that_other_dates_tell():
         np.testing.assert_allclose(errors[here], expected, rtol=1e-8, atol=1e-8)
 
 
-def test_errors_are_around_centres_that_other_places_tell():
+def test_errors_are_around_centres_that_other_places_tell(record):
+    pooled, sums, places, _ = record
     fold = np.arange(PLACES) % 3
     told = without_record(pooled, sums, features[:PLACES], places, fold)
     changed = sums.copy()
@@ -98,17 +116,18 @@ def test_errors_are_around_centres_that_other_places_tell():
     np.testing.assert_allclose(errors[here], (cases.observations[here] - centre) / scale)
 
 
-def test_corrections_of_a_fold_are_those_without_its_dates():
+def test_corrections_of_a_fold_are_those_without_its_dates(record):
+    pooled, sums, *_ = record
     kept = cases.fold != 3
     without = place_sums_of(pooled, cases.take(kept), PLACES, FOLDS)
     np.testing.assert_allclose(sums.sum(0) - sums[3], without.sum(0), rtol=1e-9, atol=1e-9)
 
 
-def test_pieces_in_any_order_give_the_same_law():
-    basis = basis_from(standards, cases, 50)
-    whole = law_of(basis, basis.sums(standards, cases))
+def test_pieces_in_any_order_give_the_same_law(record):
+    basis = basis_from(record.standards, cases, 50)
+    whole = law_of(basis, basis.sums(record.standards, cases))
     order = np.random.default_rng(0).permutation(len(cases.place))
-    pieces = [basis.sums(standards, cases.take(rows)) for rows in np.array_split(order, 7)]
+    pieces = [basis.sums(record.standards, cases.take(rows)) for rows in np.array_split(order, 7)]
     parts = law_of(basis, add_folds(pieces))
     assert parts.ridge == whole.ridge
     np.testing.assert_allclose(parts.factors, whole.factors, rtol=1e-6, atol=1e-8)
@@ -134,7 +153,7 @@ def test_quantiles_are_those_of_the_law(fitted):
         np.testing.assert_allclose(found[:, q], centre + scale * fitted.known.law.grid[at])
 
 
-def test_missing_members_are_left_out_and_missing_cases_count_for_nothing():
+def test_missing_members_are_left_out_and_missing_cases_count_for_nothing(record):
     members = np.array([[1.0, 3.0, np.nan], [2.0, 4.0, 9.0], [np.nan] * 3])
     mean, variance = moments_of(members)
     np.testing.assert_allclose(mean[:2], [2.0, 5.0])
@@ -145,8 +164,10 @@ def test_missing_members_are_left_out_and_missing_cases_count_for_nothing():
     broken.members[5], broken.observations[9] = np.nan, np.nan
     kept = np.setdiff1d(np.arange(len(cases.place)), [5, 9])
     rest = cases.take(kept)
-    basis = basis_from(standards, cases, 40)
-    for one, other in zip(basis.sums(standards, broken), basis.sums(standards, rest), strict=True):
+    basis = basis_from(record.standards, cases, 40)
+    for one, other in zip(
+        basis.sums(record.standards, broken), basis.sums(record.standards, rest), strict=True
+    ):
         for part, same in zip(one, other, strict=True):
             np.testing.assert_allclose(part, same, rtol=1e-9, atol=1e-9)
 
@@ -166,7 +187,7 @@ def test_a_place_without_features_that_count_has_no_law_but_others_do(fitted):
     assert np.isfinite(ignored.predict(new)[2]).all()
 
 
-def test_a_sample_without_cases_is_refused():
+def test_a_sample_without_cases_is_refused(record):
     nothing = cases._replace(observations=np.full_like(cases.observations, np.nan))
     with pytest.raises(ValueError, match="no case of the sample has members"):
-        basis_from(standards, nothing)
+        basis_from(record.standards, nothing)

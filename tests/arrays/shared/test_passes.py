@@ -58,10 +58,12 @@ def issued(fit, cases, at=features):
     return issue(fit, cases, at[place], LEVELS)
 
 
-whole = fitted([np.arange(date.size)])
+@pytest.fixture(scope="module")
+def whole():
+    return fitted([np.arange(date.size)])
 
 
-def test_chunks_in_any_order_give_the_same_fit():
+def test_chunks_in_any_order_give_the_same_fit(whole):
     order = np.random.default_rng(0).permutation(date.size)
     parts = fitted(np.array_split(order, 5))
     a, b = issued(whole, every), issued(parts, every)
@@ -90,7 +92,7 @@ def test_what_cannot_be_learned_from_is_in_no_sample():
     assert found.draws.size == (DATES + MORE - 3) * PLACES
 
 
-def test_arrays_hold_a_fit_bit_by_bit():
+def test_arrays_hold_a_fit_bit_by_bit(whole):
     sizes = Sizes(PLACES, 3, 0, RANK + 9)
     packed = pack(whole, sizes)
     assert {k: v.shape for k, v in packed.items()} == {
@@ -143,7 +145,7 @@ def test_better_than_a_regression_at_places_with_short_records():
     assert score < 0.8 * alone.mean()
 
 
-def test_novelty_of_what_is_far():
+def test_novelty_of_what_is_far(whole):
     usual = issued(whole, every)
     assert np.quantile(usual.novelty, 0.9) < 0.1
     width = np.ptp(whole.seen[0])
@@ -158,7 +160,7 @@ def test_novelty_of_what_is_far():
     assert np.isfinite(away.quantiles).all()
 
 
-def test_missing_forecasts_have_no_law_and_no_novelty():
+def test_missing_forecasts_have_no_law_and_no_novelty(whole):
     gone = every.take([0, 1])._replace(members=np.full((2, M), np.nan))
     found = issued(whole, gone)
     assert np.isnan(found.quantiles).all()

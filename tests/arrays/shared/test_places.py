@@ -1,5 +1,7 @@
 """Centre and spread of places: by their records, by their features, and between the two."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -26,26 +28,39 @@ variance = rng.gamma(3.0, 0.5, P * D)
 scale = np.sqrt(0.5 + variance) * spread[place]
 observations = mean + bias[place] + scale * rng.normal(size=P * D)
 cases = mean, variance, observations
-pooled = fit_pooled(*cases)
-sums = place_sums(pooled, place, P, cases)
+
+
+@cache
+def regression():
+    return fit_pooled(*cases)
+
+
+@pytest.fixture
+def pooled():
+    return regression()
+
+
+@pytest.fixture(scope="module")
+def sums():
+    return place_sums(regression(), place, P, cases)
 
 
 def rmse(found, truth):
     return np.sqrt(np.mean((found - truth) ** 2))
 
 
-def bias_of(corrections, regression=pooled, n=P):
+def bias_of(corrections, n=P):
     """Mean error of places where the ensemble mean is 5."""
-    centre, _ = corrections.apply(regression, np.arange(n), np.full(n, 5.0), np.ones(n))
+    centre, _ = corrections.apply(regression(), np.arange(n), np.full(n, 5.0), np.ones(n))
     return centre - 5
 
 
-def test_the_pooled_regression_is_emos_of_all_cases():
+def test_the_pooled_regression_is_emos_of_all_cases(pooled):
     expected, _, _ = fit_emos(*(part[np.newaxis] for part in cases))
     np.testing.assert_array_equal(pooled.coefficients, expected[0])
 
 
-def test_long_records_tell_centre_and_spread():
+def test_long_records_tell_centre_and_spread(pooled, sums):
     places = fit_places(sums, features, pooled.kurtosis)
     assert rmse(bias_of(places.local), bias) < 1.1 / np.sqrt(D) * scale.mean()
     refined = without_places(pooled, places.local, place, cases)
@@ -54,7 +69,7 @@ def test_long_records_tell_centre_and_spread():
     assert abs(after) < 0.5 * abs(before)
 
 
-def test_a_record_is_least_squares_weighted_by_the_spread_where_nothing_is_shrunk():
+def test_a_record_is_least_squares_weighted_by_the_spread_where_nothing_is_shrunk(pooled, sums):
     """Slope and centre of one place, as variances between places that are huge forbid shrinking."""
     settings = fit_places(sums, features, pooled.kurtosis).settings._replace(
         slope_variance=1e9, centre=FieldSettings(1.0, 1.0, 1e12)
@@ -67,7 +82,7 @@ def test_a_record_is_least_squares_weighted_by_the_spread_where_nothing_is_shrun
         np.testing.assert_allclose([found.slope[p], found.centre[p]], [slope, centre], rtol=1e-5)
 
 
-def test_spreads_are_those_of_the_residuals_where_nothing_is_shrunk():
+def test_spreads_are_those_of_the_residuals_where_nothing_is_shrunk(pooled, sums):
     settings = fit_places(sums, features, pooled.kurtosis).settings
     settings = settings._replace(spread=FieldSettings(1.0, 1.0, 1e12))
     found = fit_places(sums, features, pooled.kurtosis, settings).local
@@ -81,7 +96,7 @@ def test_spreads_are_those_of_the_residuals_where_nothing_is_shrunk():
         )
 
 
-def test_a_place_without_a_record_is_told_by_its_features():
+def test_a_place_without_a_record_is_told_by_its_features(pooled, sums):
     kept = sums.copy()
     kept[:, 100:] = 0.0
     places = fit_places(kept, features, pooled.kurtosis)
@@ -96,14 +111,14 @@ def test_a_place_without_a_record_is_told_by_its_features():
     assert told > 0.8
 
 
-def test_short_records_are_better_shrunk():
+def test_short_records_are_better_shrunk(pooled):
     few = place_sums(pooled, place[: 3 * P], P, tuple(part[: 3 * P] for part in cases))
     shrunk = fit_places(few, features, pooled.kurtosis)
     own = few[4] / few[1]
     assert rmse(bias_of(shrunk.local), bias) < 0.8 * rmse(own, bias)
 
 
-def test_short_records_leave_the_centre_open():
+def test_short_records_leave_the_centre_open(pooled, sums):
     """In proportion as they are short; a place without a record as much as no feature tells."""
     mixed = sums.copy()
     mixed[:, :50] = place_sums(pooled, place[: 5 * P], P, tuple(p[: 5 * P] for p in cases))[:, :50]
@@ -121,10 +136,12 @@ def blocks_of(observed):
     """Sums of four blocks of dates."""
     parts = (np.arange(P * D) * 4 // (P * D) == f for f in range(4))
     given = mean, variance, observed
-    return np.stack([place_sums(pooled, place[h], P, tuple(p[h] for p in given)) for h in parts])
+    return np.stack(
+        [place_sums(regression(), place[h], P, tuple(p[h] for p in given)) for h in parts]
+    )
 
 
-def test_errors_that_persist_count_for_less():
+def test_errors_that_persist_count_for_less(pooled):
     """The mean of AR(1) errors of coefficient 0.8 has (1 + 0.8) / (1 - 0.8) times the variance."""
     noise = np.zeros((D, P))
     for date in range(1, D):
@@ -141,12 +158,12 @@ def test_errors_that_persist_count_for_less():
     assert doubts[1] > 1.3 * doubts[0]
 
 
-def test_nothing_is_inflated_where_nothing_tells():
+def test_nothing_is_inflated_where_nothing_tells(sums):
     assert inflation_of(np.zeros((4, 7, P))) == 1.0
     assert inflation_of(sums[np.newaxis]) == 1.0
 
 
-def test_sums_add_and_folds_subtract():
+def test_sums_add_and_folds_subtract(pooled, sums):
     parts = [
         place_sums(pooled, place[i::3], P, tuple(part[i::3] for part in cases)) for i in range(3)
     ]
@@ -154,7 +171,7 @@ def test_sums_add_and_folds_subtract():
     np.testing.assert_allclose(sums - parts[0], parts[1] + parts[2], rtol=1e-8, atol=1e-9)
 
 
-def test_cases_that_are_not_known_are_left_out():
+def test_cases_that_are_not_known_are_left_out(pooled):
     broken = tuple(part.copy() for part in cases)
     for i, part in enumerate(broken):
         part[i] = np.nan
@@ -163,7 +180,7 @@ def test_cases_that_are_not_known_are_left_out():
     np.testing.assert_allclose(place_sums(pooled, place, P, broken), expected, rtol=1e-12)
 
 
-def test_places_without_features_or_cases_get_the_shared_regression():
+def test_places_without_features_or_cases_get_the_shared_regression(pooled, sums):
     unknown = features.copy()
     unknown[3] = np.nan
     kept = sums.copy()
@@ -174,7 +191,7 @@ def test_places_without_features_or_cases_get_the_shared_regression():
     assert places.local.centre[4] != places.centre.constant
 
 
-def test_a_place_with_a_unit_of_its_own_does_not_bend_the_field():
+def test_a_place_with_a_unit_of_its_own_does_not_bend_the_field(pooled):
     odd = observations.copy()
     odd[place == 20] += 273.15
     broken = place_sums(pooled, place, P, (mean, variance, odd))
@@ -185,20 +202,20 @@ def test_a_place_with_a_unit_of_its_own_does_not_bend_the_field():
     np.testing.assert_array_equal(np.flatnonzero(found.odd), [20])
 
 
-def test_places_that_are_like_others_are_not_odd():
+def test_places_that_are_like_others_are_not_odd(pooled, sums):
     assert not fit_places(sums, features, pooled.kurtosis).odd.any()
     same = np.repeat(features[:1], P, axis=0)  # all at one place
     assert not fit_places(sums, same, pooled.kurtosis).odd.any()
 
 
-def test_a_place_with_a_spread_of_its_own_is_odd():
+def test_a_place_with_a_spread_of_its_own_is_odd(pooled):
     wild = observations.copy()
     wild[place == 9] += 60 * rng.normal(size=D)
     broken = place_sums(pooled, place, P, (mean, variance, wild))
     assert fit_places(broken, features, pooled.kurtosis).odd[9]
 
 
-def test_a_place_that_is_there_twice_is_as_if_it_were_there_once():
+def test_a_place_that_is_there_twice_is_as_if_it_were_there_once(pooled, sums):
     twice = np.concatenate([sums, sums[:, :1]], axis=1)
     found = fit_places(twice, np.vstack([features, features[:1]]), pooled.kurtosis)
     once = fit_places(sums, features, pooled.kurtosis)
