@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import daily
 from benchmarks.record import FOLDER
 from benchmarks.skill import choices, places
 from benchmarks.skill.table import FEW, RATIOS, median_of_sources
@@ -120,6 +121,23 @@ def stream_words():
         f"Over all {len(rows)} streams `LinearPool` has {pool} in the median and {worst_pool} at "
         f"the worst, `OnlinePool` {online} and {worst}. It is behind `LinearPool` on {behind} of "
         f"them, with at most {over('over pool', rows, max)} times its CRPS."
+    )
+
+
+def daily_words():
+    *_, row = stored("daily")
+    days, (update, issue) = (
+        int(row["days"]),
+        (float(row[f"{part} ms"]) for part in ("update", "issue")),
+    )
+    fits, year = daily.FITS * float(row["fit s"]), daily.YEAR * (update + issue) / 1e3
+    hours = daily.MANY * (fits + year) / daily.PROCESSES / 3600
+    return (
+        f"At each of {row['stations']} stations in one process, with {days} cases of "
+        f"{row['members']} members, an `OnlinePool` learns a day in {update:.0f} ms, issues the "
+        f"next in {issue:.0f} ms and is fitted in {float(row['fit s']):.1f} s (`python -m "
+        f"benchmarks.daily`). A year of {daily.MANY} stations, with {daily.FITS} fits of each, "
+        f"would thus take {hours:.1f} hours on {daily.PROCESSES} cores."
     )
 
 
@@ -271,3 +289,8 @@ def test_tables_are_those_of_the_benchmarks(lines):
 def test_what_is_said_is_what_was_measured(words):
     page = " ".join((DOCS / "evidence.md").read_text().split())
     assert words() in page, f"docs/evidence.md should say: {words()}"
+
+
+def test_a_day_costs_what_was_measured():
+    page = " ".join((DOCS / "cycle.md").read_text().split())
+    assert daily_words() in page, f"docs/cycle.md should say: {daily_words()}"
