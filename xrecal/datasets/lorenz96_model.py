@@ -76,16 +76,21 @@ def two_scale_tendency(state: Vector, arguments: tuple[int, TwoScale], out: OutV
     slow_out, fast_out = out[:n_slow], out[n_slow:]
     n_fast = fast.size // n_slow
     factor = p.coupling * p.time_ratio / p.amplitude_ratio
-    # Started below 0, the loops reach no index past the end; negative ones close the ring.
-    for k in range(-1, n_slow - 1):
+    for k in range(-1, n_slow - 1):  # negative indices close the ring
         slow_out[k] = slow[k - 1] * (slow[k + 1] - slow[k - 2]) - slow[k] + p.forcing
-    for j in range(-2, fast.size - 2):
+    # The few that meet the end of the ring stand apart: the others are computed side by side.
+    for j in (-2, -1, 0):
         advection = p.amplitude_ratio * fast[j + 1] * (fast[j - 1] - fast[j + 2])
         fast_out[j] = p.time_ratio * (advection - fast[j])
+    for i in range(fast.size - 3):
+        advection = p.amplitude_ratio * fast[i + 2] * (fast[i] - fast[i + 3])
+        fast_out[i + 1] = p.time_ratio * (advection - fast[i + 1])
+    for j in range(n_fast):
+        for k in range(n_slow):
+            slow_out[k] -= factor * fast[k * n_fast + j]
     for k in range(n_slow):
-        for j in range(k * n_fast, (k + 1) * n_fast):
-            slow_out[k] -= factor * fast[j]
-            fast_out[j] += factor * slow[k]
+        for j in range(n_fast):
+            fast_out[k * n_fast + j] += factor * slow[k]
 
 
 @kernel
