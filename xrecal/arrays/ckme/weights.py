@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,24 +13,21 @@ from xrecal.arrays.kernels.kernel import Features, check_kernel, no_features
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import FILL_ROWS, Limits, Ranked, fill_centres, inside
+from .centre import FILL_ROWS, Ranked
 from .embedding import FittedCKME, case_weights, check_choice, check_forecasts, lives_of
+from .learned import KEPT, Embedding
 from .location import (
     Cases,
     NewForecasts,
-    OrderedCases,
     feature_distances,
     from_new,
-    locate,
     new_forecasts,
     ordered_cases,
 )
 from .simplex import PROJECTIONS
-from .solvers import ROUGH, LowRank
 
-SMALL_RIDGE = 1e-3
-"""Ridge with which the novelty of forecasts is measured, whichever one the fit chose: a larger one
-shrinks ordinary forecasts, too."""
+A_DAY = 64
+"""Forecasts at most after which others of the same model are expected: more take longer anyway."""
 
 ROWS = 256
 """New forecasts weighed at once, so that their similarities to all cases stay small."""
@@ -261,52 +257,67 @@ def _places(
 ) -> Iterator[tuple[int, _Ensembles]]:
     """Locations that have a fit, and what makes ensembles there."""
     check_kernel(how.kernel)
-    (n_locations, n, m), fitted = of.cases.loc.shape, of.fitted
+    n_locations, n, m = of.cases.loc.shape
     _, n_new, p = forecasts.loc.shape
-    features = no_features(n_locations, n) if how.features is None else how.features
     new_features = no_features(n_locations, n_new)
     if how.new_features is not None:
         new_features = how.new_features
-    weight = case_weights(how.days, lives_of(fitted.half_life), n)
-    past = Cases(of.cases, of.observations, features, weight)
+    keep = n_new <= A_DAY and how.squared is None and _memory(of) <= KEPT.most_at_once
     for block in location_blocks(n_locations, 24 * max(n * m, n_new * p)):
-        cases, _ = ordered_cases(past.take(block), centred=centred, shapes=how.shapes)
         some = forecasts.take(block), new_features.take(block)
         new = new_forecasts(*some, centred=centred, shapes=how.shapes)
-        for cell in range(cases.n_used.size):
+        make = partial(_embeddings, of, how, block, centred)
+        known = KEPT.get(_contents(of, how, block, centred), make) if keep else make()
+        for cell, embedding in known:
             place = block.start + cell
-            one = FittedCKME(*(part[place] for part in fitted))
-            if np.isnan(one.ridge):
-                continue
-            known = tuple(None if d is None else d[place] for d in (how.across, how.squared))
-            yield place, _Ensembles(new, cases, cell, one, how.kernel == "laplace", known)
+            across = None if how.across is None else how.across[place]
+            yield place, _Ensembles(new, embedding, across)
+
+
+def _embeddings(
+    of: _Learned, how: Compared, block: slice, centred: bool
+) -> Iterator[tuple[int, Embedding]]:
+    """Locations of a block that have a fit, counted from its start, and what was learned there."""
+    n_locations, n, _ = of.cases.loc.shape
+    features = no_features(n_locations, n) if how.features is None else how.features
+    weight = case_weights(how.days, lives_of(of.fitted.half_life), n)
+    past = Cases(of.cases, of.observations, features, weight)
+    cases, _ = ordered_cases(past.take(block), centred=centred, shapes=how.shapes)
+    for cell in range(cases.n_used.size):
+        place = block.start + cell
+        fitted = FittedCKME(*(np.array(part[place]) for part in of.fitted))
+        if not np.isnan(fitted.ridge):
+            squared = None if how.squared is None else how.squared[place]
+            yield cell, Embedding(cases, cell, fitted, how.kernel == "laplace", squared)
+
+
+def _memory(of: _Learned) -> int:
+    """About so many bytes are what embeddings are made of, and their factors."""
+    n_locations, n, m = of.cases.loc.shape
+    landmarks = int((of.fitted.landmark >= 0).sum(-1).max(initial=0))
+    return int(8 * n_locations * n * (m + 2 * (landmarks or n)))
+
+
+def _contents(of: _Learned, how: Compared, block: slice, centred: bool) -> Iterator[Any]:
+    """All that embeddings of a block depend on."""
+    features = how.features
+    circular, values = (None, None) if features is None else (features.circular, features.values)
+    yield how.kernel, how.shapes, centred, block
+    yield from (*of.cases, of.observations, *of.fitted, circular, values, how.days)
 
 
 class _Ensembles:
     """Weighted ensembles of all forecasts at one location."""
 
-    def __init__(
-        self,
-        new: NewForecasts,
-        cases: OrderedCases,
-        cell: int,
-        fitted: FittedCKME,
-        laplace: bool,
-        known: tuple[Squared | None, ...],
-    ) -> None:
-        self.new, self.cases, self.cell = new, cases, cell
-        self.fitted, (self._across, squared) = fitted, known
-        self._fitted_landmarks = self._landmarks()
-        low_rank = self._fitted_landmarks.size > 0
-        one = locate(cases, cell, laplace=laplace, low_rank=low_rank, squared=squared)
-        self.one = replace(one, precision=np.asarray(fitted.precision, np.float64))
+    def __init__(self, new: NewForecasts, learned: Embedding, across: Squared | None) -> None:
+        self.new, self.learned, self._across = new, learned, across
 
     def fill(self, out: Issued, projection: str) -> None:
         """Fill what is issued of the forecasts."""
-        fitted, one = self.fitted, self.one
-        rank, solve = self._solve()
-        familiar = None if out.novelty is None else self._familiarity()
-        chosen = self._chosen(rank if familiar is None else max(rank, familiar.known.size))
+        learned, fitted = self.learned, self.learned.fitted
+        rank, solve = learned.solver(out.weights.shape[0])
+        familiar = None if out.novelty is None else learned.familiarity
+        chosen = learned.chosen(rank if familiar is None else max(rank, familiar.known.size))
         supports = [(self._support(fitted.support, fitted.centre), out.members, out.weights)]
         if out.observed is not None:
             out.observed[:] = 0.0
@@ -322,7 +333,7 @@ class _Ensembles:
                 out.novelty[rows] = familiar.novelty(similarities)
             signed = solve(similarities[:, :rank])
             # The solution is that of R K R, with the roots R of the case weights: β = R α.
-            signed *= one.root
+            signed *= learned.one.root
             for support, members, weights in supports:
                 self._fill_rows(
                     signed, support, FILL_ROWS[projection], members, weights[rows], rows
@@ -332,17 +343,8 @@ class _Ensembles:
 
     def _support(self, code: IntArray, centre: FloatArray) -> tuple[Ranked, FloatArray]:
         """Cases ranked by their errors around a centre, and centres and spreads (2, T)."""
-        cases, fitted, one = self.cases, self.fitted, self.one
-        n = int(cases.n_used[self.cell])
-        known, spread = self._centres(cases, code, centre)
-        bounds = float(fitted.lower), float(fitted.upper)
-        error = (one.target - known[:n]) / spread[:n]
-        # Cases on a bound stay on it whatever the centre, so they rank below or above all others.
-        error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
-        order = np.argsort(error)
-        share = one.root**2 / (one.root**2).sum()
-        ranked = Ranked(order, error[order], share, Limits(*bounds, *inside(one.target, *bounds)))
-        return ranked, self._centres(self.new, code, centre)
+        centred = self.learned.centres(self.new, code, centre)
+        return self.learned.support(code, centre), centred
 
     def _fill_rows(
         self,
@@ -355,7 +357,7 @@ class _Ensembles:
     ) -> None:
         """Fill some forecasts, from signed weights (q, n)."""
         ranked, centred = support
-        slot = self.cases.slot[self.cell]
+        slot = self.learned.cases.slot[self.learned.cell]
         shares, points = np.empty((2, *signed.shape))
         fill_rows(signed, ranked, np.ascontiguousarray(centred[:, rows]), shares, points)
         _to_slots(shares, slot, 0.0, weights)
@@ -365,112 +367,24 @@ class _Ensembles:
 
     def fill_novelty(self, novelty: FloatArray) -> None:
         """Fill the novelty (T,) of forecasts."""
-        familiar = self._familiarity()
-        chosen = self._chosen(familiar.known.size)
+        familiar = self.learned.familiarity
+        chosen = self.learned.chosen(familiar.known.size)
         for rows in _parts(novelty.size):
             novelty[rows] = familiar.novelty(self._similarities(rows, chosen))
 
-    def _familiarity(self) -> _Familiarity:
-        """What is usual of the cases, each left out."""
-        one = self.one
-        if one.columns is None:
-            inverse = self._inverse(SMALL_RIDGE)
-            residual: FloatArray = inverse @ one.root
-            known, own = residual, inverse.diagonal()
-        else:
-            factor = self._low_rank.factor
-            # The first ones are those that weights need, whether these are asked for or not.
-            self._low_rank.landmarks_for(float(self.fitted.ridge))
-            known, residual, own = factor.sums(SMALL_RIDGE, factor.extend(ROUGH * SMALL_RIDGE))
-        alone = residual / (one.root * own)
-        typical = float(np.median(np.clip(1.0 - alone, 0.0, 1.0)))
-        return _Familiarity(known, max(typical, SMALL_RIDGE))
-
-    @property
-    def _kernel(self) -> tuple[float, float]:
-        """Bandwidth, and strength of the covariates."""
-        return float(self.fitted.bandwidth), float(self.fitted.strength)
-
-    def _inverse(self, ridge: float) -> FloatArray:
-        """``(K + λ n)⁻¹`` (n, n) where all cases are compared."""
-        one = self.one
-        apart = feature_distances(one.features, one.features, one.precision)
-        return replace(one, apart=apart).inverse(*self._kernel, ridge)
-
-    def _landmarks(self) -> IntArray:
-        """Places of the landmarks among the cases in order; none for an exact solution."""
-        landmark = self.fitted.landmark
-        place = np.full(self.cases.slot.shape[1], -1)
-        n = int(self.cases.n_used[self.cell])
-        place[self.cases.slot[self.cell, :n]] = np.arange(n)
-        landmarks: IntArray = place[landmark[landmark >= 0]]
-        return np.asarray(landmarks[landmarks >= 0])
-
-    @cached_property
-    def _low_rank(self) -> LowRank:
-        """What solves for weights by landmarks, where there are some."""
-        return LowRank(self.one, *self._kernel, self._fitted_landmarks)
-
-    def _chosen(self, rank: int) -> slice | IntArray:
-        """So many cases to compare with: landmarks in their order, or all."""
-        if self.one.columns is None:
-            return slice(rank)
-        return np.array(self._low_rank.factor.landmarks[:rank])
-
-    def _solve(self) -> tuple[int, Callable[[FloatArray], FloatArray]]:
-        """Number of cases to compare with, and what makes weights of similarities to these."""
-        ridge = float(self.fitted.ridge)
-        if self.one.columns is not None:
-            # Cases that came by an update may need some of their own.
-            rank = len(self._low_rank.landmarks_for(ridge))
-            return rank, self._low_rank.factor.solver(ridge, rank)
-        # The inverse serves all forecasts by one product; the ridge keeps it well conditioned.
-        inverse = self._inverse(ridge)
-        return inverse.shape[0], lambda similarities: similarities @ inverse
-
-    def _centres(
-        self, of: OrderedCases | NewForecasts, code: IntArray, centre: FloatArray
-    ) -> FloatArray:
-        """Centre and spread (2, T) of each forecast."""
-        cell = self.cell
-        centred = np.empty((2, of.mean.shape[1]))
-        fill_centres(
-            int(code),
-            np.ascontiguousarray(centre, np.float64),
-            np.ascontiguousarray(of.mean[cell]),
-            np.ascontiguousarray(of.variance[cell]),
-            np.ascontiguousarray(of.features[cell]),
-            centred,
-        )
-        return centred
-
     def _similarities(self, rows: slice, chosen: slice | IntArray) -> FloatArray:
         """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
-        one = self.one
-        distance = from_new(self.new, self.cases, self.cell, rows, chosen, self._across)
+        of, one, cell = self.learned, self.learned.one, self.learned.cell
+        distance = from_new(self.new, of.cases, cell, rows, chosen, self._across)
         if one.laplace:
             distance = np.sqrt(distance)
-        exponent = distance / -self.fitted.bandwidth
-        features = self.new.features[self.cell, rows]
-        strength = self.fitted.strength
+        exponent = distance / -of.fitted.bandwidth
+        features = self.new.features[cell, rows]
+        strength = of.fitted.strength
         if strength > 0:
             exponent -= strength * feature_distances(features, one.features[chosen], one.precision)
         exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
         return np.asarray(np.exp(exponent) * one.root[chosen])
-
-
-class _Familiarity(NamedTuple):
-    """What makes novelty of similarities."""
-
-    known: FloatArray
-    """(k,) factors of similarities to the first cases in the sum of signed weights"""
-    typical: float
-    """Median of that sum over cases that are left out"""
-
-    def novelty(self, similarities: FloatArray) -> FloatArray:
-        """Novelty (q,) of forecasts by their similarities (q, k) to these cases, or to more."""
-        share = similarities[:, : self.known.size] @ self.known / self.typical
-        return np.asarray(1.0 - np.clip(share, 0.0, 1.0))
 
 
 def _parts(n: int) -> Iterator[slice]:
