@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,13 +69,13 @@ class Experts:
     """With its covariates settled."""
     bounds: Bounds = "auto"
 
-    @property
+    @cached_property
     def emos(self) -> Component:
         """EMOS on all cases, with the covariates of the pool."""
         method = EMOS(bounds=self.bounds, condition_on=self.pool.covariates or None)
         return Component(EMOS_LABEL, method)
 
-    @property
+    @cached_property
     def recent(self) -> Component:
         """Errors around a regression on the mean of the last cases, the newest of which count most.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
@@ -27,6 +27,9 @@ shrinks ordinary forecasts, too."""
 
 FEW = 16
 """Forecasts for which a matrix is not worth inverting."""
+
+MET = 4096
+"""Contents that are known to have been met, by their numbers alone."""
 
 
 class Familiarity(NamedTuple):
@@ -191,25 +194,31 @@ class Embedding:
 
 
 class Kept:
-    """What was learned of a few locations, by all that it depends on; the oldest is let go first.
+    """What was learned of a few locations, once it was met twice; the oldest is let go first.
 
     A model that issues day after day, or one product after the other, meets the same cases again
-    and again, and its factors take most of the time.
+    and again, and its factors take most of the time. Found by the contents on which it depends.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self.most_at_once, self._lock = most, most // 4, Lock()
+        self._met: OrderedDict[bytes, None] = OrderedDict()
         self._known: OrderedDict[bytes, tuple[tuple[int, Embedding], ...]] = OrderedDict()
 
     def get(
         self, contents: Iterable[Any], make: Callable[[], Iterable[tuple[int, Embedding]]]
-    ) -> Sequence[tuple[int, Embedding]]:
-        """What is known of the contents, or else what is made, which then is known."""
+    ) -> Iterable[tuple[int, Embedding]]:
+        """What is known of the contents, or else what is made."""
         key = digest(contents)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
+            if key not in self._met:
+                self._met[key] = None
+                if len(self._met) > MET:
+                    self._met.popitem(last=False)
+                return make()
         made = tuple(make())
         with self._lock:
             self._known[key] = made
@@ -224,17 +233,19 @@ class Kept:
         return sum(one.nbytes for made in self._known.values() for _, one in made)
 
 
-KEPT = Kept(64 * 2**20)
+KEPT = Kept(128 * 2**20)
 """Of this process."""
 
 
 def digest(contents: Iterable[Any]) -> bytes:
     """A number for arrays, their types and shapes, and texts; None is one of them."""
     found = blake2b(digest_size=16)
+    told = []
     for part in contents:
         if isinstance(part, np.ndarray):
-            found.update(f"{part.dtype}{part.shape}".encode())
+            told.append((part.dtype.str, part.shape))
             found.update(np.ascontiguousarray(part).data)
         else:
-            found.update(repr(part).encode())
+            told.append(part)
+    found.update(repr(told).encode())
     return found.digest()

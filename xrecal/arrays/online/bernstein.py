@@ -11,6 +11,7 @@ would slow down all that is learned after it.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ class Regrets(NamedTuple):
     """(K,)"""
 
 
+@lru_cache(maxsize=16)
 def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
     r"""Cosines (F, J) with which rows are smoothed over levels: ``cosines.T @ (cosines @ row)``.
 
@@ -58,7 +60,9 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
     factors = np.exp(-((np.pi * waves * deviation) ** 2) / 2)
     norms = np.where(waves == 0, 1.0, 2.0) / n_levels
     cosines = np.sqrt(factors * norms) * np.cos(np.pi * waves * places)
-    return np.ascontiguousarray(cosines[factors[:, 0] > NEGLIGIBLE])
+    found = np.ascontiguousarray(cosines[factors[:, 0] > NEGLIGIBLE])
+    found.setflags(write=False)  # it is the same for all who ask
+    return found
 
 
 @inner
