@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import dask
 import numpy as np
 import xarray as xr
 
@@ -27,7 +26,7 @@ UPDATE = 10.0
 """Milliseconds that an update of a position is to take at most."""
 
 YEAR, REPLAYED, MANY, PROCESSES = 365, 24, 1000, 2
-"""Days and stations that are replayed on so many processes, and for how many stations it is told."""
+"""Days and stations replayed on so many processes, and stations for which it is told."""
 
 PARTS: dict[str, tuple[Any, str]] = {
     "slow experts": (Experts, "slow_said"),
@@ -132,13 +131,13 @@ def replayed(stations, days, year):
     """
     forecasts, observed = stream(stations, days, year)
     chunks = {"station": -(-stations // PROCESSES)}
-    with warnings.catch_warnings(), dask.config.set(scheduler="processes", num_workers=PROCESSES):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         issued = forecasts.chunk(chunks).recal.cross_validate(
             observed.chunk(chunks), xrecal.OnlinePool(), by="rolling", every=1, window=days
         )
         start = time.perf_counter()
-        issued.compute()
+        issued.compute(scheduler="processes", num_workers=PROCESSES, chunksize=1)
     return time.perf_counter() - start
 
 

@@ -130,14 +130,14 @@ def daily_words():
         int(row["days"]),
         (float(row[f"{part} ms"]) for part in ("update", "issue")),
     )
-    fits, year = daily.FITS * float(row["fit s"]), daily.YEAR * (update + issue) / 1e3
-    hours = daily.MANY * (fits + year) / daily.PROCESSES / 3600
+    year = float(row["year s"])
+    hours = daily.MANY / int(row["stations"]) * year / 3600
     return (
         f"At each of {row['stations']} stations in one process, with {days} cases of "
         f"{row['members']} members, an `OnlinePool` learns a day in {update:.0f} ms, issues the "
         f"next in {issue:.0f} ms and is fitted in {float(row['fit s']):.1f} s (`python -m "
-        f"benchmarks.daily`). A year of {daily.MANY} stations, with {daily.FITS} fits of each, "
-        f"would thus take {hours:.1f} hours on {daily.PROCESSES} cores."
+        f"benchmarks.daily`). A year of these stations, fits included, is replayed in {year:.0f} s "
+        f"on {daily.PROCESSES} cores; {daily.MANY} stations would take {hours:.1f} hours."
     )
 
 
