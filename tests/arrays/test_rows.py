@@ -5,6 +5,7 @@ from xrecal.arrays.rows import (
     as_rows,
     check_level,
     check_probability,
+    digest,
     mean_of_known,
     whole_number,
 )
@@ -45,3 +46,11 @@ def test_errors():
     with pytest.raises(ValueError, match="give a whole number from 1 to 3"):
         whole_number("bins", 4, 1, 3)
     assert whole_number("bins", np.int32(3), 1, 3) == 3
+
+
+def test_contents_differ_by_values_types_shapes_and_places():
+    one = np.arange(4.0)
+    contents = [(one,), (one.astype(np.float32),), (one.reshape(2, 2),), (one + 1,), (one, None)]
+    contents += [(None, one), ("a", one), (one, "a")]
+    assert len({digest(each) for each in contents}) == len(contents)
+    assert digest((one[::-1],)) == digest((one[::-1].copy(),))

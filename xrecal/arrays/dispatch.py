@@ -7,6 +7,7 @@ one of its arrays has arrived. Nothing moves between host and device here.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from importlib import import_module
@@ -188,7 +189,8 @@ def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def dispatched(*args: Any, **kwargs: Any) -> Any:
-        if not any(on_device for _, on_device in _described(("", (*args, *kwargs.values())))):
+        # Nobody holds its arrays before it was imported.
+        if sys.modules.get(DEVICE) is None or not _any_on_device((*args, *kwargs.values())):
             return function(*args, **kwargs)
         _refuse_mixture(function, args, kwargs)
         return device_function(name)(*args, **kwargs)
@@ -196,6 +198,11 @@ def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
     # Where the object is found again when it is pickled.
     dispatched.__module__, dispatched.__qualname__ = "xrecal.arrays", name
     return dispatched
+
+
+def _any_on_device(values: tuple[Any, ...]) -> bool:
+    """Whether CuPy has one of the arrays."""
+    return any(on_device for _, on_device in _described(("", values)))
 
 
 def _described(named: tuple[str, Any]) -> Described:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +22,11 @@ ROUNDING = 1e-6
 
 # Copies of cases exist for a block of locations at a time, of about this size in bytes.
 WORKSPACE = 64_000_000
+
+MET = 4096
+"""Contents that are known to have been met, by their numbers alone."""
+
+Made = TypeVar("Made")
 
 
 def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
@@ -99,3 +107,50 @@ def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
     step = max(1, WORKSPACE // max(bytes_each, 1))
     for start in range(0, n_locations, step):
         yield slice(start, start + step)
+
+
+class Kept(Generic[Made]):
+    """What was made of contents that were met twice, so much of it; the oldest is let go first.
+
+    It is found by all contents on which it depends: a model that issues day after day, or one
+    product after the other, meets the same cases again and again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self._lock = most, Lock()
+        self._met: OrderedDict[bytes, None] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[int, tuple[Made, ...]]] = OrderedDict()
+
+    def get(
+        self, contents: Iterable[Any], n_bytes: int, make: Callable[[], Iterable[Made]]
+    ) -> Iterable[Made]:
+        """What is known of the contents, or else what is made, about so many bytes of memory."""
+        key = digest(contents)
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key][1]
+            if key not in self._met:
+                self._met[key] = None
+                if len(self._met) > MET:
+                    self._met.popitem(last=False)
+                return make()
+        made = tuple(make())
+        with self._lock:
+            self._known[key] = n_bytes, made
+            while sum(size for size, _ in self._known.values()) > self.most:
+                self._known.popitem(last=False)
+        return made
+
+
+def digest(contents: Iterable[Any]) -> bytes:
+    """A number for arrays, their types and shapes, and texts; None is one of them."""
+    found, told = sha256(), []  # processors have it built in
+    for part in contents:
+        if isinstance(part, np.ndarray):
+            told.append((part.dtype.str, part.shape))
+            found.update(np.ascontiguousarray(part).data)
+        else:
+            told.append(part)
+    found.update(repr(told).encode())
+    return found.digest()

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts, ckme_weights, features, fit_ckme, weighted_quantile
-from xrecal.arrays.ckme.embedding import SMALLEST_WEIGHT, Settings
+from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.ckme.location import SMALLEST_WEIGHT
 
 from .test_ckme import fixed, make_cases, same, weigh, with_covariates
 

@@ -29,7 +29,9 @@ from xrecal.arrays.kernels.kernel import (
 from xrecal.typing import FloatArray, IntArray
 
 from .columns import Columns
-from .embedding import roots_of
+
+SMALLEST_WEIGHT = 1e-12
+"""Least weight of a case, however old: less would only be rounding."""
 
 MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
 """Landmarks of a location at most. An ensemble without its mean is mostly noise, of which ever more
@@ -248,12 +250,17 @@ class Location:
 
         A ridge forbids that, but for rounding, and rounding in one location is no error of others.
         """
+        matrix = self.with_ridge(bandwidth, strength, ridge)
+        try:
+            return np.asarray(np.linalg.inv(matrix))
+        except np.linalg.LinAlgError:
+            return np.asarray(np.linalg.pinv(matrix))
+
+    def with_ridge(self, bandwidth: float, strength: float, ridge: float) -> FloatArray:
+        """``K + λ n`` (n, n) with that matrix K."""
         gram = self.gram(bandwidth, strength)
         gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
-        try:
-            return np.asarray(np.linalg.inv(gram))
-        except np.linalg.LinAlgError:
-            return np.asarray(np.linalg.pinv(gram))
+        return gram
 
     def columns_of(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
         """Columns (k, n) of some cases of that matrix."""
@@ -370,3 +377,9 @@ def median_gap(target: FloatArray) -> float:
     distance = np.abs(some[:, np.newaxis] - some)
     positive = distance[(distance > 0) & ~np.tri(*distance.shape, dtype=np.bool_)]
     return float(np.median(positive)) if positive.size else 1.0
+
+
+def roots_of(logarithm: FloatArray) -> FloatArray:
+    """Roots of the weights of the cases used (n,), of which the largest is 1."""
+    weight = 2.0 ** (logarithm - logarithm.max(initial=-np.inf))
+    return np.asarray(np.sqrt(np.maximum(weight, SMALLEST_WEIGHT)))

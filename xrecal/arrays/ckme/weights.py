@@ -10,12 +10,11 @@ import numpy as np
 
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.kernel import Features, check_kernel, no_features
-from xrecal.arrays.rows import location_blocks
+from xrecal.arrays.rows import Kept, location_blocks
 from xrecal.typing import FloatArray, IntArray
 
 from .centre import FILL_ROWS, Ranked
-from .embedding import FittedCKME, case_weights, check_choice, check_forecasts, lives_of
-from .learned import KEPT, Embedding
+from .embedding import Embedding, FittedCKME, case_weights, check_choice, check_forecasts, lives_of
 from .location import (
     Cases,
     NewForecasts,
@@ -31,6 +30,10 @@ A_DAY = 64
 
 ROWS = 256
 """New forecasts weighed at once, so that their similarities to all cases stay small."""
+
+
+KEPT: Kept[tuple[int, Embedding]] = Kept(128 * 2**20)
+"""What was learned of the last locations that were met twice, in this process."""
 
 
 class Issued(NamedTuple):
@@ -262,12 +265,13 @@ def _places(
     new_features = no_features(n_locations, n_new)
     if how.new_features is not None:
         new_features = how.new_features
-    keep = n_new <= A_DAY and how.squared is None and _memory(of) <= KEPT.most_at_once
+    memory = _memory(of)
+    keep = n_new <= A_DAY and how.squared is None and memory <= KEPT.most // 8
     for block in location_blocks(n_locations, 24 * max(n * m, n_new * p)):
         some = forecasts.take(block), new_features.take(block)
         new = new_forecasts(*some, centred=centred, shapes=how.shapes)
         make = partial(_embeddings, of, how, block, centred)
-        known = KEPT.get(_contents(of, how, block, centred), make) if keep else make()
+        known = KEPT.get(_contents(of, how, block, centred), memory, make) if keep else make()
         for cell, embedding in known:
             place = block.start + cell
             across = None if how.across is None else how.across[place]

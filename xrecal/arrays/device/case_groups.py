@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.ckme.embedding import roots_of
-from xrecal.arrays.ckme.location import most_landmarks
+from xrecal.arrays.ckme.location import most_landmarks, roots_of
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import Features

@@ -8,8 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.ckme.embedding import FittedCKME, check_choice, check_forecasts, lives_of
-from xrecal.arrays.ckme.learned import SMALL_RIDGE
+from xrecal.arrays.ckme.embedding import (
+    SMALL_RIDGE,
+    FittedCKME,
+    check_choice,
+    check_forecasts,
+    lives_of,
+)
 from xrecal.arrays.ckme.solvers import FINE, ROUGH
 from xrecal.arrays.ckme.weights import Compared
 from xrecal.arrays.dispatch import namespace, to_host
