@@ -101,7 +101,8 @@ def ckme_weights(
     Notes
     -----
     Rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per location, O(n³), for all T
-    forecasts; each then costs O(n m + n²). With r landmarks that is O(n r²) and O(r m + n r).
+    forecasts; each then costs O(n m + n²). With r landmarks that is O(n r²) and O(r m + n r). For
+    few forecasts at few locations it is kept in the process, once these were met twice.
     Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get
     :math:`1 - \sum\beta` added in proportion to the case weights, the regression around the
     climatological mean embedding, before the projection.
