@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 
 import xrecal
 from benchmarks import record
+from benchmarks.hindsight import best_weights
 from benchmarks.left_out import choose, of_sources
 
 from .scoring import BASELINES, LEVELS, best, means, methods, predict, variable_of
@@ -38,7 +39,11 @@ CHOICES: dict[str, Callable[[xrecal.LinearPool], xrecal.LinearPool]] = {
 }
 """Other pools, by what they do differently; the first is that of the package."""
 
-COLUMNS = ("set", "source", *CHOICES, "chosen", "left out")
+HINDSIGHT = "best weights in hindsight"
+"""Of the baselines, the methods in the pool and the pool itself: what no rule can beat that learns
+weights for averages of them."""
+
+COLUMNS = ("set", "source", *CHOICES, HINDSIGHT, "chosen", "left out")
 AS_EQUAL = 50  # cases whose members' differences from their mean hold weights to be equal
 
 Row = dict[str, str | float]
@@ -77,12 +82,29 @@ def score_set(one: Set, source: str) -> Row:
         given[NAMED] = weighted(one), compared["LinearPool"]
     else:
         del given[NAMED]  # without names it is the pool as it is
+    quantiles = {"raw": variable_of(one.forecast.recal.quantile(LEVELS))}
     scores = {"raw": variable_of(one.forecast.recal.crps(one.observations))}
     for name, (data, method) in given.items():
-        scores[name] = predict(data, method, LEVELS).quantiles.recal.crps(one.observations)
+        quantiles[name] = predict(data, method, LEVELS).quantiles
+        scores[name] = quantiles[name].recal.crps(one.observations)
     mean, _ = means(scores)
     ratios = {name: mean.get(name, mean[PRESENT]) / best(mean) for name in CHOICES}
+    averaged = [q for name, q in quantiles.items() if name in (*BASELINES, PRESENT)]
+    own = [m for m in pool.mixed if m not in (*compared.values(), xrecal.Raw())]
+    averaged += [predict(one, method, LEVELS).quantiles for method in own]
+    ratios[HINDSIGHT] = in_hindsight(averaged, one.observations) / best(mean)
     return {"set": one.name, "source": source, **ratios}
+
+
+def in_hindsight(forecasts: Sequence[xr.DataArray], observations: xr.DataArray) -> float:
+    """CRPS of the average of forecasts with the weights that are best for the observations."""
+    together = xr.concat(forecasts, "forecast", coords="minimal", compat="override")
+    together, observed = xr.align(together, observations)
+    cases = [d for d in together.dims if d not in ("forecast", "quantile")]
+    rows = together.transpose(*cases, "forecast", "quantile").values
+    rows, y = rows.reshape(-1, *rows.shape[-2:]), observed.transpose(*cases).values.reshape(-1)
+    known = np.isfinite(y) & np.isfinite(rows).all((1, 2))
+    return best_weights(rows[known].astype(np.float64), y[known].astype(np.float64))[1]
 
 
 def weighted(one: Set) -> Set:
@@ -132,7 +154,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         own = [row for row in rows if row["source"] == source]
         yield _line(source, len(own), [np.median([row[c] for row in own]) for c in columns])
     yield _line("all sources", len(rows), [_middle(rows, sources, c) for c in columns])
-    for name in CHOICES:
+    for name in (*CHOICES, HINDSIGHT):
         worst = max(float(row[name]) for row in rows)
         yield f"{name}: {_middle(rows, sources, name):.4f} in the median, at most {worst:.3f}"
 

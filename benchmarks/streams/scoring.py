@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.hindsight import best_weights
 from xrecal.arrays import quantile_score
 from xrecal.arrays.online.aggregation import replay
 from xrecal.arrays.online.bernstein import smoothing_cosines
@@ -170,9 +171,22 @@ def row_of(one: Judged):
         "over best": mean / one.mean(one.best),
         "pool over best": one.mean("pool") / one.mean(one.best),
         "over pool": mean / one.mean("pool"),
+        "best weights over best": hindsight(one),
         "over raw, late": scores[late].mean() / raw[late].mean() if late.any() else np.nan,
         "WIS over best": interval_score_ratio(one),
     }
+
+
+def hindsight(one: Judged):
+    """CRPS of the experts with the best constant weights, over that of the best simple expert.
+
+    Both are known afterwards only; over the cases that all experts forecast.
+    """
+    later = slice(one.stream.first, None)
+    known = one.scored & np.isfinite(one.experts).all(-1)
+    observed = one.stream.cases.observations[:, later][known]
+    _, averaged = best_weights(one.said[:, later][known], observed)
+    return averaged / one.experts[known, LABELS.index(one.best)].mean()
 
 
 def interval_score_ratio(one: Judged):

@@ -11,9 +11,13 @@ RESULTS = record.FOLDER / "streams.csv"
 COLUMNS = (
     "stream", "source", "hindcast", "scored", *SIMPLE, "static pool", "aggregate", "OnlinePool",
     "best",
-    "over best", "pool over best", "over pool", "over raw, late", "WIS over best",
+    "over best", "pool over best", "over pool", "best weights over best", "over raw, late",
+    "WIS over best",
 )  # fmt: skip
-SHOWN = ("over best", "pool over best", "over pool", "over raw, late", "WIS over best")
+SHOWN = (
+    "over best", "pool over best", "over pool", "best weights over best", "over raw, late",
+    "WIS over best",
+)  # fmt: skip
 MEDIAN, WORST, OVER_POOL, OVER_RAW = 0.97, 1.01, 1.005, 1.01
 """Of the CRPS of the pool: over the best simple expert in hindsight, median and worst; over
 the static pool; and over raw from the 61st scored case on."""
@@ -38,7 +42,7 @@ def _cell(value):
 def by_stream(rows):
     """Lines of the table of all streams."""
     yield f"{'CRPS of OnlinePool':<26}{'scored':>7}{'best':>15}" + "".join(
-        f"{name:>16}" for name in SHOWN
+        f"{name:>24}" for name in SHOWN
     )
     for row in rows:
         yield f"{row['stream']:<26}{row['scored']:>7}{row['best']:>15}" + _numbers(row, SHOWN)
@@ -46,7 +50,7 @@ def by_stream(rows):
 
 def by_source(rows):
     """Lines of the median, and the worst, of each source."""
-    yield f"{'by source':<26}{'streams':>7}{'worst':>15}" + "".join(f"{name:>16}" for name in SHOWN)
+    yield f"{'by source':<26}{'streams':>7}{'worst':>15}" + "".join(f"{name:>24}" for name in SHOWN)
     for source in dict.fromkeys(row["source"] for row in rows):
         own = [row for row in rows if row["source"] == source]
         middle = {name: float(np.median([row[name] for row in own])) for name in SHOWN}
@@ -55,7 +59,7 @@ def by_source(rows):
 
 
 def _numbers(row, names):
-    return "".join(f"{'-' if np.isnan(row[n]) else format(row[n], '.3f'):>16}" for n in names)
+    return "".join(f"{'-' if np.isnan(row[n]) else format(row[n], '.3f'):>24}" for n in names)
 
 
 def of_choices(compared, sources):

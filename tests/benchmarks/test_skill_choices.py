@@ -78,6 +78,7 @@ def test_a_row_has_the_ratio_of_each_choice(monkeypatch):
     assert (row["set"], row["source"]) == ("Two", "somewhere")
     assert row[choices.PRESENT] == row[choices.NAMED] == 1.0
     assert row["without raw"] > 1
+    assert row[choices.HINDSIGHT] <= 1
 
 
 def test_what_is_chosen_elsewhere_is_what_counts():
@@ -90,7 +91,7 @@ def test_what_is_chosen_elsewhere_is_what_counts():
 
 
 def test_lines_tell_the_choice_within_and_left_out():
-    names = list(choices.CHOICES)
+    names = [*choices.CHOICES, choices.HINDSIGHT]
     rows = [
         {"set": str(k), "source": source, **dict.fromkeys(names, 1.0), "without IDR": ratio}
         for k, (source, ratio) in enumerate([("a", 0.9), ("b", 0.98), ("c", 1.1)])
