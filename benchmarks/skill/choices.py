@@ -19,8 +19,9 @@ import xrecal
 from benchmarks import record
 from benchmarks.hindsight import best_weights
 from benchmarks.left_out import choose, of_sources
+from xrecal.arrays import quantile_score
 
-from .scoring import BASELINES, LEVELS, best, means, methods, predict, variable_of
+from .scoring import BASELINES, LEVELS, best, cases_of, means, methods, predict, variable_of
 from .sets import Set
 from .sources import SOURCES
 
@@ -39,11 +40,12 @@ CHOICES: dict[str, Callable[[xrecal.LinearPool], xrecal.LinearPool]] = {
 }
 """Other pools, by what they do differently; the first is that of the package."""
 
-HINDSIGHT = "best weights in hindsight"
-"""Of the baselines, the methods in the pool and the pool itself: what no rule can beat that learns
-weights for averages of them."""
+HINDSIGHT, HALVES = "best weights in hindsight", "best weights of the other half"
+"""Of the baselines, the methods in the pool and the pool itself: for the scored cases what no rule
+can beat that learns weights for averages of them; of every other tenth of them for the rest, what
+as many cases of the same years tell."""
 
-COLUMNS = ("set", "source", *CHOICES, HINDSIGHT, "chosen", "left out")
+COLUMNS = ("set", "source", *CHOICES, HINDSIGHT, HALVES, "chosen", "left out")
 AS_EQUAL = 50  # cases whose members' differences from their mean hold weights to be equal
 
 Row = dict[str, str | float]
@@ -92,19 +94,30 @@ def score_set(one: Set, source: str) -> Row:
     averaged = [q for name, q in quantiles.items() if name in (*BASELINES, PRESENT)]
     own = [m for m in pool.mixed if m not in (*compared.values(), xrecal.Raw())]
     averaged += [predict(one, method, LEVELS).quantiles for method in own]
-    ratios[HINDSIGHT] = in_hindsight(averaged, one.observations) / best(mean)
+    whole, halves = in_hindsight(averaged, one.observations, cases_of(one))
+    ratios |= {HINDSIGHT: whole / best(mean), HALVES: halves / best(mean)}
     return {"set": one.name, "source": source, **ratios}
 
 
-def in_hindsight(forecasts: Sequence[xr.DataArray], observations: xr.DataArray) -> float:
-    """CRPS of the average of forecasts with the weights that are best for the observations."""
+def in_hindsight(
+    forecasts: Sequence[xr.DataArray], observations: xr.DataArray, dim: str
+) -> tuple[float, float]:
+    """CRPS of averages of forecasts with the best weights: of all cases, and of the other half."""
     together = xr.concat(forecasts, "forecast", coords="minimal", compat="override")
     together, observed = xr.align(together, observations)
-    cases = [d for d in together.dims if d not in ("forecast", "quantile")]
-    rows = together.transpose(*cases, "forecast", "quantile").values
-    rows, y = rows.reshape(-1, *rows.shape[-2:]), observed.transpose(*cases).values.reshape(-1)
-    known = np.isfinite(y) & np.isfinite(rows).all((1, 2))
-    return best_weights(rows[known].astype(np.float64), y[known].astype(np.float64))[1]
+    dims = [dim, *(d for d in observed.dims if d != dim)]
+    quantiles = together.transpose(*dims, "forecast", "quantile").values.astype(np.float64)
+    y = observed.transpose(*dims).values.astype(np.float64)
+    known = np.isfinite(y) & np.isfinite(quantiles).all((-2, -1))
+    tenths = np.arange(y.shape[0]) * 10 // y.shape[0] % 2
+    half = np.broadcast_to(tenths.reshape(-1, *[1] * (y.ndim - 1)), y.shape)[known]
+    quantiles, y = quantiles[known], y[known]
+    crossed = np.empty(y.size)
+    for own in (0, 1):
+        weights, _ = best_weights(quantiles[half != own], y[half != own])
+        issued = np.tensordot(quantiles[half == own], weights, (1, 0))
+        crossed[half == own] = 2 * quantile_score(y[half == own], issued, LEVELS).mean(-1)
+    return best_weights(quantiles, y)[1], float(crossed.mean())
 
 
 def weighted(one: Set) -> Set:
@@ -154,7 +167,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         own = [row for row in rows if row["source"] == source]
         yield _line(source, len(own), [np.median([row[c] for row in own]) for c in columns])
     yield _line("all sources", len(rows), [_middle(rows, sources, c) for c in columns])
-    for name in (*CHOICES, HINDSIGHT):
+    for name in (*CHOICES, HINDSIGHT, HALVES):
         worst = max(float(row[name]) for row in rows)
         yield f"{name}: {_middle(rows, sources, name):.4f} in the median, at most {worst:.3f}"
 

@@ -78,7 +78,19 @@ def test_a_row_has_the_ratio_of_each_choice(monkeypatch):
     assert (row["set"], row["source"]) == ("Two", "somewhere")
     assert row[choices.PRESENT] == row[choices.NAMED] == 1.0
     assert row["without raw"] > 1
-    assert row[choices.HINDSIGHT] <= 1
+    assert row[choices.HINDSIGHT] <= min(1, row[choices.HALVES])
+
+
+def test_weights_of_the_other_half_tell_nothing_where_that_is_another_system():
+    times = {"time": np.arange(40)}
+    levels = {"quantile": scoring.LEVELS}
+    y = xr.DataArray(np.random.default_rng(0).normal(size=40), times, "time")
+    right = y.expand_dims(levels, axis=1)
+    first = np.arange(40) * 10 // 40 % 2 == 0
+    swapped = [right + 1.0 * xr.DataArray(part, times, "time") for part in (first, ~first)]
+    whole, halves = choices.in_hindsight(swapped, y, "time")
+    assert whole == pytest.approx(0.5, abs=1e-6)
+    assert halves == pytest.approx(1.0, abs=1e-6)
 
 
 def test_what_is_chosen_elsewhere_is_what_counts():
@@ -91,7 +103,7 @@ def test_what_is_chosen_elsewhere_is_what_counts():
 
 
 def test_lines_tell_the_choice_within_and_left_out():
-    names = [*choices.CHOICES, choices.HINDSIGHT]
+    names = [*choices.CHOICES, choices.HINDSIGHT, choices.HALVES]
     rows = [
         {"set": str(k), "source": source, **dict.fromkeys(names, 1.0), "without IDR": ratio}
         for k, (source, ratio) in enumerate([("a", 0.9), ("b", 0.98), ("c", 1.1)])
