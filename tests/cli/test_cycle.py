@@ -278,6 +278,88 @@ def test_refusals(days, tmp_path):
     refused(run(*days.args(STARTS[DAY])), "have no dates along 'init', which tell which")
 
 
+IN_CELSIUS = (FORECASTS - 273.15).assign_attrs(units="degC")
+IN_WEEKS = FORECASTS.assign_coords(lead=("lead", [1, 3], {"units": "weeks"}))
+ODD = {
+    "day-41.nc['t2m'] is in degC; if the values are converted": IN_CELSIUS,
+    "day-41.nc['lead'] is in weeks": IN_WEEKS,
+    "day-41.nc does not fit to": FORECASTS.isel(place=[0]),
+    "it has 'place' of size 1, the other 2; write both alike": FORECASTS.isel(place=[0]),
+    "it has 'place' at [5], the other [1]": FORECASTS.assign_coords(place=[0, 5]),
+    "it has 't2m' along ['init', 'member', 'place', 'step'], the": FORECASTS.rename(lead="step"),
+    "it has the variables ['tas'], the other ['t2m']": FORECASTS.rename("tas"),
+}
+
+
+def in_files(days, odd, day=DAY + 2):
+    """Arguments with a file for each day, one of them with other forecasts."""
+    for one in range(day - 5, day + 1):
+        given = odd if one == day else FORECASTS
+        given[[one]].to_dataset().drop_encoding().to_netcdf(days.folder / f"day-{one}.nc")
+    days.hand_over(day)
+    args = days.args(STARTS[day])
+    args[args.index("--forecasts") + 1] = days.folder / "day-*.nc"
+    return args
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_file_that_does_not_fit_to_the_others_is_named(days, text):
+    refused(run(*in_files(days, ODD[text])), text)
+
+
+def test_observations_in_another_unit_are_refused(days):
+    days.hand_over(DAY + 2)
+    kelvin, celsius = TRUTH.sel(time=STARTS[:30]), TRUTH.sel(time=STARTS[30 : DAY + 3]) - 273.15
+    write(kelvin, days.folder / "a.nc")
+    write(celsius.assign_attrs(units="degC"), days.folder / "b.nc")
+    args = days.args(STARTS[DAY + 2], "--observations", days.folder / "b.nc")
+    args[args.index("--observations") + 1] = days.folder / "a.nc"
+    refused(run(*args), "b.nc['t2m'] is in degC; if the values are converted already")
+
+
+def test_a_file_without_forecasts_is_named(days):
+    args = in_files(days, FORECASTS)
+    xr.Dataset().to_netcdf(days.folder / "day-41.nc")
+    refused(run(*args), "day-41.nc: no variable of forecast is a forecast")
+
+
+@pytest.mark.parametrize("labels", [None, range(5)])
+def test_files_with_fewer_members_are_taken(days, labels):
+    whole = FORECASTS if labels is None else FORECASTS.assign_coords(member=labels)
+    done = run(*in_files(days, whole.isel(member=slice(3))))
+    assert (done.code, done.data["issued"]) == (0, [stem(DAY + 2)])
+    few = FORECASTS[[DAY + 2]].isel(member=slice(3))
+    expected = by_hand(days, DAY + 2).quantile(few, Q)
+    issued = opened(days, DAY + 2)["t2m"]
+    np.testing.assert_array_equal(issued, expected.transpose(*issued.dims))
+
+
+def test_a_start_without_members_is_learned_once(days):
+    forecasts = FORECASTS.where(FORECASTS["init"] != STARTS[DAY])
+    learned = [
+        days.morning(day, forecasts=forecasts).data["learned"] for day in range(DAY + 2, DAY + 6)
+    ]
+    assert learned == [4, 2, 4, 4]  # without lead 3 of that start
+
+
+def test_a_lead_beside_the_dimensions(tmp_path):
+    days = first_fit(tmp_path)
+    single = FORECASTS.isel(lead=0)
+    past = slice(0, LEARNED - 2)
+    single[past].recal.fit(TRUTH, xrecal.EMOS()).save(days.model, overwrite=True)
+    for day in (DAY, DAY + 1):
+        done = days.morning(day, forecasts=single)
+        assert done.code == 0, done.err
+    assert (done.data["learned"], done.data["scored"]) == (2, 2)
+    issued = opened(days, DAY + 1)
+    np.testing.assert_array_equal(issued["valid_time"], STARTS[[DAY + 2]])
+    model = single[past].recal.fit(TRUTH, xrecal.EMOS())
+    model = model.update(single[LEARNED - 2 : DAY + 1], TRUTH)
+    expected = model.quantile(single[[DAY + 1]], Q)
+    found = issued["t2m"].transpose(*expected.dims)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def newer(path):
     """A model of a version to come."""
     import netCDF4

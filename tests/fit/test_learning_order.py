@@ -67,6 +67,16 @@ def test_another_value_is_a_revision_which_weights_do_not_learn_again(model):
     assert int(revised.state["n_cases"]) == 45
 
 
+def test_a_forecast_without_members_is_never_late(model):
+    forecasts = FORECASTS.copy()
+    forecasts[47] = np.nan
+    known = model.update(forecasts[45:50], OBSERVED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = known.update(forecasts[45:50], OBSERVED)
+    assert changed(again, known) == set()
+
+
 def test_late_observations_join_the_cases_and_not_the_weights(model):
     gap = OBSERVED.copy()
     gap[47] = np.nan

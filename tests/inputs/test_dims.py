@@ -59,6 +59,12 @@ def test_missing_explicit_dimension(role, argument):
         find_dim(random("x", "y"), role, "z", name="hindcast")
 
 
+def test_a_dimension_that_is_a_single_label():
+    one = random("x", "y", x=[1, 2, 3]).isel(x=0)
+    with pytest.raises(ValueError, match=r"it has \['y'\]; use hindcast.expand_dims\('x'\)"):
+        find_dim(one, CALIBRATION, "x", name="hindcast")
+
+
 @pytest.mark.parametrize("role", [MEMBER, LEVEL, CALIBRATION], ids=lambda role: role.what)
 def test_two_names_are_an_error_that_lists_them(role):
     first, second = role.names[:2]

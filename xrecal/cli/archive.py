@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from typing import Any
@@ -13,7 +13,9 @@ import xarray as xr
 from xrecal.fit.fitted import FittedVariable
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.dims import LEVEL, MEMBER
 from xrecal.inputs.forms import Form, read_forms
+from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.valid_time import time_dim
 from xrecal.inputs.verification import read_verified
@@ -126,20 +128,26 @@ def open_archive(
     """
     first = next(iter(model.variables.values()))
     dim = first.dim
-    opened = [_forecasts(one.open({}), model, dim, variable, one) for one in forecasts]
-    whole = _joined(opened, dim, "forecasts")
+    opened = {
+        str(one.path): _forecasts(one.open({}), model, dim, variable, one) for one in forecasts
+    }
+    members = {*MEMBER.names, *(fitted.member_dim for fitted in model.variables.values())}
+    whole = _joined(opened, dim, members - {*LEVEL.names})
     starts = whole.indexes[dim]
     if not starts.is_unique:
         twice = starts[starts.duplicated()][0]
         raise ValueError(f"the start {twice} stands in the forecasts twice; hand each over once")
     member_dim = explicit_member_dim(model, whole)
     forms = read_forms(whole, member_dim, name="forecasts")
-    observed = _observations([one.open({}) for one in observations])
+    observed = _observations([(str(one.path), one.open({})) for one in observations])
     values = observed_variables(observed, observed_variable, forms)
     variables = {}
     for name, (form, array) in pair_variables(whole, values, member_dim, name="forecasts").items():
         fitted = model.variables.get(name, first)
         variables[name] = _verifying(fitted, form, array)
+    valid = next(iter(variables.values())).valid
+    if valid.dims == (dim,) and "valid_time" not in whole.coords and not valid.equals(valid[dim]):
+        whole = whole.assign_coords(valid_time=valid.variable)  # of a lead beside the dimensions
     return Archive(whole, variables, dim)
 
 
@@ -149,7 +157,10 @@ def _forecasts(
     """Forecasts of a file along their starts."""
     from .fit_apply import forecasts_for
 
-    given = forecasts_for(model, dataset, variable)
+    try:
+        given = forecasts_for(model, dataset, variable)
+    except ValueError as error:
+        raise ValueError(f"forecasts {one.path}: {error}") from error
     if dim not in given.dims and dim in given.coords:
         given = given.expand_dims(dim)
     if dim not in given.indexes or given.indexes[dim].dtype.kind != "M":
@@ -160,28 +171,72 @@ def _forecasts(
     return given
 
 
-def _joined(datasets: Sequence[xr.Dataset], dim: Hashable, name: str) -> xr.Dataset:
-    """Datasets along one dimension, in its order."""
+def _joined(
+    parts: Mapping[str, xr.Dataset], dim: Hashable, members: Collection[Hashable]
+) -> xr.Dataset:
+    """Datasets by their names in messages along one dimension, in its order.
+
+    Where ensembles differ in the number of members, or in their labels, those that are not there
+    are missing.
+    """
+    first, *others = parts
+    for other in others:
+        _check_alike(parts, first, other, {dim, *members})
+    datasets = list(parts.values())
+    for member in {d for one in datasets for d in one.dims} & {*members}:
+        most = max(one.sizes[member] for one in datasets)
+        if all(member in one.indexes for one in datasets):
+            every = datasets[0].indexes[member]
+            for one in datasets[1:]:
+                every = every.union(one.indexes[member], sort=False)
+            datasets = [one.reindex({member: every}) for one in datasets]
+        else:
+            datasets = [one.pad({member: (0, most - one.sizes[member])}) for one in datasets]
     whole = datasets[0]
-    if len(datasets) > 1:
-        try:
-            whole = xr.concat(
-                datasets,
-                dim,
-                data_vars="minimal",
-                coords="minimal",
-                compat="override",
-                join="exact",
-                combine_attrs="override",
-            )
-        except ValueError as error:
-            raise ValueError(f"the files of {name} do not fit together: {error}") from error
+    if others:
+        whole = xr.concat(
+            datasets,
+            dim,
+            data_vars="minimal",
+            coords="minimal",
+            compat="override",
+            join="exact",
+            combine_attrs="override",
+        )
     return whole if whole.indexes[dim].is_monotonic_increasing else whole.sortby(dim)
 
 
-def _observations(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
+def _check_alike(
+    parts: Mapping[str, xr.Dataset], first: str, other: str, joined: Collection[Hashable]
+) -> None:
+    """Raise ValueError if two datasets differ in names, dimensions, labels or units."""
+    a, b = parts[first], parts[other]
+
+    def check(what: str, of_a: object, of_b: object) -> None:
+        if of_a != of_b:
+            raise ValueError(
+                f"{other} does not fit to {first}: it has {what} {of_b}, the other {of_a}; write "
+                "both alike, or hand over only one"
+            )
+
+    check("the variables", sorted(map(str, a.data_vars)), sorted(map(str, b.data_vars)))
+    for name in a.data_vars:
+        dims = ([str(d) for d in sorted(one[name].dims, key=str)] for one in (a, b))
+        check(f"{name!r} along", *dims)
+    for label in (d for d in a.dims if d not in joined):
+        check(f"{label!r} of size", a.sizes[label], b.sizes[label])
+        if label in a.indexes and label in b.indexes:
+            apart = a.indexes[label] != b.indexes[label]
+            check(f"{label!r} at", *(one.indexes[label][apart][:3].tolist() for one in (a, b)))
+    for name in {*a.variables} & {*b.variables}:
+        units = [one[name].attrs.get("units") for one in (a, b)]
+        check_units(f"{first}[{name!r}]", units[0], f"{other}[{name!r}]", units[1])
+
+
+def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
     """Observations of all files; of a date in several of them those of the last one."""
-    if len(datasets) == 1:
+    datasets = [one for _, one in given]
+    if len(given) == 1:
         return datasets[0]
     dated = {d for one in datasets for d, index in one.indexes.items() if index.dtype.kind == "M"}
     if len(dated) != 1:
@@ -192,11 +247,11 @@ def _observations(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     dim = dated.pop()
     parts = [one if dim in one.dims else one.expand_dims(dim) for one in datasets]
     last = {label: i for i, part in enumerate(parts) for label in part.indexes[dim]}
-    kept = [
-        part.isel({dim: [last[label] == i for label in part.indexes[dim]]})
-        for i, part in enumerate(parts)
-    ]
-    return _joined([part for part in kept if part.sizes[dim]], dim, "observations")
+    kept = {
+        name: part.isel({dim: [last[label] == i for label in part.indexes[dim]]})
+        for i, ((name, _), part) in enumerate(zip(given, parts, strict=True))
+    }
+    return _joined({name: part for name, part in kept.items() if part.sizes[dim]}, dim, ())
 
 
 def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Verifying:

@@ -257,9 +257,9 @@ class _Turn:
             pieces.append(self._scored(start, known))
         if self.done.n_unscored:
             warnings.warn(
-                f"{self.done.n_unscored} forecasts verified after the models that issued them were "
-                f"removed, and have no score; keep more: --keep {self.cycle.keep} is less than the "
-                "longest lead",
+                f"{self.done.n_unscored} forecasts have verified and no score, as --model-at or "
+                f"--keep {self.cycle.keep} has removed the models that issued them; keep at least "
+                "as many as there are starts within the longest lead",
                 stacklevel=2,
             )
         if not pieces:

@@ -84,7 +84,11 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
         )
     last = state.variables["last_learned"]
     place = xr.Variable([ADDED], _places(order))
-    late = int((kept.isnull() & given.notnull() & (place <= last)).sum())
+    loc, issued = pairs.form.loc.variable, xr.Variable((), np.True_)
+    if pairs.form.member_dim in loc.dims and isinstance(loc.data, np.ndarray):
+        issued = loc.notnull().any(pairs.form.member_dim)
+        issued = xr.Variable([ADDED if d == pairs.dim else d for d in issued.dims], issued.data)
+    late = int((kept.isnull() & given.notnull() & issued & (place <= last)).sum())
     if late:
         yield (
             f"{late} observations come after later ones were learned from; experts learn from "

@@ -10,10 +10,11 @@ import xarray as xr
 
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.verification import read_verified
+from xrecal.typing import IntArray
 
 from .case_order import n_positions, order_by_labels
 from .fitted import CASE, FittedVariable
-from .joining import ADDED
+from .joining import ADDED, ADDED_MEMBER
 from .update import added_arguments, at_known
 
 
@@ -36,19 +37,33 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
     fitted : FittedVariable
         Its observations are computed if they are lazy.
     pairs : Pairs
-        Cases in the order of time; the forecasts are not read.
+        Cases in the order of time; forecasts are read where something is new, since nothing is
+        learned of one without a member.
     """
     k = n_positions(fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
-    new = added_arguments(pairs, fitted)
+    forecasts, new = added_arguments(pairs, fitted)
     known = xr.DataArray(order.known >= 0, dims=[ADDED])
     seen = at_known(fitted.state["observations"], order).where(known)
     new, seen = xr.broadcast(new.astype(seen.dtype).compute(), seen.compute())
     fresh = new.notnull() & seen.isnull()
     revised = new.notnull() & seen.notnull() & (new != seen)
     others = [d for d in fresh.dims if d != ADDED]
+    if fresh.any():
+        issued = _are_issued(forecasts, np.flatnonzero(fresh.any(others)))
+        fresh = (fresh & issued).transpose(*new.dims)
     cases = (fresh | revised).any(others).to_numpy().reshape(-1, k)
     return News(np.asarray(cases.any(1)), int(fresh.sum()), int(revised.sum()))
+
+
+def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
+    """Whether forecasts (..., added, member) have a member; of ``which`` alone they are read."""
+    bare = forecasts.drop_vars(list(forecasts.coords))
+    some = bare.isel({ADDED: which}).notnull().any(ADDED_MEMBER).compute()
+    sizes = {d: n for d, n in bare.sizes.items() if d != ADDED_MEMBER}
+    issued = xr.DataArray(np.ones(tuple(sizes.values()), np.bool_), dims=list(sizes))
+    issued[{ADDED: which}] = some
+    return issued
 
 
 def last_known(fitted: FittedVariable) -> tuple[np.datetime64, np.datetime64] | None:

@@ -119,16 +119,15 @@ def find_dim(
     """
     if explicit is not None:
         if explicit not in obj.dims:
+            one = f"; use {name}.expand_dims({explicit!r})" if explicit in obj.coords else ""
             raise ValueError(
-                f"{name} has no dimension {explicit!r} ({role.argument}); it has {list(obj.dims)}"
+                f"{name} has no dimension {explicit!r} ({role.argument}); it has {[*obj.dims]}{one}"
             )
         return explicit
     dims = candidates(obj, role)
     if len(dims) > 1:
-        raise ValueError(
-            f"{name} has several {role.what} dimensions, {dims}; "
-            f"name one: {role.argument}={dims[0]!r}"
-        )
+        told = f"{name} has several {role.what} dimensions, {dims}"
+        raise ValueError(f"{told}; name one: {role.argument}={dims[0]!r}")
     return dims[0] if dims else None
 
 
