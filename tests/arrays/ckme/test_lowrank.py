@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts
 from xrecal.arrays.ckme.location import Cases, locate, ordered_cases
-from xrecal.arrays.ckme.lowrank import Factor
+from xrecal.arrays.ckme.lowrank import TOGETHER, Factor
 
 from .test_ckme import make_cases, with_covariates
 
@@ -109,3 +109,16 @@ def test_the_solver_takes_similarities_to_signed_weights():
     expected = across.T @ np.linalg.inv(across @ matrix[some] + ridge)
     solve = factor.solver(0.01, len(some))
     np.testing.assert_allclose(solve(np.eye(len(some))), expected, atol=1e-7)
+
+
+def test_a_small_factor_has_memory_for_little_more_than_it_holds():
+    ours, _, kernel = gram(0, False, 1.0, 1.0)
+    factor = Factor(ours, *kernel, 60)
+    factor.extend(0.3)
+    first = factor.rows.copy()
+    assert len(factor._rows) <= 2 * len(factor.landmarks) + TOGETHER
+    factor.extend(1e-6)
+    np.testing.assert_array_equal(factor.rows[: len(first)], first)
+    again = Factor(ours, *kernel, 60)
+    again.start_from(np.array(factor.landmarks))
+    assert len(again._rows) == len(factor.landmarks)

@@ -18,6 +18,9 @@ from .location import Location
 SMALLEST = 1e-14
 """Residuals of the diagonal below this are rounding."""
 
+UNTOUCHED = 32 * 2**20
+"""Bytes from which on new memory comes from the system, and takes no room until it is used."""
+
 TOGETHER, SHARE = 16, 0.5
 """Cases that may be added at once, and how much of the largest residual each of them must have."""
 
@@ -40,8 +43,7 @@ class Factor:
         self._location, self._kernel = location, (bandwidth, strength)
         self._most = min(max_rank, location.root.size)
         self._left = location.root**2  # diagonal of K - L Lᵀ, by rounding also below zero
-        # Memory that is not yet used takes no room, and growing would mean copying.
-        self._rows = np.empty((self._most, location.root.size))
+        self._rows = np.empty((0, location.root.size))
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
         # With the first landmarks, however many.
@@ -77,8 +79,7 @@ class Factor:
         left = self._left - np.einsum("rn,rn->n", rows, rows)
         if left.min() < -(root.diagonal().min() ** 2):
             return
-        self.landmarks = landmarks.tolist()
-        self.rows[:] = rows
+        self.landmarks, self._rows = landmarks.tolist(), np.ascontiguousarray(rows)
         self._left = left
         self._left[landmarks] = 0.0
         explained = np.cumsum(np.einsum("rn,rn->r", self.rows, self.rows)) / self._left.size
@@ -102,6 +103,7 @@ class Factor:
         """
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)
+        self._make_room(rank + size)
         cases = np.argpartition(self._left, -size)[-size:]
         columns = self._location.columns_of(cases, *self._kernel)
         columns -= self.rows[:, cases].T @ self.rows
@@ -111,6 +113,17 @@ class Factor:
         self.landmarks += pivots.taken[:added].tolist()
         self._residuals += pivots.residuals[:added].tolist()
         self._residuals[-1] = residual_of(self._left)[0]
+
+    def _make_room(self, rank: int) -> None:
+        """Room for so many rows and some more, or for all that may come where these are many.
+
+        Growing means copying; but what is not used of a small array takes room nevertheless.
+        """
+        if rank > len(self._rows):
+            n = self._left.size
+            room = self._most if 8 * self._most * n > UNTOUCHED else min(self._most, 2 * rank)
+            known, self._rows = self.rows, np.empty((room, n))
+            self._rows[: len(known)] = known
 
     def product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others.

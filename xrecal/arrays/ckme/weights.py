@@ -23,6 +23,7 @@ from .location import (
     new_forecasts,
     ordered_cases,
 )
+from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
@@ -32,7 +33,7 @@ ROWS = 256
 """New forecasts weighed at once, so that their similarities to all cases stay small."""
 
 
-KEPT: Kept[tuple[int, Embedding]] = Kept(128 * 2**20)
+KEPT: Kept[tuple[int, Embedding]] = Kept(256 * 2**20)
 """What was learned of the last locations that were met twice, in this process."""
 
 
@@ -267,7 +268,7 @@ def _places(
     if how.new_features is not None:
         new_features = how.new_features
     memory = _memory(of)
-    keep = n_new <= A_DAY and how.squared is None and memory <= KEPT.most // 8
+    keep = n_new <= A_DAY and how.squared is None and memory <= KEPT.most // 4
     for block in location_blocks(n_locations, 24 * max(n * m, n_new * p)):
         some = forecasts.take(block), new_features.take(block)
         new = new_forecasts(*some, centred=centred, shapes=how.shapes)
@@ -297,10 +298,11 @@ def _embeddings(
 
 
 def _memory(of: _Learned) -> int:
-    """About so many bytes are what embeddings are made of, and their factors."""
+    """About so many bytes are embeddings: members in several orders, columns and factors."""
     n_locations, n, m = of.cases.loc.shape
     landmarks = int((of.fitted.landmark >= 0).sum(-1).max(initial=0))
-    return int(8 * n_locations * n * (m + 2 * (landmarks or n)))
+    of_case = 4 * (landmarks + TOGETHER) if landmarks else 3 * n
+    return int(8 * n_locations * n * (8 * m + of_case))
 
 
 def _contents(of: _Learned, how: Compared, block: slice, centred: bool) -> Iterator[Any]:
