@@ -170,6 +170,23 @@ def test_bounds_and_exact_zeros():
     assert float(result.x_weight.where(result.x == 0).sum("member").mean()) > 0.2
 
 
+@pytest.mark.parametrize("average", ["auto", None])
+def test_forecasts_that_overshoot_the_bounds_are_kept_within(average):
+    rng = np.random.default_rng(1)
+    signal, dates = 50 + 60 * rng.normal(size=160), {"time": np.arange(160)}
+    cover = xr.DataArray(np.clip(signal + 15 * rng.normal(size=160), 0, 100), dates, ["time"])
+    members = np.clip(signal[:, np.newaxis] + 15 * rng.normal(size=(160, 8)), 0, 100)
+    members = members + 3 * rng.normal(size=members.shape)
+    forecast = xr.DataArray(members, dates, ["time", "member"])
+    method = xrecal.LinearPool((xrecal.Raw(), xrecal.CKME(bounds=(0, 100))), average=average)
+    model = forecast[:120].recal.fit(cover, method)
+    assert model.state["pool_weight"].sel(component="raw") > 0
+    ends = model.quantile(forecast[120:], [0, 1])
+    assert (float(ends.min()), float(ends.max())) == (0.0, 100.0)
+    assert (model.exceedance(forecast[120:], 100) == 0).all()
+    assert model.exceedance(forecast[120:], 99).max() > 0
+
+
 def test_missing_forecasts_and_few_cases():
     forecast, observed = data()
     both = xr.concat([forecast, forecast], "station")

@@ -53,8 +53,20 @@ class Mixture(NamedTuple):
         self.weights[..., -N_QUANTILES:] = AVERAGED / N_QUANTILES
 
 
-def mixture_of(forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str, int]) -> Mixture:
-    """Mixture of the components that have weight (L, C), in blocks of so many members."""
+def keep_within(values: FloatArray, bounds: FloatArray) -> None:
+    """Move values (L, ...) beyond bounds (L, 2) to them: forecasts overshoot, rain below zero."""
+    if np.isfinite(bounds).any():
+        low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
+        np.clip(values, low, high, out=values)
+
+
+def mixture_of(
+    forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str, int], bounds: FloatArray
+) -> Mixture:
+    """Mixture of the components that have weight (L, C), in blocks of so many members.
+
+    Between bounds (L, 2), which forecasts may overshoot as they are issued.
+    """
     components, new = forecasting.components, forecasting.new
     shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
     at, start = {}, 0
@@ -79,4 +91,6 @@ def mixture_of(forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str
             quantiles[c] = own.quantile(equal_mass_levels(N_QUANTILES))
     if OBSERVATIONS in at:
         members[..., at[OBSERVATIONS]] = forecasting.cases.observations[:, np.newaxis]
+    for values in (members, *quantiles.values()):
+        keep_within(values, bounds)
     return Mixture(members, weights, quantiles, missing)

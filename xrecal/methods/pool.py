@@ -49,7 +49,7 @@ from .components import (
     share_alone,
 )
 from .idr import IDR
-from .mixing import AVERAGE, mixture_of
+from .mixing import AVERAGE, keep_within, mixture_of
 from .novelty import shares_left
 from .ranges import NOT_NEGATIVE
 from .raw import Raw
@@ -329,11 +329,11 @@ class LinearPool(Shown):
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
+        keep_within(quantiles, bounds := self._bounds(cases))
         state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
         if self.tails is not None:
-            tails = tails_of_mixture(
-                quantiles[:, 0], state["pool_weight"], cases.observations, self._bounds(cases)
-            )
+            of_blocks, weights = quantiles[:, 0], state["pool_weight"]
+            tails = tails_of_mixture(of_blocks, weights, cases.observations, bounds)
             state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
         return state
 
@@ -385,7 +385,8 @@ class LinearPool(Shown):
         way = giving_way(self.components, shares)
         shares = shares if self.novelty is None else way.mixed
         blocks = self.blocks(n)
-        mixture = mixture_of(forecasting, shares, blocks)
+        bounds = self._bounds(cases)
+        mixture = mixture_of(forecasting, shares, blocks, bounds)
         members, weights, _, missing = mixture
         shares = shares[:, np.newaxis]
         if self.novelty is not None and (way.of_observations > 0).any():
@@ -399,7 +400,6 @@ class LinearPool(Shown):
             weights[..., slots] *= gets
             shares = np.where([c.on_observations for c in self.components], keeps, 1.0) * shares
             shares = np.where(way.takers, gets, 1.0) * shares
-        bounds = self._bounds(cases)
         mixture.average(shares, bounds)
         weights[missing] = np.nan
         issued = Empirical(members, weights)
