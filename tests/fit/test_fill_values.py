@@ -131,3 +131,56 @@ def test_pressure_in_pascal_is_no_fill_value():
         warnings.simplefilter("error")
         model = (HINDCAST * 360).recal.fit(OBSERVED * 360, xrecal.EMOS())
     assert (model.state["status"] == 0).all()
+
+
+# in new forecasts ---------------------------------------------------------------------------------
+
+DATES = {"time": np.datetime64("2020-01-01", "ns") + np.arange(N) * np.timedelta64(10, "D")}
+FORECASTS, VERIFIED = HINDCAST.assign_coords(DATES), OBSERVED.assign_coords(DATES)
+METHODS = [
+    xrecal.EMOS(),
+    xrecal.CKME(),
+    xrecal.LinearPool((xrecal.EMOS(), xrecal.Raw())),
+    xrecal.OnlinePool((xrecal.EMOS(), xrecal.Raw())),
+    xrecal.IDR(),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_members_of_new_forecasts_beyond_all_are_missing(method):
+    model = FORECASTS[:50].recal.fit(VERIFIED, method)
+    filled, missing = with_values(FORECASTS[50:], 1e20, -9.96921e36)
+    with pytest.warns(UserWarning, match=r"2 members of t2m of the forecast stand for .*: -9.96"):
+        issued = model.quantile(filled, [0.1, 0.9])
+    xr.testing.assert_identical(issued, model.quantile(missing, [0.1, 0.9]))
+    with pytest.warns(UserWarning, match="forecast.where"):
+        crps = model.crps(filled, VERIFIED)
+    xr.testing.assert_identical(crps, model.crps(missing, VERIFIED))
+
+
+def test_what_is_large_beside_few_others_is_no_reason_in_new_forecasts():
+    model = FORECASTS[:50].recal.fit(VERIFIED, xrecal.EMOS())
+    odd = FORECASTS[50:].copy()
+    odd[0, 1, 0] = 1e9
+    alone = model.mean(odd[[0]])
+    np.testing.assert_array_equal(alone, model.mean(odd)[[0]])
+    assert alone[0, 1] > 1e6
+
+
+def test_lazy_forecasts_are_cleaned_without_a_warning():
+    model = FORECASTS[:50].recal.fit(VERIFIED, xrecal.EMOS())
+    filled, missing = with_values(FORECASTS[50:], 1e20)
+    with forbid_compute(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        issued = model.mean(filled.chunk(x=1))
+    np.testing.assert_array_equal(issued.compute(), model.mean(missing))
+
+
+def test_an_update_warns_as_a_fit_does():
+    model = FORECASTS[:40].recal.fit(VERIFIED, xrecal.EMOS())
+    filled, missing = with_values(VERIFIED[40:], 1e20)
+    with pytest.warns(UserWarning, match="0 members of hindcast and 1 observations stand for"):
+        updated = model.update(FORECASTS[40:], filled)
+    expected = model.update(FORECASTS[40:], missing)
+    np.testing.assert_array_equal(updated.state["slope"], expected.state["slope"])
+    assert updated.state["status"][1] & FILL

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from contextvars import ContextVar
+
+import numpy as np
+
+from xrecal.typing import FloatArray
 
 WARNED: ContextVar[set[str] | None] = ContextVar("warned", default=None)
 """What the user's call has warned of already; None outside of one."""
@@ -25,3 +30,16 @@ def users_stacklevel() -> int:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def warn_of_missing(values: FloatArray, counted: str, or_why: str, name: str) -> None:
+    """Warn of values that stand for missing ones, and say what to type."""
+    each = np.unique(values.astype(np.float64))
+    below = min(1e19, 10.0 ** math.floor(math.log10(np.abs(each).min())))
+    shown = ", ".join(f"{value:.6g}" for value in each[:3]) + ", ..." * (each.size > 3)
+    warnings.warn(
+        f"{counted}stand for missing values, as they are beyond 1e19{or_why}: {shown}. They are "
+        f"taken as missing: use {name}.where(abs({name}) < {below:g}), and the same for "
+        "observations, to say so, or correct them",
+        stacklevel=users_stacklevel(),
+    )

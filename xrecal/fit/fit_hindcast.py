@@ -22,14 +22,7 @@ from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.dims import LEAD, candidates
 from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing
-from xrecal.inputs.pairing import (
-    Observations,
-    Pairs,
-    in_order,
-    pair_cases,
-    pair_variables,
-    values_for_missing,
-)
+from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
 from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
 from xrecal.methods.base import is_method
@@ -37,7 +30,7 @@ from xrecal.methods.call_errors import refuse_settings
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
-from .mismatch_warnings import warn_of_fill_values, warn_of_other_reading
+from .mismatch_warnings import warn_of_other_reading
 from .pooling import read_pool
 from .shared_component import Cases, fit_pools_that_share
 from .shared_fit import fit_shared_state
@@ -280,10 +273,7 @@ def pair_hindcast(
     pairs = pair_cases(form, observed, dim, name="hindcast")
     if candidates(form.loc, LEAD):
         warn_of_other_reading(form, observed, pairs.dim, name="hindcast")
-    filled = values_for_missing(pairs)
-    if filled is not None:
-        warn_of_fill_values(*filled, name="hindcast")
-    return in_order(pairs)
+    return to_learn_from(pairs)
 
 
 def prepare(

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.arrays.distributions.forms import beyond_all
+from xrecal.chunks.warnings import users_stacklevel, warn_of_missing
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
 from xrecal.inputs.forms import VECTOR, Form
@@ -311,20 +311,14 @@ def warn_of_other_reading(
     )
 
 
-def warn_of_fill_values(
-    members: npt.NDArray[Any], observed: npt.NDArray[Any], *, name: str
-) -> None:
-    """Warn of values (k,), (l,) that stand for missing ones, as which they are taken."""
-    values = np.unique(np.concatenate([members, observed]).astype(np.float64))
-    below = 10.0 ** math.floor(math.log10(np.abs(values).min()))
-    shown = ", ".join(f"{value:.6g}" for value in values[:3]) + ", ..." * (values.size > 3)
-    warnings.warn(
-        f"{members.size} members of {name} and {observed.size} observations stand for missing "
-        f"values, as they are beyond 1e19 or 1000 times all others: {shown}. They are taken as "
-        f"missing: use {name}.where(abs({name}) < {below:g}), and the same for observations, to "
-        "say so, or correct them",
-        stacklevel=users_stacklevel(),
-    )
+def warn_of_fill_members(forecasts: Iterable[NewForecast]) -> None:
+    """Warn of members of forecasts in memory that are beyond 1e19, and taken as missing."""
+    for form, _ in forecasts:
+        if isinstance(form.loc.data, np.ndarray):
+            values = form.loc.data[beyond_all(form.loc.data)]
+            if values.size:
+                name = "forecast" if form.name is None else f"{form.name} of the forecast"
+                warn_of_missing(values, f"{values.size} members of {name} ", "", "forecast")
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:

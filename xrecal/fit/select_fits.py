@@ -30,7 +30,12 @@ from xrecal.methods import VectorCKME
 
 from .fitted import Fitted, FittedVariable
 from .jointly import require_members, with_vector
-from .mismatch_warnings import warn_of_far_values, warn_of_new_labels, warn_of_other_place
+from .mismatch_warnings import (
+    warn_of_far_values,
+    warn_of_fill_members,
+    warn_of_new_labels,
+    warn_of_other_place,
+)
 
 
 def match_variables(
@@ -73,6 +78,7 @@ def match_variables(
     warn_of_new_labels(selected.values())
     if read_values:
         warn_of_far_values(selected.values())
+        warn_of_fill_members(selected.values())
     return selected
 
 

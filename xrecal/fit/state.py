@@ -316,6 +316,23 @@ def without_fill_values(
     return cleaned, arrays[len(own) :], filled
 
 
+def without_fill_members(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Parts (L, T, m) of new forecasts, NaN where a member is beyond 1e19.
+
+    What is large beside the others is no reason: each forecast is judged alone, so that it does not
+    matter which are asked for together. Arrays of a GPU are left as they are.
+    """
+    from xrecal.arrays.distributions.forms import beyond_all
+
+    cleaned = dict(parts)
+    for name, part in parts.items():
+        if (name == "loc" or name.startswith(VECTOR)) and namespace(part) is np:
+            mask = beyond_all(part)
+            if mask.any():
+                cleaned[name] = np.where(mask, part.dtype.type(np.nan), part)
+    return cleaned
+
+
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     """Forecasts (L, n, m) from their parts.
 

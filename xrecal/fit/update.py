@@ -17,7 +17,7 @@ from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
-from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
 from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Cases, Updatable, method_on_device
@@ -166,7 +166,7 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
     for other, (form, observed) in group.items():
         check_forecast(form, model.variables[other], name="hindcast")
         require_positions(form, fitted)
-        pairs = in_order(pair_cases(form, observed, fitted.dim, name="hindcast"))
+        pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
         if not isinstance(fitted.method, SharedCKME):
             require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
         found[other] = replace(pairs, pool=fitted.pool)
@@ -268,10 +268,13 @@ def _arguments(
     }
 
 
-def added_arguments(pairs: Pairs, fitted: FittedVariable) -> xr.DataArray:
-    """Observations (..., added) of cases as the state keeps them, those of pooled ones apart."""
-    _, others = _arguments(replace(pairs, pool=fitted.pool), {})
-    return others["observations"]
+def added_arguments(pairs: Pairs, fitted: FittedVariable) -> tuple[xr.DataArray, xr.DataArray]:
+    """Forecasts (..., added, member) and observations (..., added) as the state keeps them.
+
+    The first part of the forecasts, which is there where they are; cases of pooled ones apart.
+    """
+    parts, others = _arguments(replace(pairs, pool=fitted.pool), {})
+    return next(iter(parts.values())), others["observations"]
 
 
 def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.warnings import warn_once
+from xrecal.chunks.warnings import warn_of_missing, warn_once
+from xrecal.typing import FloatArray
 
 from .dims import (
     CALIBRATION,
@@ -328,8 +329,8 @@ def _check_dims(
         )
 
 
-def values_for_missing(pairs: Pairs) -> tuple[Any, Any] | None:
-    """Members (k,) and observations (l,) in memory that stand for missing values, if there are any.
+def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
+    """Members (k,) and observations (l,) in memory that stand for missing values.
 
     Of arrays that are not in memory, or are on a GPU, nothing is known.
     """
@@ -341,7 +342,7 @@ def values_for_missing(pairs: Pairs) -> tuple[Any, Any] | None:
         or not loc.size
         or not all(isinstance(a.data, np.ndarray) for a in (loc, observed))
     ):
-        return None
+        return np.empty(0), np.empty(0)
     members = loc.transpose(..., dim, pairs.form.member_dim)
     first = members.isel({pairs.form.member_dim: 0}, drop=True)
     arrays = [members.to_numpy().reshape(-1, *members.shape[-2:])]
@@ -350,7 +351,17 @@ def values_for_missing(pairs: Pairs) -> tuple[Any, Any] | None:
         arrays.append(observed.to_numpy().reshape(-1, observed.shape[-1]))
     found = [a[mask] for a, mask in zip(arrays, fill_values(*arrays), strict=True)]
     found = [*found, arrays[0][:0].ravel()][:2]
-    return (found[0], found[1]) if found[0].size + found[1].size else None
+    return found[0], found[1]
+
+
+def to_learn_from(pairs: Pairs) -> Pairs:
+    """Cases in order; warn of values in memory that stand for missing ones, as they are taken."""
+    members, observed = _values_for_missing(pairs)
+    if members.size + observed.size:
+        counted = f"{members.size} members of hindcast and {observed.size} observations"
+        values = np.concatenate([members, observed])
+        warn_of_missing(values, f"{counted} ", " or 1000 times all others", "hindcast")
+    return in_order(pairs)
 
 
 def in_order(pairs: Pairs) -> Pairs:

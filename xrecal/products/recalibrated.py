@@ -22,6 +22,7 @@ from xrecal.fit.state import (
     cases_of_state,
     covariates_of,
     forecasts_of,
+    without_fill_members,
     without_labels,
 )
 from xrecal.inputs.covariates import Given
@@ -358,7 +359,7 @@ class PredictTask:
     ) -> tuple[NewCases, Cases]:
         """Forecasts, and the cases that they are compared with."""
         values = [others[COVARIATE + name] for name in self.periods]
-        forecasts = forecasts_of(new)
+        forecasts = forecasts_of(without_fill_members(new))
         covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
         kept = {name: period for name, period in self.periods.items() if COVARIATE + name in state}
         return NewCases(forecasts, covariates), cases_of_state(state, kept, self.axis)

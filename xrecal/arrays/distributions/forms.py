@@ -139,6 +139,12 @@ def usable_observations(
     return usable, ((verdict == INVALID_FORECAST) | infinite).any(axis=-1)
 
 
+def beyond_all(values: FloatArray) -> npt.NDArray[np.bool_]:
+    """Where finite values are beyond 1e19, and so stand for missing ones."""
+    sizes = np.abs(values)
+    return (sizes > LARGEST) & (sizes < np.inf)
+
+
 def fill_values(*arrays: FloatArray) -> tuple[npt.NDArray[np.bool_], ...]:
     """Where arrays (L, ...) of one variable hold finite values that stand for missing ones.
 
