@@ -36,11 +36,14 @@ def _what_was_run(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
     wanted = {name for name, _, _ in paper}
     missing = [name for name in ORDER if name in wanted - sets]
     known = [name for name, codes in commits(rows).items() if "" not in codes]
+    told = f"sets of which every row tells its code: {_listed(known)}; rows of the others are "
+    told += "earlier ones, in part or all."
+    if len(known) == len(sets):
+        told = "every row tells the commit of its code."
     return (
         f"**Basis.** {len(wanted & sets)} of the paper's {len(wanted)} sets "
         f"({_listed(missing)} not here), {len({row['model'] for row in rows})} base models; "
-        f"sets of which every row tells its code: {_listed(known)}; rows of the others are "
-        "earlier ones, in part or all."
+        f"{told}"
     )
 
 
