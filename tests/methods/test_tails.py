@@ -154,3 +154,18 @@ def test_tails_are_auto_or_none():
         xrecal.CKME(tails=7)
     with pytest.raises(ValueError, match="tails must be one of 'auto', None, got 'gpd'"):
         xrecal.LinearPool(tails="gpd")
+
+
+@pytest.mark.parametrize("methods", [(xrecal.Raw(), xrecal.Climatology()), None])
+def test_members_that_agree_to_rounding_make_no_tail_endless(methods):
+    rng = np.random.default_rng(0)
+    time = np.datetime64("2001-01-01", "ns") + np.arange(200) * np.timedelta64(10, "D")
+    flow = 40 + 5 * rng.normal(size=200)
+    members = flow[:, np.newaxis] + 0.05 * rng.normal(size=(200, 6))
+    members[::2] = np.linspace(-1e-14, 1e-14, 6) + flow[::2, np.newaxis]
+    observed = xr.DataArray(flow + 0.05 * rng.normal(size=200), {"time": time}, ["time"])
+    forecasts = xr.DataArray(members, {"time": time}, ["time", "member"])
+    model = forecasts[:150].recal.fit(observed, xrecal.LinearPool(methods, bounds="auto"))
+    assert model.state["pool_weight"].sel(component="raw") > 0
+    ends = model.quantile(forecasts[150:], [0, 1])
+    assert float(abs(ends - forecasts[150:].mean("member")).max()) < 3 * float(observed.std())

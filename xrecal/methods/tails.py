@@ -74,7 +74,7 @@ def tails_of_mixture(
 
     n_locations, _, n, q = quantiles.shape
     mass = mass_of(np.isfinite(observations).sum(-1))
-    beyond = np.full((n_locations, 2, n), np.nan)
+    beyond, spread = np.full((n_locations, 2, n), np.nan), np.ones((n_locations, 1, n))
     for cell in range(n_locations):
         counts = np.flatnonzero(weight[cell] > 0)
         if counts.size == 0:
@@ -96,4 +96,5 @@ def tails_of_mixture(
                 far = far / outer.spread[0]
             far = np.where((far > 0) & np.isfinite(far) & inside[known], far, np.nan)
             beyond[cell, :, np.flatnonzero(known) + start] = far.T
-    return with_exceedances(mass, beyond, np.isinf(bounds))
+            spread[cell, 0, np.flatnonzero(known) + start] = outer.spread[0]
+    return with_exceedances(mass, beyond, np.isinf(bounds), spread)

@@ -193,3 +193,25 @@ def test_libraries_without_a_way_to_put_back_sort_again(rng):
     np.testing.assert_array_equal(
         np.take_along_axis(_put_back(np, values, order), order, -1), values
     )
+
+
+def test_forecasts_count_by_their_spreads(rng):
+    spread = rng.uniform(0.1, 3.0, size=(1, 1, 4000))
+    far = spread[0, 0] * rng.exponential(0.7, size=4000)
+    beyond = np.stack([np.full(4000, np.nan), far / spread[0, 0]])[np.newaxis]
+    sides = np.array([[False, True]])
+    found = with_exceedances(np.array([0.05]), beyond, sides, spread)
+    assert found.excess[0, 1] == pytest.approx(far.sum() / spread.sum())
+    assert found.shape[0, 1] == pytest.approx(0.0, abs=0.1)
+    alike = with_exceedances(np.array([0.05]), beyond, sides, np.full_like(spread, 2.0))
+    for a, b in zip(alike, with_exceedances(np.array([0.05]), beyond, sides), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_forecasts_without_a_spread_but_for_rounding_tell_little(rng):
+    beyond = np.full((1, 2, 100), np.nan)
+    beyond[0, 1, :50] = rng.exponential(size=50)
+    beyond[0, 1, 50:] = 0.3 / 1e-14
+    spread = np.where(np.arange(100) < 50, 1.0, 1e-14)[np.newaxis, np.newaxis]
+    found = with_exceedances(np.array([0.1]), beyond, np.array([[False, True]]), spread)
+    assert found.excess[0, 1] == pytest.approx((beyond[0, 1, :50].sum() + 50 * 0.3) / 50)

@@ -75,8 +75,14 @@ def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
     return with_exceedances(mass, xp.stack(beyond, axis=1), open_sides)
 
 
-def with_exceedances(mass: FloatArray, beyond: FloatArray, open_sides: FloatArray) -> Tails:
+def with_exceedances(
+    mass: FloatArray, beyond: FloatArray, open_sides: FloatArray, spread: Any = None
+) -> Tails:
     """Tails of distances (L, 2, n) beyond the thresholds of forecasts, NaN of cases within.
+
+    Distances are in units of the forecasts' spreads. Where these differ by ``spread`` (L, 1, n),
+    each counts by it: forecasts that hardly have a spread, and so are any number of them off, tell
+    little of others.
 
     Notes
     -----
@@ -88,14 +94,18 @@ def with_exceedances(mass: FloatArray, beyond: FloatArray, open_sides: FloatArra
        distribution. https://doi.org/10.2307/1269343
     """
     xp = namespace(beyond)
-    ascending = xp.sort(beyond, axis=-1)  # NaN last
+    order = xp.argsort(beyond, axis=-1)  # NaN last
+    ascending = xp.take_along_axis(beyond, order, axis=-1)
     known = ~xp.isnan(ascending)
-    count = xp.sum(known, axis=-1)
-    number = xp.where(count > 0, count, 1)
     values = xp.where(known, ascending, 0.0)
-    above = 1.0 - (xp.arange(values.shape[-1]) + 0.65) / number[..., None]
-    first = xp.sum(values, axis=-1) / number
-    second = xp.sum(xp.where(known, above, 0.0) * values, axis=-1) / number
+    weights = xp.where(xp.isnan(beyond), 0.0, 1.0 if spread is None else spread)
+    weights = xp.take_along_axis(weights, order, axis=-1)
+    total, squares = xp.sum(weights, axis=-1), xp.sum(weights**2, axis=-1)
+    count = total**2 / xp.where(squares > 0, squares, 1.0)  # as many that count alike
+    weights = weights / xp.where(total > 0, total, 1.0)[..., None]
+    above = 1.0 - (xp.cumsum(weights, axis=-1) - 0.35 * weights)
+    first = xp.sum(weights * values, axis=-1)
+    second = xp.sum(weights * above * values, axis=-1)
     apart = first - 2 * second
     shape = 2.0 - first / xp.where(apart > 0, apart, float("inf"))
     shape = xp.where(apart > 0, shape, HEAVIEST)
