@@ -33,10 +33,6 @@ APART = 0.1
 """Supports whose loss is so much larger than that of the best one count for next to nothing in a
 mixture, however well they are chosen."""
 
-TOO_HIGH = 0.5
-"""Share of the smallest loss by which the limit of a loss that falls fast may be guessed too high:
-it falls by ever less, and yet longer than a geometric series, where forecasts are very precise."""
-
 HARDLY = 0.001
 """Share of the smallest loss that another ridge must promise to gain, or it is not tried."""
 
@@ -60,21 +56,15 @@ def reference_loss(losses: FloatArray) -> FloatArray:
 def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray) -> bool:
     """True if a loss (S,) that still falls may come below ``smallest`` with a smaller ridge.
 
-    The path ends with the losses of three ever smaller ridges, a grid step apart, the last of them
-    at the power of ten ``exponent``; the first is infinite where there are only two. The last loss
-    is extrapolated to the smallest ridge by the share that it fell in the last step. Where steps
-    became smaller, it is also extrapolated to the limit of a geometric series, less half of the
-    smallest loss, and the larger of the two counts.
+    The path ends with the losses of two ever smaller ridges, a grid step apart, the last of them at
+    the power of ten ``exponent``. It is extrapolated to the smallest ridge by the share that it
+    fell: a guess that is too low for most losses, which costs a try, and right for those of very
+    precise forecasts, which fall for long.
     """
-    before, losses, now = path[-3:]
+    losses, now = path[-2:]
     steps = (exponent - GRID[0]) / GRID_STEP
-    # Both are guesses that may be wrong: what they let pass costs a try, and what they stop is
-    # looked at again with more cases if it was nearly best.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        fell, falls = before - losses, losses - now
         ahead = now * (now / losses) ** steps
-        limit = now - falls**2 / (fell - falls) - TOO_HIGH * np.abs(smallest)
-    ahead = np.where((fell > falls) & np.isfinite(fell), np.maximum(ahead, limit), ahead)
     return bool(((now < (1 - FAR) * losses) & (ahead < smallest)).any())
 
 
