@@ -41,7 +41,7 @@ SHOWN = {
 SETS = (
     "Innsbruck temperature", "Innsbruck rain", "Innsbruck 3-day rain", "Frankfurt rain",
     "Toulouse temperature 1", "GloFAS G0554 5 d", "GloFAS G0565 14 d", "MJO RMM1 1 d",
-    "CESM decadal SST 5 a",
+    "HEFS discharge", "CESM decadal SST 5 a",
 )  # fmt: skip
 
 
@@ -84,14 +84,18 @@ def skill_words():
 
 def choice_words():
     rows = stored("skill_choices")
-    as_it_is, chosen, left_out = (
+    as_it_is, chosen, left_out, hindsight, halves = (
         f"{median_of_sources(rows, column):.3f}"
-        for column in (choices.PRESENT, "chosen", "left out")
+        for column in (choices.PRESENT, "chosen", "left out", choices.HINDSIGHT, choices.HALVES)
     )
     return (
         f"Of {len(choices.CHOICES)} pools, the one that is best on all sources has "
         f"{chosen} in the median over sources, those that are best on the other sources {left_out} "
-        f"on the source left out, the pool as it is {as_it_is}"
+        f"on the source left out, the pool as it is {as_it_is}: no change helps where it had no "
+        "say, so none was taken. The best constant weights of an average of these methods, of the "
+        f"baselines and of the pool have {hindsight} if they are chosen on the scored cases, as "
+        f"only hindsight can, and {halves} if they are chosen on half of the scored cases "
+        "for the other half"
     )
 
 
@@ -223,6 +227,37 @@ def places_words():
     )
 
 
+# costs of one location ----------------------------------------------------------------------------
+
+
+def costs(table):
+    """Values by row and column of a table of ``bench.csv``."""
+    rows = (row for row in stored("bench") if row["table"] == table)
+    return {(row["row"], row["column"]): row["value"] for row in rows}
+
+
+def cost_lines():
+    of = costs("Cost by the number of cases n, m = 50, seconds")
+    for n, solver in ((250, "exact"), (1000, "low rank"), (10_000, "low rank")):
+        found = (float(of[f"n={n} m=50", f"{what}, {solver}"]) for what in ("fit", "100"))
+        yield line(
+            f"{n:,}".replace(",", " ") if n > 1000 else str(n), *map("{:.2g} s".format, found)
+        )
+
+
+def cost_words():
+    of = costs("Budgets")
+    memory = float(of["fit n=10000 m=50: peak memory", "measured"])
+    seconds = float(of["  fit n=100000 m=50", "measured"])
+    megabytes = float(of["  fit n=100000 m=50", "absolute"].split(" MB")[0])
+    pool = of["LinearPool fit / season fit, n=1000 m=50", "absolute"].split(" v ")[0]
+    return (
+        f"The last one takes {memory:.2g} GiB; 100 000 cases take {seconds:.0f} s and "
+        f"{megabytes / 1000:.2g} GB.",
+        f"`LinearPool()` fits 1000 cases in {pool}.",
+    )
+
+
 # calibration of real forecasts, and the monitor ---------------------------------------------------
 
 HINDCASTS = (
@@ -289,6 +324,13 @@ def test_tables_are_those_of_the_benchmarks(lines):
 def test_what_is_said_is_what_was_measured(words):
     page = " ".join((DOCS / "evidence.md").read_text().split())
     assert words() in page, f"docs/evidence.md should say: {words()}"
+
+
+def test_a_location_costs_what_was_measured():
+    page = (DOCS / "scale.md").read_text()
+    missing = [one for one in cost_lines() if one not in page]
+    missing += [words for words in cost_words() if words not in " ".join(page.split())]
+    assert not missing, "docs/scale.md should have\n" + "\n".join(missing)
 
 
 def test_a_day_costs_what_was_measured():
