@@ -7,7 +7,7 @@ import pytest
 
 import benchmarks
 
-OTHERS = ("gpu", "issued", "left_out", "paper", "record", "speed")  # tested in tests/benchmarks
+OTHERS = ("gpu", "hindsight", "issued", "left_out", "paper", "record", "speed")  # tested in tests/benchmarks
 SLOW = ("grid", "pool_threads", "scale", "streams")  # they start processes, or replay a pool
 
 
