@@ -7,7 +7,8 @@ import pytest
 
 import benchmarks
 
-OTHERS = ("gpu", "hindsight", "issued", "left_out", "paper", "record", "speed")  # tested in tests/benchmarks
+# Tested in tests/benchmarks.
+OTHERS = ("gpu", "hindsight", "issued", "left_out", "paper", "record", "speed")
 SLOW = ("grid", "pool_threads", "scale", "streams")  # they start processes, or replay a pool
 
 
