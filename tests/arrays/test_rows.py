@@ -26,6 +26,8 @@ def test_means():
 
 def test_probabilities_may_be_rounded():
     check_probability("p", np.array([-1e-7, np.float32(1) + np.float32(1e-7), np.nan]))
+    with pytest.raises(ValueError, match=r"found -0\.001"):
+        check_probability("p", np.array([-1e-3, 1.0]))
 
 
 def test_errors():

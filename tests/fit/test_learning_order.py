@@ -46,7 +46,8 @@ def changed(a, b):
 def test_cases_in_order_need_no_remark(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        updated(model, slice(45, 50))
+        after = updated(model, slice(45, 50))
+    assert int(after.state["n_cases"]) == int(after.state["last_learned"]) + 1 == 50
 
 
 def test_known_cases_with_the_same_value_change_nothing(model):
@@ -134,7 +135,8 @@ def test_other_methods_have_no_order():
     model = FORECASTS[10:].recal.fit(OBSERVED[10:], xrecal.EMOS())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        updated(model, slice(0, 10))
+        after = updated(model, slice(0, 10))
+    assert int(after.state["n_cases"]) == FORECASTS.sizes["time"]
 
 
 def test_lazy_models_are_not_read(model):

@@ -191,7 +191,8 @@ def test_places_of_other_names_are_warned_of(observed):
 
 def test_coordinates_of_a_station_beside_a_point_of_the_grid_are_fine():
     point = FORECASTS.sel(lat=10.0, station="a")
-    point.recal.crps(OBSERVATIONS.sel(lat=20.0, station="a"))
+    crps = point.recal.crps(OBSERVATIONS.sel(lat=20.0, station="a"))
+    assert crps.notnull().all()
 
 
 DAYS = xr.date_range("2000-01-01", periods=30)
