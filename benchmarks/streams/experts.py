@@ -125,6 +125,7 @@ def fitted_once(cases, stream, which):
         Forecasting(mixed.components, new, cases, fitted),
         every,
         mixed.blocks(cases.axis.days.size),
+        np.stack(find_bounds(cases.observations)[:2], axis=-1),
     )
     for c, quantiles in alone.quantiles.items():
         label = mixed.components[c].label

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import xrecal
 from benchmarks.streams import experts, table
 from benchmarks.streams.scoring import CHOICES, DEFAULT
 from benchmarks.streams.streams import Stream
@@ -50,6 +51,21 @@ def test_raw_is_the_forecast_as_it_was_issued():
     one = stream(range(4), 1.0)
     members = one.cases.forecasts.loc[0, 2]
     assert set(experts.raw(one)[0, 2]) == set(members)
+
+
+def test_experts_fitted_once_are_the_methods_of_the_package():
+    one = stream(range(80), 1.0)
+    past, new = one.cases.select(np.arange(60)), np.arange(60, 80)
+    said = dict(experts.fitted_once(past, one, new))
+    # Without a season to tell, the plain CKME stands in the place of the seasonal one.
+    assert set(said) == {"EMOS + season", "pool", *experts.POOLED} - {"ckme"}
+    emos = xrecal.EMOS()
+    fitted = emos.fit_locations(past, experts.FEWEST)
+    expected = emos.predict_locations(one.cases.as_new(new), past, fitted)
+    np.testing.assert_array_equal(said["EMOS + season"], expected.quantile(experts.LEVELS))
+    for quantiles in said.values():
+        assert quantiles.shape == (1, 20, experts.J)
+        assert (np.diff(quantiles) >= 0).all()
 
 
 def test_the_first_candidate_of_each_constant_is_that_of_the_package():
