@@ -131,7 +131,8 @@ def _gp_beta(found: Mapping[Key, Ratio], paper: Mapping[Key, Ratio]) -> str:
     keys = [key for key in keys if (*key, "gpbeta") in paper]
     if not keys:
         return f"**CKME against GP-Beta**: {NOT_RUN}."
-    lower = sum(found[(*k, "ckme")].mean < found[(*k, "gp_beta")].mean for k in keys)
+    better = [k for k in keys if found[(*k, "ckme")].mean < found[(*k, "gp_beta")].mean]
+    lower, small = len(better), [k for k in keys if k[0] not in LARGE]
     in_print = sum(paper[(*k, "ckme")].mean < paper[(*k, "gpbeta")].mean for k in keys)
     told = counts(c for c in cells(found, paper) if c.method == "gp_beta")["gp_beta"]
     medians = [
@@ -142,7 +143,8 @@ def _gp_beta(found: Mapping[Key, Ratio], paper: Mapping[Key, Ratio]) -> str:
         f"**{_verdict(lower > len(keys) / 2)}: CKME has a lower CRPS than GP-Beta**, the "
         f"parametric baseline: in {lower} of {len(keys)} pairs of set and model, in {in_print} of "
         f"them in print. Our GP-Beta agrees with the printed one in {told[EQUAL]} (medians "
-        f"{medians[0]} and {medians[1]}); its few parameters cost less where cases are few."
+        f"{medians[0]} and {medians[1]}). On small sets CKME is lower in "
+        f"{sum(k in better for k in small)} of {len(small)}: few parameters cost less there."
     )
 
 
