@@ -7,8 +7,10 @@ import numpy as np
 
 import xrecal
 from xrecal.arrays.distributions.forms import distribution_of, find_bounds, moments
+from xrecal.arrays.online.corrections import corrected, corrections, normal_scores
 from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 from xrecal.methods.components import Forecasting
+from xrecal.methods.corrected import USED, predictors
 from xrecal.methods.mixing import mixture_of
 
 from .streams import Stream
@@ -25,16 +27,22 @@ MEMORY, HALF, REWEIGHED = 250, 60, 5
 """Cases that a CKME with a memory learns from, their half-life, and between two fits."""
 
 POOLED = ("ckme_season", "ckme_shapes_season", "ckme", "idr_season", "climatology")
-LABELS = (
+FITTED = (
     "raw", "EMOS + season", *(f"EMOS {w}" for w in WINDOWS), f"errors {ERRORS}", "CKME recent",
     *POOLED, "pool",
 )  # fmt: skip
-SIMPLE = LABELS[:6]
+SIMPLE = FITTED[:6]
 """Of which the best is picked in hindsight."""
+
+CORRECTED = ("pool moved", "pool corrected", "CKME recent corrected")
+LABELS = (*FITTED, *CORRECTED)
 
 
 def said(stream: Stream):
-    """Quantiles (L, n, K, J) at the levels (j - ½) / J; NaN before the warm-up and where unfit."""
+    """What the fitted experts said: quantiles (L, n, K, J) at the levels (j - ½) / J.
+
+    NaN before the warm-up and where unfit.
+    """
     cases, known = stream.cases, stream.known
     means, variances = moments(cases.forecasts)
     bounds = bounds_of(stream)
@@ -50,7 +58,37 @@ def said(stream: Stream):
         )
     found |= refitted(stream)
     shape = (*cases.observations.shape, J)
-    return np.stack([found.get(label, np.full(shape, np.nan)) for label in LABELS], axis=2)
+    return np.stack([found.get(label, np.full(shape, np.nan)) for label in FITTED], axis=2)
+
+
+def with_corrected(stream: Stream, said, **constants):
+    """What all experts said, from what the fitted ones did; constants are of the corrections."""
+    lower, upper = bounds_of(stream)
+    whole = np.concatenate([said, np.full((*said.shape[:2], 3, J), np.nan)], axis=2)
+    for i in range(said.shape[0]):
+        cases, bounds = stream.cases.take(slice(i, i + 1)), (lower[i], upper[i])
+        for label, (moved, both) in {"pool": (0, 1), "CKME recent": (None, 2)}.items():
+            one = said[i, :, FITTED.index(label)].astype(np.float64)
+            shift = corrections_of(cases, one, stream.known, **constants)
+            whole[i, :, len(FITTED) + both] = corrected(one, shift, bounds)
+            if moved is not None:
+                whole[i, :, len(FITTED) + moved] = corrected(one, shift * [1, 0], bounds)
+    return whole
+
+
+def corrections_of(cases, quantiles, known, **constants):
+    """Corrections (n, 2) of quantiles (n, J) at one location, each by the errors known then."""
+    scores = normal_scores(quantiles, cases.observations[0])
+    own = predictors(cases, cases.forecasts, known)
+    which = np.flatnonzero(np.isfinite(scores))
+    known_then = np.searchsorted(which, known)
+    found = np.full((scores.size, 2), np.nan)
+    for t in range(scores.size):
+        used = slice(max(known_then[t] - USED, 0), known_then[t])
+        past = which[used]
+        earlier = np.maximum(known_then[past] - used.start, 0)
+        found[t] = corrections(scores[past], earlier, own[past], own[[t]], **constants)
+    return found
 
 
 def bounds_of(stream: Stream):

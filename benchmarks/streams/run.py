@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from . import table
-from .experts import said
+from .experts import said, with_corrected
 from .operational import issued_by_pool
 from .scoring import aggregated, comparison, judged, row_of
 from .streams import SOURCES, Stream, streams
@@ -44,9 +44,8 @@ def thinned(stream: Stream) -> Stream:
 
 def replayed(stream: Stream, folder=None):
     """Scores of what experts said and the pool issued, which files keep if a folder is given."""
-    return judged(
-        stream, kept(said, stream, folder, ""), kept(issued_by_pool, stream, folder, " pool")
-    )
+    every = with_corrected(stream, kept(said, stream, folder, ""))
+    return judged(stream, every, kept(issued_by_pool, stream, folder, " pool"))
 
 
 def kept(replay, stream: Stream, folder, suffix):

@@ -10,7 +10,16 @@ from xrecal.arrays.online.aggregation import replay
 from xrecal.arrays.online.bernstein import smoothing_cosines
 from xrecal.arrays.online.state import empty_state, settings_of
 
-from .experts import LABELS, LEVELS, POOLED, SIMPLE, bounds_of
+from .experts import (
+    CORRECTED,
+    FITTED,
+    LABELS,
+    LEVELS,
+    POOLED,
+    SIMPLE,
+    bounds_of,
+    with_corrected,
+)
 from .streams import Stream
 
 POOL = LABELS.index("pool")
@@ -29,6 +38,10 @@ class Choice(NamedTuple):
     sharing: float | None = None
     alone: bool = True
     """Whether the static pool is a strategy by itself"""
+    rate: float | None = None
+    """Of recent errors, by which experts are corrected"""
+    ridge: float | None = None
+    """Of the regressions of errors"""
 
     def settings(self, bounds):
         """Settings for some locations, with bounds (L, 2)."""
@@ -83,12 +96,23 @@ CHOICES = {
     },
     "sharing between locations": {"0": DEFAULT, "0.05": Choice(sharing=0.05)},
     "static pool as a strategy": {"yes": DEFAULT, "no": Choice(alone=False)},
+    "rate of recent errors": {
+        "0.2": DEFAULT,
+        "0.1": Choice(rate=0.1),
+        "0.3": Choice(rate=0.3),
+    },
+    "ridge of the regressions of errors": {
+        "50": DEFAULT,
+        "20": Choice(ridge=20.0),
+        "100": Choice(ridge=100.0),
+    },
     "experts": {
         "all": DEFAULT,
         "no components of the pool": without(*POOLED),
         "no climatology": without("climatology"),
         "no climatology, no IDR": without("climatology", "idr_season"),
         "no CKME of recent errors": without("CKME recent"),
+        "none that are corrected": without(*CORRECTED),
         "no EMOS of 30 cases": without("EMOS 30"),
     },
 }
@@ -103,6 +127,10 @@ def crps(quantiles, observations):
 def aggregated(stream: Stream, said, choice: Choice = DEFAULT):
     """Quantiles (L, n, J) from the first day on of experts who said (L, n, K, J)."""
     start = stream.warm_up
+    given = {"rate": choice.rate, "ridge": choice.ridge}
+    constants = {name: value for name, value in given.items() if value is not None}
+    if constants:
+        said = with_corrected(stream, said[:, :, : len(FITTED)], **constants)
     own = choice.settings(np.stack(bounds_of(stream), axis=-1))
     chosen = said[:, start:, [LABELS.index(label) for label in choice.experts]]
     known = np.maximum(stream.known[start:] - start, 0)

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import xrecal
 from benchmarks.streams import experts, table
 from benchmarks.streams.scoring import CHOICES, DEFAULT
 from benchmarks.streams.streams import Stream
+from tests.arrays.online.reference import expected_corrections
 from xrecal.arrays import Forecasts
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates
@@ -97,3 +99,36 @@ def test_verdicts_name_the_worst_stream(median, told):
 
 def test_nothing_is_said_of_raw_where_no_stream_is_long_enough():
     assert len(list(table.verdicts([row("a", over_best=0.9, over_pool=1.0)]))) == 3
+
+
+def test_corrected_experts_know_the_errors_that_had_verified():
+    one = stream(range(60), 4.0)
+    fitted = np.full((1, 60, len(experts.FITTED), experts.J), np.nan)
+    scores = norm.ppf(experts.LEVELS)
+    for label in ("pool", "CKME recent"):
+        at = experts.FITTED.index(label)
+        fitted[0, 20:, at] = one.cases.forecasts.loc[0, 20:].mean(-1)[:, np.newaxis] + scores
+    whole = experts.with_corrected(one, fitted)
+    moved, both, recent = whole[0, :, len(experts.FITTED) :].transpose(1, 0, 2)
+    assert np.isnan(whole[0, :20, len(experts.FITTED) :]).all()
+    np.testing.assert_array_equal(both[20:], recent[20:])
+    members, observed = one.cases.forecasts.loc[0], one.cases.observations[0]
+
+    def known_of(case):
+        mean, last = members[case].mean(), one.known[case] - 1
+        return [mean - observed[last], mean - members[last].mean(), members[case].std()]
+
+    case = 50
+    past = np.arange(20, one.known[case])
+    rank = [(fitted[0, c, -1] < observed[c]).sum() for c in past]
+    expected = expected_corrections(
+        norm.ppf((np.array(rank) + 0.5) / 101),
+        np.maximum(one.known[past] - 20, 0),
+        [known_of(c) for c in past],
+        [known_of(case)],
+    )[0]
+    mean = members[case].mean()
+    np.testing.assert_allclose(moved[case], mean + expected[0] + scores, atol=1e-6)
+    np.testing.assert_allclose(
+        both[case], mean + expected[0] + np.exp(expected[1]) * scores, atol=1e-6
+    )

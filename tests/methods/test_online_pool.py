@@ -3,14 +3,17 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import norm
 
 import xrecal
+from tests.arrays.online.reference import expected_corrections, quantiles_corrected
 from tests.labelled import random
 from tests.marks import forbid_compute
 from xrecal.arrays.distributions.forms import find_bounds
 from xrecal.arrays.online.aggregation import issue, learn, mean_weights
 from xrecal.arrays.online.state import empty_state, settings_of
 from xrecal.inputs.dates import CaseAxis
+from xrecal.methods import corrected, online_pool
 from xrecal.methods.experts import HALF_LIFE, LEVELS, MEMORY
 from xrecal.methods.known import known_cases
 
@@ -63,6 +66,7 @@ class Reference:
     def __init__(self, forecasts, observed):
         self.forecasts, self.observed, self.slow = forecasts, observed, {}
         self.labels = METHOD.experts.labels
+        self.errors, self.known = {"pool": {}, "recent_ckme": {}}, {}
 
     def fit_slow(self, n):
         forecasts, observed = self.forecasts[:n], self.observed[:n]
@@ -104,7 +108,40 @@ class Reference:
                 self.observed[n_slow:known].assign_coords(more),
             )
         found["recent_ckme"] = recent.quantile(new, LEVELS).values.ravel()
+        for base, (shift, stretch) in self.corrections(case, known).items():
+            moved = quantiles_corrected(found[base], shift, stretch)
+            found["corrected_" + base.removesuffix("_ckme")] = moved
+            if base == "pool":
+                found["moved_pool"] = quantiles_corrected(found[base], shift, 0.0)
         return np.stack([found[label] for label in self.labels])
+
+    def corrections(self, case, known):
+        """Of both experts that are corrected, by the errors of the first known cases."""
+        found = {}
+        for base, errors in self.errors.items():
+            past = [c for c in errors if c < known]
+            earlier = [sum(other < self.known[c] for other in past) for c in past]
+            table = [self.predictors(c, self.known[c]) for c in past]
+            now = [self.predictors(case, known)]
+            scores = [errors[c] for c in past]
+            found[base] = (
+                expected_corrections(scores, earlier, table, now)[0] if past else (0.0, 0.0)
+            )
+        return found
+
+    def predictors(self, case, known):
+        members, last = self.forecasts.values, known - 1
+        mean = members[case].mean()
+        change = mean - members[last].mean()
+        return [mean - self.observed.values[last], change, members[case].std()]
+
+    def learn(self, case, said, known):
+        """Remember the errors of what was said of a case when so many were known."""
+        self.known[case] = known
+        for base, errors in self.errors.items():
+            quantiles = said[self.labels.index(base)]
+            rank = (quantiles < self.observed.values[case]).sum()
+            errors[case] = norm.ppf((rank + 0.5) / (quantiles.size + 1))
 
 
 @pytest.mark.slow
@@ -124,6 +161,7 @@ def test_it_does_what_its_documentation_says(delay):
         said = one.said(case, n_slow if known[case] >= n_slow else former, known[case])
         given = observed.values[np.newaxis, case : case + 1]
         state = learn(state, settings, said[np.newaxis, np.newaxis], given)
+        one.learn(case, said, known[case])
         if case == 49 or (case - (n_slow - 1) >= 12 and known[case] > n_slow - 1):
             n_slow, former = case + 1, n_slow
             one.fit_slow(n_slow)
@@ -152,6 +190,24 @@ def test_thirty_days_at_once_are_thirty_updates():
     assert_same_state(daily, whole)
     assert (whole.state["last_fitted"] == 61).all()
     assert (whole.state["last_learned"] == 63).all()
+
+
+def test_only_the_last_errors_are_remembered(monkeypatch):
+    for place in (corrected, online_pool):
+        monkeypatch.setattr(place, "REMEMBERED", 18)
+    monkeypatch.setattr(corrected, "USED", 12)
+    online_pool._parameters.cache_clear()
+    try:
+        method = xrecal.OnlinePool(SMALL, refit=12, bounds=None, delay=3)
+        daily = fit(method=method)
+        whole = daily.update(FORECASTS[50:64], OBSERVED)
+        for day in range(50, 64):
+            daily = daily.update(FORECASTS[day : day + 1], OBSERVED)
+        assert_same_state(daily, whole)
+        np.testing.assert_array_equal(whole.state["error_case"], [np.arange(46, 64)] * 2)
+        assert np.isfinite(whole.state["error"]).all()
+    finally:
+        online_pool._parameters.cache_clear()
 
 
 def test_stored_and_opened_it_goes_on_as_if_it_never_was(tmp_path):

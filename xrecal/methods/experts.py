@@ -35,6 +35,7 @@ from .components import (
     predict_component,
     state_of,
 )
+from .corrected import CORRECTED, POOL, RECENT
 from .emos import EMOS
 from .raw import Raw
 
@@ -53,7 +54,7 @@ N_ERRORS = 91
 MEMORY, HALF_LIFE = 250, 60.0
 """Verified cases whose errors the recent CKME has, and after how many of them one counts half."""
 
-EMOS_LABEL, RECENT, POOL, RAW, ERRORS = "slow_emos", "recent_ckme", "pool", "raw", "errors"
+EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
 
 MANY = 10**9
 """A number of cases beyond all sizes that depend on it."""
@@ -100,7 +101,8 @@ class Experts:
         """Names of the experts, that of the pool last."""
         windows = (f"emos_{w}" for w in WINDOWS)
         mixed = (c.label for c in self.mixed)
-        return (RAW, EMOS_LABEL, *windows, f"{ERRORS}_{N_ERRORS}", RECENT, *mixed, POOL)
+        errors = f"{ERRORS}_{N_ERRORS}"
+        return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
     def parameters(self, n_features: int) -> dict[str, Parameter]:
         """Parameters of the slow experts; what each case has is made from it when it is needed."""
@@ -150,20 +152,19 @@ class Experts:
         return {
             RAW: _as_issued(new),
             RECENT: _quantiles(recent),
-            **rolling(new, verified, self._limits(slow)),
+            **rolling(new, verified, self.limits(slow)),
         }
 
-    def stacked(self, *said: Mapping[str, FloatArray]) -> FloatArray:
-        """Quantiles (T, K, J) of all experts."""
-        found = {label: quantiles for part in said for label, quantiles in part.items()}
-        return np.stack([found[label] for label in self.labels], axis=1)
+    def stacked(self, said: Mapping[str, FloatArray]) -> FloatArray:
+        """Quantiles (1, T, K, J) of all experts, of which each said (T, J)."""
+        return np.stack([said[label] for label in self.labels], axis=1)[np.newaxis]
 
     def novelty(self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int) -> FloatArray:
         """Novelty (1, T) of forecasts to the cases that the pool has learned from."""
         learned = cases.select(np.arange(n_slow))
         return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
 
-    def _limits(self, slow: FitArrays) -> tuple[FloatArray, FloatArray]:
+    def limits(self, slow: FitArrays) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bound (1,), infinite without."""
         none = (np.array([-np.inf]), np.array([np.inf]))
         if self.bounds is None:

@@ -18,6 +18,7 @@ from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
 
 from .base import Bounds, Cases, FitArrays, Method, NewCases, Output, Parameter, Shown, count_cases
+from .corrected import REMEMBERED, Errors, predictors
 from .experts import N_LEVELS, Experts, prefixed
 from .known import has_passed, known_cases
 from .pool import LinearPool
@@ -37,6 +38,9 @@ FORMER = "former_"
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
 """Dimensions of what weights are made from."""
 
+WHOSE, ERROR = "erring_expert", "remembered_error"
+"""Dimensions of what corrections are made from."""
+
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -47,10 +51,12 @@ class OnlinePool(Shown):
     A :class:`LinearPool` is right as long as the forecast system stays as it was. Here it is one of
     several experts: its components, the raw forecast, EMOS on all cases and on the last 30, 60 and
     120 verified ones, past errors of the last 91 around the ensemble mean, and a CKME of the errors
-    of the last 250, which count half after 60 cases. Each says 100 quantiles. What is issued is
-    their average level by level, with weights for each level by Bernstein online aggregation [1]_,
-    smoothed over levels [2]_, for three rates of forgetting at once; the pool by itself is a fourth
-    strategy, and strategies are weighed by their CRPS. At a bound its probability is mixed.
+    of the last 250, which count half after 60 cases. The pool and this CKME are experts once more,
+    moved and widened by what a regression on their last 400 errors foretells. Each says
+    100 quantiles. What is issued is their average level by level, with weights for each level by
+    Bernstein online aggregation [1]_, smoothed over levels [2]_, for three rates of forgetting at
+    once; the pool by itself is a fourth strategy, and strategies are weighed by their CRPS. At a
+    bound its probability is mixed.
 
     ``fit`` fits the experts without the end of the hindcast and learns weights from how they
     forecast that; then it fits them to all. ``model.update`` learns from each case, in order: what
@@ -169,6 +175,10 @@ class OnlinePool(Shown):
             "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
             "lower": Parameter("lower bound", True, within=ANY),
             "upper": Parameter("upper bound", True, within=ANY),
+            "error": Parameter(
+                "normal scores of the last cases", dims={WHOSE: 2, ERROR: REMEMBERED}
+            ),
+            "error_case": replace(last("cases of these"), dims={ERROR: REMEMBERED}),
             "last_learned": last("last case that weights were learned from"),
             "last_fitted": last("last case that slow experts were fitted to"),
             f"{FORMER}last_fitted": last(
@@ -222,17 +232,18 @@ class OnlinePool(Shown):
         from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.online.aggregation import issue
 
-        n = cases.observations.shape[1]
+        experts, n = self.experts, cases.observations.shape[1]
         members = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
         for i, (one, part) in enumerate(_each(cases, dict(fitted))):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0 and members.shape[1]:
                 own = _taken(new, slice(i, i + 1))
-                said = self.experts.stacked(
-                    self.experts.slow_said(own, one, part, fits),
-                    self.experts.fast_said(own, one, part, n),
-                )
-                members[i] = issue(_state(part), self._settings(part), said[np.newaxis])[0]
+                said = experts.slow_said(own, one, part, fits)
+                said |= experts.fast_said(own, one, part, n)
+                errors, _ = Errors.of(part, one, self._known(one))
+                at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
+                said |= errors.correct(said, at_issue, n, experts.limits(part))
+                members[i] = issue(_state(part), self._settings(part), experts.stacked(said))[0]
         dtype = new.forecasts.loc.dtype
         weights = np.where(np.isnan(members), np.nan, 1 / N_LEVELS)
         return Empirical(members.astype(dtype), weights.astype(dtype))
@@ -297,10 +308,10 @@ class OnlinePool(Shown):
         while verified.size:
             due = self._due(cases, verified, known, int(part["last_fitted"][0]))
             now, verified = verified[: due + 1], verified[due + 1 :]
-            said = self._said(cases, now, known, part, together=together)
+            said, errors = self._said(cases, now, known, part, together=together)
             settings, observed = self._settings(part), cases.observations[:, now]
-            learned = learn(_state(part), settings, said[np.newaxis], observed)
-            part = part | _named(learned)
+            learned = learn(_state(part), settings, said, observed)
+            part = part | _named(learned) | errors.named()
             part["expert_weight"] = mean_weights(learned, settings)
             part["last_learned"] = now[-1:]
             if due < now.size:
@@ -322,9 +333,13 @@ class OnlinePool(Shown):
 
     def _said(
         self, cases: Cases, which: IntArray, known: IntArray, part: Arrays, *, together: bool
-    ) -> FloatArray:
-        """Quantiles (T, K, J) that experts said of some cases when these were issued."""
+    ) -> tuple[FloatArray, Errors]:
+        """Quantiles (1, T, K, J) that experts said of some cases when these were issued.
+
+        And their errors, of these cases too.
+        """
         experts, said = self.experts, []
+        errors, at_issue = Errors.of(part, cases, known, which)
         slow = part, int(part["last_fitted"][0]) + 1
         former = (
             {n.removeprefix(FORMER): a for n, a in part.items() if n.startswith(FORMER)},
@@ -340,9 +355,12 @@ class OnlinePool(Shown):
                 from_slow = {label: q[t : t + 1] for label, q in all_slow.items()}
             else:
                 from_slow = experts.slow_said(new, cases, of, fits)
-            fast = experts.fast_said(new, cases, of, int(known[case]))
-            said.append(experts.stacked(from_slow, fast))
-        return np.concatenate(said)
+            own, n_known = at_issue[t : t + 1], int(known[case])
+            found = from_slow | experts.fast_said(new, cases, of, n_known)
+            found |= errors.correct(found, own, n_known, experts.limits(of))
+            said.append(experts.stacked(found))
+            errors = errors.plus(int(case), found, cases.observations[0, case], own, n_known)
+        return np.concatenate(said, axis=1), errors
 
     def _fitted_again(self, cases: Cases, part: Arrays, last: int, min_samples: int) -> Arrays:
         """A location whose slow experts are fitted to the cases up to the ``last``."""

@@ -15,7 +15,7 @@ import xarray as xr
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
-from xrecal.methods import CKME, EMOS, IDR, Climatology, Raw
+from xrecal.methods import CKME, EMOS, IDR, Climatology, OnlinePool, Raw
 from xrecal.methods.base import Method, is_method, names_of
 from xrecal.methods.components import COMPONENT, components_of
 from xrecal.methods.pool import LinearPool
@@ -29,15 +29,16 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
-SCHEMA = 8
+SCHEMA = 9
 """Version of the layout; raised when older versions of xrecal could not read it rightly.
 
 2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
 mix by default. 4: tails. 5: pools in which observations give way to novelty. 6: so they do in
 CKMEs that choose their support. 7: pools of fewer methods, of which half is an average of
 quantiles; CKMEs with one kind of errors. 8: EMOS with the means and variances of its cases, which
-updates learn from. Models of every version stay readable: ``tests/stored`` has some of each,
-``tests/stored/make.py`` says how those of a new one come there.
+updates learn from. 9: online pools with experts that are corrected by their errors; those of before
+are to be fitted anew. All other models of every version stay readable: ``tests/stored`` has some of
+each, ``tests/stored/make.py`` says how those of a new one come there.
 """
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
@@ -148,6 +149,7 @@ def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
     """
     header = read_header(dataset, what)
     with reading(what):
+        _require_present_experts(decode(header["method"]), dataset.attrs[SCHEMA_ATTR], what)
         variables = {decode(one["name"]): _variable(dataset, one) for one in header["variables"]}
         model = Fitted(decode(header["method"]), _with_vectors(variables))
         if not is_method(model.method) or not variables:
@@ -193,6 +195,16 @@ def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     with reading(what):
         header: dict[str, Any] = read_json(dataset.attrs[MODEL])
         return header
+
+
+def _require_present_experts(method: object, schema: int, what: str) -> None:
+    """Raise UnreadableError for an online pool with fewer experts than it has now."""
+    if isinstance(method, OnlinePool) and schema < 9:
+        raise UnreadableError(
+            f"{what} is an OnlinePool of the layout {schema}, whose experts were fewer than those "
+            f"of xrecal {VERSION}; fit it anew, which warms it up on the end of the hindcast: "
+            f"hindcast.recal.fit(observations, xrecal.{method!r})"
+        )
 
 
 def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:

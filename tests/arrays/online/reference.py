@@ -1,6 +1,7 @@
 """Aggregation from the formulas, one number after the other, with nothing but NumPy."""
 
 import numpy as np
+from scipy.stats import norm
 
 
 def smoothing(n_levels, deviation):
@@ -110,3 +111,42 @@ class Aggregate:
         if alone:
             total[self.alone] += shares[-1]
         return average(np.where(present[:, np.newaxis], quantiles, 0), total, *bounds)
+
+
+def expected_corrections(errors, earlier, predictors, new, rate=0.2, ridge=50.0):
+    """Shift and stretch (T, 2) of new forecasts, by means and regressions written out."""
+    errors, new = np.asarray(errors), np.asarray(new)
+
+    def mean_of_recent(values, count):
+        mean = 0.0
+        for value in values[:count]:
+            mean = mean + rate * (value - mean)
+        return mean
+
+    sizes = np.abs(errors) / np.sqrt(2 / np.pi) - 1
+    every = np.concatenate([np.reshape(predictors, (errors.size, 3)), new])
+    counts = [*earlier, *[errors.size] * len(new)]
+    columns = []
+    for target, table, largest in ((errors, every, 1.0), (sizes, np.abs(every), 0.7)):
+        recent = [mean_of_recent(target, count) for count in counts]
+        table = np.column_stack([recent, table])
+        centre = np.where([False, True, True, True], table[: errors.size].mean(0), 0)
+        scale = np.sqrt(((table[: errors.size] - centre) ** 2).mean(0))
+        table = np.where(scale > 0, (table - centre) / np.where(scale > 0, scale, 1), 0)
+        table = table.clip(-3, 3)
+        past = table[: errors.size]
+        slopes = np.linalg.solve(past.T @ past + ridge * np.eye(4), past.T @ target)
+        columns.append((table[errors.size :] @ slopes).clip(-largest, largest))
+    return np.stack(columns, axis=-1)
+
+
+def quantiles_corrected(quantiles, shift, stretch):
+    """Quantiles (J,) read off at levels that are moved, on straight lines beyond the outermost."""
+    n_levels = quantiles.size
+    scores = norm.ppf((np.arange(n_levels) + 0.5) / n_levels)
+    wanted = shift + np.exp(stretch) * scores
+    inner = np.interp(wanted, scores, quantiles)
+    k = max(round(0.07 * n_levels), 1)
+    below = np.poly1d(np.polyfit(scores[[0, k]], quantiles[[0, k]], 1))(wanted)
+    above = np.poly1d(np.polyfit(scores[[-1, -1 - k]], quantiles[[-1, -1 - k]], 1))(wanted)
+    return np.where(wanted < scores[0], below, np.where(wanted > scores[-1], above, inner))

@@ -1,0 +1,265 @@
+"""Forecasts moved and widened by what is known of their errors when they are issued.
+
+The error of a forecast is a normal score: the level at which what verified lay in it, as a quantile
+of a standard normal, 0 if it lay in the middle. A regression on the errors before, and on where the
+forecast lies, tells the error to expect; a second one, on their sizes, how large it will be.
+Floods, prices and fronts that are missed today are missed tomorrow too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, inner, kernel
+from xrecal.typing import FloatArray
+
+RATE = 0.2
+"""How far the mean of recent errors goes to each new one."""
+
+RIDGE = 50.0
+"""Cases of no error at all that a regression starts from."""
+
+LARGEST = 3.0
+"""Standard deviations at which predictors are cut off."""
+
+LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
+"""Of a normal score, and of the logarithm of a spread."""
+
+TAIL = 0.07
+"""Of the levels, the outermost from which a forecast is continued beyond all of them."""
+
+MEAN_SIZE = math.sqrt(2 / math.pi)
+"""Of the standard normal."""
+
+
+def normal_scores(quantiles: npt.ArrayLike, observations: npt.ArrayLike) -> FloatArray:
+    """Errors (...) of forecasts with quantiles (..., J) at the levels (j - ½) / J.
+
+    Parameters
+    ----------
+    quantiles : array_like of float, shape (..., J)
+        Ascending.
+    observations : array_like of float, shape (...)
+        What verified, in the same unit.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        Normal scores, at most those of the levels ½ / (J + 1) and 1 - ½ / (J + 1); an observation
+        that several quantiles are equal to lies in their middle. NaN where either is missing.
+    """
+    said, observed = np.asarray(quantiles, np.float64), np.asarray(observations, np.float64)
+    y = observed[..., np.newaxis]
+    rank = ((said < y).sum(-1) + (said <= y).sum(-1)) / 2
+    missing = np.isnan(observed) | np.isnan(said).any(-1)
+    scores: FloatArray = ndtri(np.where(missing, np.nan, (rank + 0.5) / (said.shape[-1] + 1)))
+    return scores
+
+
+def corrections(
+    errors: FloatArray,
+    earlier: npt.ArrayLike,
+    predictors: FloatArray,
+    new: FloatArray,
+    *,
+    rate: float = RATE,
+    ridge: float = RIDGE,
+) -> FloatArray:
+    r"""The error to expect of new forecasts, and how large it will be.
+
+    Parameters
+    ----------
+    errors : array of float, shape (n,)
+        Normal scores of past forecasts, in the order in which they were issued.
+    earlier : array_like of int, shape (n,)
+        How many of them, from the first on, were known when each of these was issued.
+    predictors : array of float, shape (n, 3)
+        Of the same forecasts, in the unit of the variable: how far the mean lay from the last
+        observation that was known then, how far from the mean of the forecast of that, and the
+        standard deviation.
+    new : array of float, shape (T, 3)
+        The same of forecasts that are issued now, when all errors are known.
+    rate : float
+        See :math:`\lambda` below, in (0, 1].
+    ridge : float
+        Of the regressions, > 0: cases without error that count beside the n.
+
+    Returns
+    -------
+    array of float64, shape (T, 2)
+        The error to expect, within ±1, and the logarithm of its size over that of a standard
+        normal, within ±0.7. Zeros without past errors, NaN where a predictor is.
+
+    Notes
+    -----
+    The mean of recent errors is :math:`m \leftarrow m + \lambda (z - m)`, that of their sizes the
+    same of :math:`|z| / \sqrt{2 / \pi} - 1`. Errors are regressed on the first of these and the
+    predictors, sizes on the second, the absolute values of the first two predictors, and the third
+    one; all but the means of errors are centred, and all are standardised and cut off at ±3.
+    O(n + T).
+    """
+    scores, known = (
+        np.ascontiguousarray(errors, np.float64),
+        np.ascontiguousarray(earlier, np.int64),
+    )
+    every = np.concatenate([predictors, new], dtype=np.float64)
+    out = np.empty((new.shape[0], 2))
+    _fill_corrections(scores, known, every, rate, ridge, out)
+    return out
+
+
+def corrected(
+    quantiles: npt.ArrayLike, correction: npt.ArrayLike, bounds: tuple[float, float]
+) -> FloatArray:
+    r"""Quantiles (T, J) of forecasts whose errors are expected to be as corrections (T, 2) say.
+
+    The quantile at the level p is that which was at
+    :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`, for a correction :math:`(\mu, \sigma)`: on straight
+    lines in the normal score, of which the outermost go on beyond all levels, and at a bound
+    beyond it.
+
+    Parameters
+    ----------
+    quantiles : array_like of float, shape (T, J)
+        Ascending, at the levels (j - ½) / J.
+    correction : array_like of float, shape (T, 2)
+        As from :func:`corrections`.
+    bounds : (float, float)
+        Of the variable, infinite without.
+
+    Returns
+    -------
+    array of float64, shape (T, J)
+        Ascending; NaN where either is missing.
+    """
+    said = np.ascontiguousarray(quantiles, np.float64)
+    n_levels = said.shape[1]
+    scores = ndtri((np.arange(n_levels) + 0.5) / n_levels)
+    out = np.empty(said.shape)
+    _fill_corrected(said, np.ascontiguousarray(correction, np.float64), scores, *bounds, out)
+    return out
+
+
+@kernel
+def _fill_corrections(
+    errors: Vector,
+    earlier: Indices,
+    predictors: Matrix,
+    rate: float,
+    ridge: float,
+    out: OutMatrix,
+) -> None:
+    n, n_all = errors.size, predictors.shape[0]
+    sizes = np.abs(errors) / MEAN_SIZE - 1.0
+    mean_error, mean_size = _recent(errors, rate), _recent(sizes, rate)
+    signed, unsigned = np.empty((n_all, 4)), np.empty((n_all, 4))
+    for i in range(n_all):
+        known = earlier[i] if i < n else n
+        signed[i, 0], unsigned[i, 0] = mean_error[known], mean_size[known]
+        for p in range(3):
+            signed[i, p + 1] = predictors[i, p]
+            unsigned[i, p + 1] = abs(signed[i, p + 1])
+    _fill_expected(signed, errors, ridge, LARGEST_SHIFT, out[:, 0])
+    _fill_expected(unsigned, sizes, ridge, LARGEST_STRETCH, out[:, 1])
+
+
+@inner
+def _recent(values: Any, rate: float) -> Any:
+    """Means (n + 1,) of the recent ones of n values: of none of them, of the first one, and on."""
+    means = np.zeros(values.size + 1)
+    for i in range(values.size):
+        means[i + 1] = means[i] + rate * (values[i] - means[i])
+    return means
+
+
+@inner
+def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: Any) -> None:
+    """Values (T,) to expect, where n past ones and the predictors (n + T, p) of all are known."""
+    n = target.size
+    _standardise(table, n)
+    coefficients = _ridge_regression(table, target, ridge)
+    for t in range(out.size):
+        expected = 0.0
+        for p in range(table.shape[1]):
+            expected += coefficients[p] * table[n + t, p]
+        out[t] = _within(expected, -largest, largest)
+
+
+@inner
+def _within(value: float, low: float, high: float) -> float:
+    """A value, or the bound that it is beyond; NaN stays."""
+    return low if value < low else high if value > high else value
+
+
+@inner
+def _standardise(table: Any, n: int) -> None:
+    """Divide columns by their root mean square in the first n rows, all but the first centred."""
+    for p in range(table.shape[1]):
+        centre, square = 0.0, 0.0
+        if p > 0:
+            for i in range(n):
+                centre += table[i, p] / n
+        for i in range(n):
+            square += (table[i, p] - centre) ** 2 / n
+        deviation = math.sqrt(square)
+        for i in range(table.shape[0]):
+            value = (table[i, p] - centre) / deviation if deviation > 0.0 else 0.0 * table[i, p]
+            table[i, p] = _within(value, -LARGEST, LARGEST)
+
+
+@inner
+def _ridge_regression(table: Any, target: Any, ridge: float) -> Any:
+    """Coefficients (p,) of the first rows of a table (., p) for a target (n,), without constant."""
+    n_columns = table.shape[1]
+    matrix, found = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
+    for p in range(n_columns):
+        for i in range(target.size):
+            found[p] += table[i, p] * target[i]
+        for q in range(p, n_columns):
+            for i in range(target.size):
+                matrix[p, q] += table[i, p] * table[i, q]
+            matrix[q, p] = matrix[p, q]
+        matrix[p, p] += ridge
+    for p in range(n_columns):  # elimination; with a ridge no pivot is near zero
+        for q in range(p + 1, n_columns):
+            factor = matrix[q, p] / matrix[p, p]
+            found[q] -= factor * found[p]
+            for r in range(p, n_columns):
+                matrix[q, r] -= factor * matrix[p, r]
+    for p in range(n_columns - 1, -1, -1):
+        for q in range(p + 1, n_columns):
+            found[p] -= matrix[p, q] * found[q]
+        found[p] /= matrix[p, p]
+    return found
+
+
+@kernel
+def _fill_corrected(
+    quantiles: Matrix, correction: Matrix, scores: Vector, low: float, high: float, out: OutMatrix
+) -> None:
+    n_levels = scores.size
+    last, outer = n_levels - 1, min(max(round(TAIL * n_levels), 1), n_levels - 1)
+    for t in range(quantiles.shape[0]):
+        shift, factor, said = correction[t, 0], math.exp(correction[t, 1]), quantiles[t]
+        for j in range(n_levels):
+            score = shift + factor * scores[j]
+            place = n_levels * 0.5 * math.erfc(-score / math.sqrt(2.0)) - 0.5
+            if np.isnan(place) or np.isnan(said[j]):
+                out[t, j] = np.nan
+            elif last == 0:
+                out[t, j] = _within(said[0], low, high)
+            else:
+                first = min(max(int(place), 0), last - 1)
+                second = first + 1
+                if place < 0.0:
+                    second = outer
+                elif place >= last:
+                    first, second = last - outer, last
+                slope = (said[second] - said[first]) / (scores[second] - scores[first])
+                value = said[first] + slope * (score - scores[first])
+                out[t, j] = _within(value, low, high)
