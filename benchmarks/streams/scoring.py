@@ -199,6 +199,7 @@ def row_of(one: Judged):
         "over best": mean / one.mean(one.best),
         "pool over best": one.mean("pool") / one.mean(one.best),
         "over pool": mean / one.mean("pool"),
+        "uncorrected over best": one.ratio(without(*CORRECTED)),
         "best weights over best": hindsight(one),
         "over raw, late": scores[late].mean() / raw[late].mean() if late.any() else np.nan,
         "WIS over best": interval_score_ratio(one),

@@ -11,13 +11,10 @@ RESULTS = record.FOLDER / "streams.csv"
 COLUMNS = (
     "stream", "source", "hindcast", "scored", *SIMPLE, "static pool", "aggregate", "OnlinePool",
     "best",
-    "over best", "pool over best", "over pool", "best weights over best", "over raw, late",
-    "WIS over best",
+    "over best", "pool over best", "over pool", "uncorrected over best", "best weights over best",
+    "over raw, late", "WIS over best",
 )  # fmt: skip
-SHOWN = (
-    "over best", "pool over best", "over pool", "best weights over best", "over raw, late",
-    "WIS over best",
-)  # fmt: skip
+SHOWN = COLUMNS[-7:]
 MEDIAN, WORST, OVER_POOL, OVER_RAW = 0.97, 1.01, 1.005, 1.01
 """Of the CRPS of the pool: over the best simple expert in hindsight, median and worst; over
 the static pool; and over raw from the 61st scored case on."""
