@@ -124,8 +124,10 @@ def stream_words():
     return (
         f"Over all {len(rows)} streams `LinearPool` has {pool} in the median and {worst_pool} at "
         f"the worst, `OnlinePool` {online} and {worst}. It is behind `LinearPool` on {behind} of "
-        f"them, with at most {over('over pool', rows, max)} times its CRPS. The best constant "
-        "weights of its experts, which only hindsight knows, have "
+        f"them, with at most {over('over pool', rows, max)} times its CRPS. Without the experts "
+        "that are corrected by their last errors its average would have "
+        f"{over('uncorrected over best', rows)} in the median; the best constant weights of all "
+        "experts, which only hindsight knows, have "
         f"{over('best weights over best', rows)} in the median."
     )
 
