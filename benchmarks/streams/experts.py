@@ -34,6 +34,7 @@ FITTED = (
 SIMPLE = FITTED[:6]
 """Of which the best is picked in hindsight."""
 
+CORRECTABLE = ("pool", "CKME recent")
 CORRECTED = ("pool moved", "pool corrected", "CKME recent corrected")
 LABELS = (*FITTED, *CORRECTED)
 
@@ -63,17 +64,16 @@ def said(stream: Stream):
 
 def with_corrected(stream: Stream, said, **constants):
     """What all experts said, from what the fitted ones did; constants are of the corrections."""
-    lower, upper = bounds_of(stream)
-    whole = np.concatenate([said, np.full((*said.shape[:2], 3, J), np.nan)], axis=2)
-    for i in range(said.shape[0]):
-        cases, bounds = stream.cases.take(slice(i, i + 1)), (lower[i], upper[i])
-        for label, (moved, both) in {"pool": (0, 1), "CKME recent": (None, 2)}.items():
-            one = said[i, :, FITTED.index(label)].astype(np.float64)
-            shift = corrections_of(cases, one, stream.known, **constants)
-            whole[i, :, len(FITTED) + both] = corrected(one, shift, bounds)
-            if moved is not None:
-                whole[i, :, len(FITTED) + moved] = corrected(one, shift * [1, 0], bounds)
-    return whole
+    more = []
+    for i, bounds in enumerate(zip(*bounds_of(stream), strict=True)):
+        cases = stream.cases.take(slice(i, i + 1))
+        pool, recent = (said[i, :, FITTED.index(k)].astype(np.float64) for k in CORRECTABLE)
+        of_pool, of_recent = (
+            corrections_of(cases, one, stream.known, **constants) for one in (pool, recent)
+        )
+        moved, both = (corrected(pool, c, bounds) for c in (of_pool * [1, 0], of_pool))
+        more.append(np.stack([moved, both, corrected(recent, of_recent, bounds)], axis=1))
+    return np.concatenate([said, more], axis=2)
 
 
 def corrections_of(cases, quantiles, known, **constants):

@@ -8,7 +8,15 @@ from benchmarks.hindsight import best_weights
 from xrecal.arrays import quantile_score
 from xrecal.arrays.online.aggregation import replay
 from xrecal.arrays.online.bernstein import smoothing_cosines
-from xrecal.arrays.online.state import empty_state, settings_of
+from xrecal.arrays.online.corrections import RATE, RIDGE
+from xrecal.arrays.online.state import (
+    CONTRAST,
+    FADING,
+    MEMORY,
+    SMOOTHING,
+    empty_state,
+    settings_of,
+)
 
 from .experts import (
     CORRECTED,
@@ -63,6 +71,11 @@ def without(*labels):
     return Choice(tuple(label for label in LABELS if label not in labels))
 
 
+def candidates(constant, present, *others):
+    """The present value of a constant, by which nothing is changed, and others."""
+    return {f"{present:g}": DEFAULT} | {f"{v:g}": Choice(**{constant: v}) for v in others}
+
+
 DEFAULT = Choice()
 CHOICES = {
     "forgetting": {
@@ -72,40 +85,14 @@ CHOICES = {
         "0.99": Choice(forgetting=(0.99,)),
         "1, 0.99": Choice(forgetting=(1.0, 0.99)),
     },
-    "fading of the largest step": {
-        "0.99": DEFAULT,
-        "1": Choice(fading=1.0),
-        "0.998": Choice(fading=0.998),
-        "0.97": Choice(fading=0.97),
-    },
-    "smoothing over levels": {
-        "0.15": DEFAULT,
-        "0.05": Choice(smoothing=0.05),
-        "0.1": Choice(smoothing=0.1),
-        "0.3": Choice(smoothing=0.3),
-    },
-    "contrast of strategies": {
-        "1": DEFAULT,
-        "0.3": Choice(contrast=0.3),
-        "3": Choice(contrast=3.0),
-    },
-    "memory of strategies": {
-        "0.998": DEFAULT,
-        "0.99": Choice(memory=0.99),
-        "0.98": Choice(memory=0.98),
-    },
-    "sharing between locations": {"0": DEFAULT, "0.05": Choice(sharing=0.05)},
+    "fading of the largest step": candidates("fading", FADING, 1.0, 0.998, 0.97),
+    "smoothing over levels": candidates("smoothing", SMOOTHING, 0.05, 0.1, 0.3),
+    "contrast of strategies": candidates("contrast", CONTRAST, 0.3, 3.0),
+    "memory of strategies": candidates("memory", MEMORY, 0.99, 0.98),
+    "sharing between locations": candidates("sharing", 0.0, 0.05),
+    "rate of recent errors": candidates("rate", RATE, 0.1, 0.3),
+    "ridge of the regressions of errors": candidates("ridge", RIDGE, 20.0, 100.0),
     "static pool as a strategy": {"yes": DEFAULT, "no": Choice(alone=False)},
-    "rate of recent errors": {
-        "0.2": DEFAULT,
-        "0.1": Choice(rate=0.1),
-        "0.3": Choice(rate=0.3),
-    },
-    "ridge of the regressions of errors": {
-        "50": DEFAULT,
-        "20": Choice(ridge=20.0),
-        "100": Choice(ridge=100.0),
-    },
     "experts": {
         "all": DEFAULT,
         "no components of the pool": without(*POOLED),
@@ -127,8 +114,7 @@ def crps(quantiles, observations):
 def aggregated(stream: Stream, said, choice: Choice = DEFAULT):
     """Quantiles (L, n, J) from the first day on of experts who said (L, n, K, J)."""
     start = stream.warm_up
-    given = {"rate": choice.rate, "ridge": choice.ridge}
-    constants = {name: value for name, value in given.items() if value is not None}
+    constants = {k: v for k in ("rate", "ridge") if (v := getattr(choice, k)) is not None}
     if constants:
         said = with_corrected(stream, said[:, :, : len(FITTED)], **constants)
     own = choice.settings(np.stack(bounds_of(stream), axis=-1))
