@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -42,8 +43,9 @@ def made_by() -> dict[str, object]:
     }
 
 
+@cache
 def commit() -> str:
-    """The commit of this checkout, with "+" after it where code has changed since."""
+    """The commit of this checkout when first asked, with "+" after it where code differs."""
     here = Path(__file__).parents[1]
     try:
         told = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]

@@ -4,8 +4,6 @@ import argparse
 import sys
 import time
 
-from benchmarks.record import commit
-
 from . import manifest, smoke
 from .data import set_names
 from .experiments import ablations, clock, edk, features, scores
@@ -49,7 +47,7 @@ def main(given: list[str] | None = None) -> None:
         return
     what = EXPERIMENTS if "all" in asked.what else asked.what
     methods = [m for name in asked.methods for m in GROUPS.get(name, (name,))]
-    sets, start, code = asked.sets or set_names(), time.perf_counter(), commit()
+    sets, start = asked.sets or set_names(), time.perf_counter()
     if "scores" in what:
         scores.run(sets, asked.models, methods, asked.splits)
     if "ablations" in what:
@@ -66,7 +64,6 @@ def main(given: list[str] | None = None) -> None:
         manifest.write(
             " ".join(["python -m benchmarks.paper", *(given or sys.argv[1:])]),
             time.perf_counter() - start,
-            code=code,
         )
     from . import report
 

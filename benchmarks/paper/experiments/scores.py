@@ -13,14 +13,13 @@ from benchmarks.paper.forecasts import CACHE, labelled, observed
 from benchmarks.paper.models import forecast
 from benchmarks.paper.recalibration import ALPHA, CORE, Recalibrated, recalibrate
 from benchmarks.paper.tables import RESULTS, add_row, keys_of
-from benchmarks.record import commit
 
 KEYS = ("set", "model", "split", "method")
 COLUMNS = (
     *KEYS,
     *("n_train", "n_calibration", "n_test", "crps", "skce", "skce_p", "pit_p"),
     *("coverage", "width", "dcor", "ridge", "bandwidth", "support", "solver"),
-    *("seconds_fit", "seconds_apply", "seconds_evidence", "commit"),
+    *("seconds_fit", "seconds_apply", "seconds_evidence"),
 )
 MEMBERS_TESTED = 300
 """Quantiles that stand for forecasts with members of their own in the SKCE test."""
@@ -102,8 +101,8 @@ def run(
     folder: Path = RESULTS,
     cache: Path = CACHE,
 ) -> int:
-    """Add the rows that are not there yet, with the commit of the code; their number."""
-    path, added, code = folder / FILE, 0, commit()
+    """Add the rows that are not there yet; their number."""
+    path, added = folder / FILE, 0
     done = keys_of(path, KEYS)
     for set_name in set_names() if sets is None else sets:
         for number in range(min(n_splits(set_name), splits or n_splits(set_name))):
@@ -113,7 +112,7 @@ def run(
                     if (set_name, model, str(number), method) in done:
                         continue
                     row = row_of(set_name, model, number, method, split, cache)
-                    add_row(path, row | {"commit": code}, COLUMNS)
+                    add_row(path, row, COLUMNS)
                     added += 1
                     crps = row.get("crps", np.nan)
                     print(f"{set_name} {model} {number} {method}: CRPS {crps:.4g}", flush=True)
