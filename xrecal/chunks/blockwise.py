@@ -7,7 +7,10 @@ thread, and the library (NumPy or CuPy) that arrays belong to.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import pickle
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +22,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.dispatch import is_on_device, namespace
+
+TRIMMED_BY_DASK = "65536"
+"""MALLOC_TRIM_THRESHOLD_ of Dask's workers, unless the user sets another."""
 
 _lock = threading.Lock()
 """Held while the limit of BLAS, which belongs to the process, and the two below change."""
@@ -323,11 +329,12 @@ def one_blas_thread() -> Iterator[None]:
 
     The limit belongs to the process and threadpoolctl's own context manager restores what it
     found, so overlapping tasks would leave a wrong one behind; a counter keeps it right. In a
-    process that was started to work for another, as Dask's are, the first task limits it for good.
+    process that was started to work for another, as Dask's are, the first task limits it for good,
+    and lets malloc keep what is freed.
     """
     global _tasks_running, _limiter
     if parent_process() is not None:
-        _limit_for_good()
+        _settle()
         yield
         return
     with _lock:
@@ -347,11 +354,26 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @cache
-def _limit_for_good() -> None:
-    """Limit BLAS to one thread as long as this process lives."""
+def _settle() -> None:
+    """Limit BLAS to one thread, and keep freed memory, as long as this process lives."""
     with _lock:
         _take_control()
         _controller().limit(limits=1, user_api="blas")
+        if os.environ.get("MALLOC_TRIM_THRESHOLD_") == TRIMMED_BY_DASK:
+            _keep_freed_memory()
+
+
+def _keep_freed_memory() -> None:
+    """Let malloc of the GNU C library keep some of what is freed, where that library is.
+
+    Dask starts workers with a limit so low that each matrix of a fit goes back to the system when
+    it is freed, and the next one is new pages, each a fault: much of the time of a
+    recalibration with hundreds of cases. Limits of the user's own are left as they are.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(-3, 32 * 2**20)  # M_MMAP_THRESHOLD: larger ones go back at once, as ever
+        mallopt(-1, 128 * 2**20)  # M_TRIM_THRESHOLD: of all others, so much is kept
 
 
 def _take_control() -> None:
