@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import xrecal
+from xrecal.chunks.blockwise import KEPT_BYTES
 from xrecal.inputs.dates import CaseAxis
 from xrecal.plan import costs
 from xrecal.plan.costs import (
@@ -36,7 +37,7 @@ def test_a_client_tells_the_limits_of_its_workers():
 
     options = {"processes": False, "dashboard_address": ":0", "memory_limit": "1GB"}
     with LocalCluster(n_workers=2, threads_per_worker=2, **options) as cluster, Client(cluster):
-        assert find_resources() == Resources(int((0.8e9 - PROCESS) // 2), 4)
+        assert find_resources() == Resources(int((0.8e9 - PROCESS) // 2) - KEPT_BYTES, 4)
     options["memory_limit"] = 0
     with LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster, Client(cluster):
         assert find_resources() == Resources(None, 1)

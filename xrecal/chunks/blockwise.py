@@ -25,6 +25,8 @@ from xrecal.arrays.dispatch import is_on_device, namespace
 
 TRIMMED_BY_DASK = "65536"
 """MALLOC_TRIM_THRESHOLD_ of Dask's workers, unless the user sets another."""
+KEPT_BYTES = 128 * 2**20
+"""Of freed memory, that each thread of such a worker keeps at most."""
 
 _lock = threading.Lock()
 """Held while the limit of BLAS, which belongs to the process, and the two below change."""
@@ -373,7 +375,7 @@ def _keep_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         mallopt(-3, 32 * 2**20)  # M_MMAP_THRESHOLD: larger ones go back at once, as ever
-        mallopt(-1, 128 * 2**20)  # M_TRIM_THRESHOLD: of all others, so much is kept
+        mallopt(-1, KEPT_BYTES)  # M_TRIM_THRESHOLD: of all others, so much is kept
 
 
 def _take_control() -> None:

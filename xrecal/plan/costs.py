@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.chunks.blockwise import one_blas_thread
+from xrecal.chunks.blockwise import KEPT_BYTES, one_blas_thread
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
@@ -55,7 +55,7 @@ def find_resources() -> Resources:
             client = default_client()  # type: ignore[no-untyped-call]
             if workers := client.scheduler_info()["workers"].values():
                 limits = [
-                    int(PAUSE * w["memory_limit"] - PROCESS) // w["nthreads"]
+                    int(PAUSE * w["memory_limit"] - PROCESS) // w["nthreads"] - KEPT_BYTES
                     for w in workers
                     if w["memory_limit"]
                 ]
