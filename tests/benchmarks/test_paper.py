@@ -297,8 +297,12 @@ def test_files_are_short(path):
     assert len(path.read_text().splitlines()) <= 300
 
 
-def test_stored_rows_have_the_columns():
-    for path, columns in {tables.RESULTS / scores.FILE: scores.COLUMNS}.items():
-        if path.exists():
-            with path.open() as file:
-                assert tuple(next(csv.reader(file))) == (*columns, "commit")
+def test_stored_scores_have_the_columns():
+    with (tables.RESULTS / scores.FILE).open() as file:
+        assert tuple(next(csv.reader(file))) == (*scores.COLUMNS, "commit")
+
+
+@pytest.mark.parametrize("path", sorted(tables.RESULTS.glob("*.csv")), ids=lambda path: path.name)
+def test_every_stored_row_tells_a_commit_that_the_manifest_has(path):
+    known = {run["commit"] for run in manifest.read()["runs"]}
+    assert {row["commit"] for row in tables.read_rows(path)} <= known
