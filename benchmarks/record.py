@@ -14,7 +14,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "results"
 MANIFEST = "manifest.json"
-PACKAGES = ("numpy", "scipy", "numba", "xarray", "dask", "zarr")
+PACKAGES = ("numpy", "scipy", "numba", "xarray", "dask", "distributed", "zarr")
 
 
 def store(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

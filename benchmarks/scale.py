@@ -23,12 +23,11 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 
 import xrecal
-from benchmarks.record import FOLDER, commit, installed, processor
+from benchmarks.record import FOLDER, processor
 
 from . import grid
 from .speed.tables import Report, Row
 
-PACKAGES = "numpy", "scipy", "numba", "xarray", "dask", "distributed", "zarr"
 RESULTS = FOLDER / "scale.csv"
 METHODS = {
     "EMOS": xrecal.EMOS(),
@@ -205,8 +204,6 @@ def main(quick=False, arguments=()):
     quick = quick or options.quick
     start, report = perf_counter(), Report()
     report.tell("machine", f"{os.cpu_count()} cores, {processor()}")
-    versions = (f"{package} {installed(package)}" for package in PACKAGES)
-    report.tell("versions", ", ".join((f"xrecal {commit()}", *versions)))
     report.start("Core seconds a location")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "season learned from")  # forty weeks

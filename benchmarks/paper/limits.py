@@ -53,7 +53,8 @@ def limits(
         "cases. PIT values are randomised where an observation equals members.",
         f"The SKCE test and dCor take at most {scores.CASES_TESTED} test cases (bike, sinus and "
         "protein have more): less power than the paper's, the same for all methods.",
-        "Run times are those of a processor core, not of an A100.",
+        "Run times are those of a processor core, not of an A100; those of projections and in "
+        "scores.csv with other work on the machine.",
     ]
 
 

@@ -1,8 +1,5 @@
-import multiprocessing
-import sys
 import threading
 
-import dask
 import numpy as np
 import pytest
 import threadpoolctl
@@ -10,7 +7,6 @@ import xarray as xr
 
 from tests.marks import forbid_compute
 from xrecal.chunks.blockwise import (
-    TRIMMED_BY_DASK,
     TaskError,
     one_blas_thread,
     require_one_chunk,
@@ -184,35 +180,3 @@ def test_an_error_restores_too(two_threads):
     with pytest.raises(RuntimeError), one_blas_thread():
         raise RuntimeError
     assert blas_threads() == two_threads
-
-
-def faults_of_matrices(answer):
-    """Pages that are new to this process while a task makes a matrix of 2 MB a hundred times."""
-    import resource
-
-    with one_blas_thread():
-        np.ones((500, 500))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(100):
-            np.ones((500, 500))
-        answer.put(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="malloc of the GNU C library is asked")
-@pytest.mark.parametrize(("limit", "kept"), [(TRIMMED_BY_DASK, True), ("100000", False)])
-def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch, limit, kept):
-    """Each matrix is 489 pages, which are new every time where freed memory is given back."""
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", limit)
-    context = multiprocessing.get_context("spawn")
-    answer = context.Queue()
-    worker = context.Process(target=faults_of_matrices, args=(answer,))
-    worker.start()
-    faults = answer.get(timeout=60)
-    worker.join()
-    assert faults < 1000 if kept else faults > 40_000
-
-
-def test_the_limit_is_that_of_dask():
-    pytest.importorskip("distributed.config")
-    limit = dask.config.get("distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_")
-    assert str(limit) == TRIMMED_BY_DASK

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xrecal
-from xrecal.chunks.blockwise import KEPT_BYTES
+from xrecal.chunks.malloc import KEPT_BYTES
 from xrecal.inputs.dates import CaseAxis
 from xrecal.plan import costs
 from xrecal.plan.costs import (

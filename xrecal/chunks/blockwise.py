@@ -7,10 +7,7 @@ thread, and the library (NumPy or CuPy) that arrays belong to.
 
 from __future__ import annotations
 
-import ctypes
-import os
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,10 +20,7 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import is_on_device, namespace
 
-TRIMMED_BY_DASK = "65536"
-"""MALLOC_TRIM_THRESHOLD_ of Dask's workers, unless the user sets another."""
-KEPT_BYTES = 128 * 2**20
-"""Of freed memory, that each thread of such a worker keeps at most."""
+from .malloc import keep_freed_memory
 
 _lock = threading.Lock()
 """Held while the limit of BLAS, which belongs to the process, and the two below change."""
@@ -361,21 +355,7 @@ def _settle() -> None:
     with _lock:
         _take_control()
         _controller().limit(limits=1, user_api="blas")
-        if os.environ.get("MALLOC_TRIM_THRESHOLD_") == TRIMMED_BY_DASK:
-            _keep_freed_memory()
-
-
-def _keep_freed_memory() -> None:
-    """Let malloc of the GNU C library keep some of what is freed, where that library is.
-
-    Dask starts workers with a limit so low that each matrix of a fit goes back to the system when
-    it is freed, and the next one is new pages, each a fault: much of the time of a
-    recalibration with hundreds of cases. Limits of the user's own are left as they are.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(-3, 32 * 2**20)  # M_MMAP_THRESHOLD: larger ones go back at once, as ever
-        mallopt(-1, KEPT_BYTES)  # M_TRIM_THRESHOLD: of all others, so much is kept
+        keep_freed_memory()
 
 
 def _take_control() -> None:

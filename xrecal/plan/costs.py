@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.chunks.blockwise import KEPT_BYTES, one_blas_thread
+from xrecal.chunks.blockwise import one_blas_thread
+from xrecal.chunks.malloc import KEPT_BYTES
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
