@@ -27,7 +27,7 @@ def warn_once(text: str) -> None:
 def users_stacklevel() -> int:
     """Level at which the caller's warning points to the first line outside this package."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("xrecal."):
         frame, level = frame.f_back, level + 1
     return level
 
