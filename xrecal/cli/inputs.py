@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from xrecal.inputs.pool import PoolOver
 from xrecal.storage.paths import local_path
 from xrecal.storage.storage import block_sizes, format_of_finished, require_whole
 from xrecal.storage.stored import MODEL, UNFINISHED
-from xrecal.storage.untrusted import DATA, require_known, require_small
+from xrecal.storage.untrusted import DATA, open_known, require_small
 
 Blocks: TypeAlias = dict[Hashable, int]
 """Sizes of blocks of locations."""
@@ -54,17 +53,12 @@ class Source:
             If it cannot be read, is unfinished, lacks chunks or is a model, or needs code to be
             decoded that the file may bring along.
         """
-        options: dict[str, Any] = {"decode_timedelta": False}  # a number of days may be a forecast
-        options["engine"] = "netcdf4" if format_of_finished(self.path) == "netcdf" else "zarr"
+        is_file = format_of_finished(self.path) == "netcdf"
         try:
-            require_known(self.path, DATA)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "The specified chunks separate the stored")
-                warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
-                if chunks is not None:
-                    with xr.open_dataset(self.path, **options) as found:
-                        options["chunks"] = {d: chunks.get(d, -1) for d in found.dims}
-                dataset = xr.open_dataset(self.path, **options)
+            # A number of days may be a forecast.
+            dataset = open_known(self.path, DATA, decode_timedelta=False)
+            if chunks is not None:
+                dataset = dataset.chunk({d: chunks.get(d, -1) for d in dataset.dims})
             for name, coordinate in dataset.coords.items():
                 require_small(name, coordinate.variable)
                 coordinate.load()
@@ -77,9 +71,9 @@ class Source:
             )
         if MODEL in dataset.attrs:
             raise ValueError(f"{self.name} {self.path} is a fitted model; give a file of data")
-        if options["engine"] == "zarr":
+        if not is_file:
             require_whole(self.path, f"{self.name} {self.path}")
-        return dataset if options["engine"] == "netcdf4" else _by_name(dataset)
+        return dataset if is_file else _by_name(dataset)
 
     def fingerprint(self) -> dict[str, Any]:
         """Numbers that change when the file does: path, number of files, bytes, newest date.

@@ -37,8 +37,8 @@ from .untrusted import (
     MODEL,
     Allowed,
     UnreadableError,
+    open_known,
     reading,
-    require_known,
     require_small,
 )
 
@@ -328,14 +328,9 @@ def read_plain(
     allowed: Allowed = MODEL,
 ) -> xr.Dataset:
     """A file or store as it is, lazily; with ``chunks``, even if empty, as Dask arrays."""
-    options: dict[str, Any] = {"engine": "netcdf4"}
-    if format_of(path) == "zarr":
-        options = {"engine": "zarr", "consolidated": False}
+    options = {"consolidated": False} if format_of(path) == "zarr" else {}
     try:
-        require_known(path, allowed)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
-            return xr.open_dataset(path, decode_cf=False, chunks=chunks, **options)
+        return open_known(path, allowed, decode_cf=False, chunks=chunks, **options)
     except Exception as error:  # libraries answer a damaged file with errors of any class
         kind = "Zarr store" if path.is_dir() else "netCDF file"
         raise UnreadableError(
