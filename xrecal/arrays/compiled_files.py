@@ -16,7 +16,6 @@ import hashlib
 import os
 import pickle
 import sys
-import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +33,8 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
+
+from .whole_files import write_whole
 
 FOLDER = "XRECAL_CACHE_DIR"
 """Environment variable that names another folder than the user's cache."""
@@ -83,7 +84,8 @@ class CompiledFiles(NullCache):
         """Write what was compiled; where that is impossible, it lives as long as the process."""
         name, payload = self._name(data.codegen), dumps(_reduced(data))
         try:
-            _write(folder() / name, _digest(name.encode(), payload) + payload)
+            folder().mkdir(parents=True, exist_ok=True)
+            write_whole(folder() / name, _digest(name.encode(), payload) + payload)
         except OSError as error:
             _note(error)
 
@@ -142,18 +144,6 @@ def _digest(*parts: bytes) -> bytes:
         digest.update(b"%d:" % len(part))
         digest.update(part)
     return digest.digest()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A file that is whole as soon as it is there; others may read it, as in a container."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{uuid.uuid4().hex}")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _note(error: OSError) -> None:

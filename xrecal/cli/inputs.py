@@ -15,9 +15,8 @@ from xrecal.inputs.dims import CALIBRATION, find_dim
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.pool import PoolOver
 from xrecal.storage.paths import local_path
-from xrecal.storage.storage import block_sizes, format_of_finished, require_whole
-from xrecal.storage.stored import MODEL, UNFINISHED
-from xrecal.storage.untrusted import DATA, open_known, require_small
+from xrecal.storage.storage import block_sizes, format_of_finished, open_data
+from xrecal.storage.stored import MODEL
 
 Blocks: TypeAlias = dict[Hashable, int]
 """Sizes of blocks of locations."""
@@ -53,27 +52,13 @@ class Source:
             If it cannot be read, is unfinished, lacks chunks or is a model, or needs code to be
             decoded that the file may bring along.
         """
-        is_file = format_of_finished(self.path) == "netcdf"
-        try:
-            # A number of days may be a forecast.
-            dataset = open_known(self.path, DATA, decode_timedelta=False)
-            if chunks is not None:
-                dataset = dataset.chunk({d: chunks.get(d, -1) for d in dataset.dims})
-            for name, coordinate in dataset.coords.items():
-                require_small(name, coordinate.variable)
-                coordinate.load()
-        except Exception as error:  # libraries answer a damaged file with errors of any class
-            raise ValueError(f"{self.name} {self.path} cannot be read: {error}") from error
-        if UNFINISHED in dataset.attrs:
-            raise ValueError(
-                f"{self.name} {self.path} is unfinished: {dataset.attrs[UNFINISHED]} was "
-                "interrupted; run it again with --resume"
-            )
+        dataset = open_data(self.path, f"{self.name} {self.path}")
         if MODEL in dataset.attrs:
             raise ValueError(f"{self.name} {self.path} is a fitted model; give a file of data")
-        if not is_file:
-            require_whole(self.path, f"{self.name} {self.path}")
-        return dataset if is_file else _by_name(dataset)
+        if chunks is not None:
+            dataset = dataset.chunk({d: chunks.get(d, -1) for d in dataset.dims})
+            dataset = dataset.assign_coords({n: c.load() for n, c in dataset.coords.items()})
+        return _by_name(dataset) if self.path.is_dir() else dataset
 
     def fingerprint(self) -> dict[str, Any]:
         """Numbers that change when the file does: path, number of files, bytes, newest date.

@@ -11,6 +11,7 @@ import xarray as xr
 
 from xrecal.diagnostics.monitor import Restart, monitor
 from xrecal.inputs.pairing import pair_variables
+from xrecal.storage.storage import open_data
 
 from .blocks import write_in_blocks
 from .fit_apply import Output, fingerprints, for_files
@@ -91,7 +92,7 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
         if not run.is_complete(overwrite=output.overwrite, resume=output.resume):
             run.make_way(overwrite=output.overwrite)
             write_in_blocks(seen.chunk(), run, session.compute)
-    with xr.open_dataset(run.target, decode_timedelta=False) as written:
+    with open_data(run.target, str(run.target)) as written:
         counts = count_alarms(written)
     data = {"status": "complete", "output": str(run.target), **counts}
     text = f"wrote {run.target}: {counts['alarms']} alarms, {counts['changes']} changes"

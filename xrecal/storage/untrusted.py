@@ -117,6 +117,19 @@ def read_json(text: str | bytes) -> Any:
 _TOO_DEEP = f"JSON is nested more than {LIMIT_DEPTH} levels deep"
 
 
+def to_json(value: Any, what: str) -> str:
+    """Text of JSON that :func:`read_json` reads; ValueError for a value that it would refuse."""
+    text = json.dumps(value, allow_nan=False)
+    try:
+        read_json(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{what} cannot be stored: {error}; leave attributes of the hindcast out, with "
+            "hindcast.drop_attrs(), fit and save again"
+        ) from error
+    return text
+
+
 def require_small(name: object, variable: xr.Variable) -> None:
     """Raise ValueError if a variable is too large to be read at opening."""
     if variable.nbytes > LIMIT_READ:
