@@ -26,6 +26,7 @@ def write_whole(path: Path, content: bytes) -> None:
         if draft.read_bytes() != content:
             raise OSError(errno.EIO, f"what was written for {path} reads otherwise")
         draft.replace(place)
-    except BaseException:
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
         draft.unlink(missing_ok=True)
-        raise

@@ -151,7 +151,10 @@ def written_aside(path: Path, check: Callable[[Path], object]) -> Iterator[Path]
     """
     try:
         new = begin_partial(path, "{}") / f"new{path.suffix}"
-        yield new
+        try:
+            yield new
+        except RuntimeError as error:  # of the library of netCDF, which does not say why
+            raise UnwritableError(f"{path} cannot be written: {error}") from error
         sync(new.rglob("*") if new.is_dir() else [new], new.parent)
         put_in_place(new, path, check)
     finally:
@@ -165,6 +168,10 @@ def begin_partial(path: Path, request: str) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / MARK).write_text(request)
     return folder
+
+
+class UnwritableError(OSError):
+    """A disk has not taken what was to be written; what was there stays."""
 
 
 class UnreadableResultError(ValueError):
