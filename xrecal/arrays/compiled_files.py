@@ -12,6 +12,7 @@ Like Python's own compiled files it belongs in a folder that only its users can 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import pickle
@@ -53,9 +54,23 @@ _VERSIONS = (
 
 
 def folder() -> Path:
-    """Where compiled code is kept: in ``XRECAL_CACHE_DIR``, or the user's cache."""
+    """Where compiled code is kept: in ``XRECAL_CACHE_DIR``, or the user's cache.
+
+    Raises
+    ------
+    OSError
+        If that is no absolute path, as where no home is known, or the user has no home: code from
+        another folder may be anybody's.
+    """
     given = os.environ.get(FOLDER)
-    return Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
+    path = Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
+    if not path.is_absolute():
+        raise OSError(errno.EINVAL, "no absolute path", str(path))
+    cache = path.parents[1]
+    home = cache if str(cache) == os.environ.get("XDG_CACHE_HOME") else cache.parent
+    if not given and not home.is_dir():
+        raise OSError(errno.ENOENT, f"there is no folder {home}", str(path))
+    return path
 
 
 class CompiledFiles(NullCache):
@@ -151,7 +166,7 @@ def _note(error: OSError) -> None:
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
-            f"compiled code could not be kept in {folder()}: {error.strerror}. Each process "
+            f"compiled code could not be kept in {error.filename}: {error.strerror}. Each process "
             f"compiles its own for seconds; set {FOLDER} to a folder that can be written to.",
             stacklevel=2,
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
 from xrecal.diagnostics.monitor import Restart, monitor
 from xrecal.inputs.pairing import pair_variables
 from xrecal.storage.storage import open_data
@@ -87,7 +88,7 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
     if output.dry_run:
         run.is_complete(overwrite=output.overwrite, resume=output.resume)
         planned = {"status": "planned", "output": str(run.target)}
-        return Result(planned, f"monitor -> {run.target}: {', '.join(map(str, parts))}")
+        return Result(planned, f"monitor -> {run.target}: {', '.join(map(quoted, parts))}")
     with run.alone():
         if not run.is_complete(overwrite=output.overwrite, resume=output.resume):
             run.make_way(overwrite=output.overwrite)
