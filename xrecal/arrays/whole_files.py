@@ -19,12 +19,11 @@ def write_whole(path: Path, content: bytes) -> None:
     place = Path(os.path.realpath(path))  # a link stays one
     draft = place.with_name(f".{uuid.uuid4().hex}")
     try:
-        with draft.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
+        draft.write_bytes(content)
+        with draft.open("rb+") as stream:
             os.fsync(stream.fileno())  # which the disk may only now refuse
-        if draft.read_bytes() != content:
-            raise OSError(errno.EIO, f"what was written for {path} reads otherwise")
+            if stream.read() != content:
+                raise OSError(errno.EIO, "what was written reads otherwise")
         draft.replace(place)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
