@@ -25,6 +25,7 @@ from xrecal.storage.paths import (
     writing,
     written_aside,
 )
+from xrecal.storage.storage import open_data, require_opens
 
 MARK = "cycle.json"
 """The file by which a folder is known to be one of a cycle: which fit its models come from."""
@@ -81,7 +82,7 @@ class Folder:
 
     def write(self, path: Path, make: Callable[[Path], Any]) -> None:
         """Write a file by a function of the path that it is made at."""
-        with writing(path), written_aside(path) as aside:
+        with writing(path), written_aside(path, require_opens) as aside:
             make(aside)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
@@ -107,7 +108,7 @@ class Folder:
         path = self.path / name
         if not path.exists():
             return None
-        with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as opened:
+        with open_data(path, str(path)) as opened:
             return opened.load()
 
     def forecast(self, start: np.datetime64) -> Path:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
 from xrecal.diagnostics.monitor import Restart, monitor
 from xrecal.inputs.pairing import pair_variables
+from xrecal.storage.storage import open_data
 
 from .blocks import write_in_blocks
 from .fit_apply import Output, fingerprints, for_files
@@ -86,12 +88,12 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
     if output.dry_run:
         run.is_complete(overwrite=output.overwrite, resume=output.resume)
         planned = {"status": "planned", "output": str(run.target)}
-        return Result(planned, f"monitor -> {run.target}: {', '.join(map(str, parts))}")
+        return Result(planned, f"monitor -> {run.target}: {', '.join(map(quoted, parts))}")
     with run.alone():
         if not run.is_complete(overwrite=output.overwrite, resume=output.resume):
             run.make_way(overwrite=output.overwrite)
             write_in_blocks(seen.chunk(), run, session.compute)
-    with xr.open_dataset(run.target, decode_timedelta=False) as written:
+    with open_data(run.target, str(run.target)) as written:
         counts = count_alarms(written)
     data = {"status": "complete", "output": str(run.target), **counts}
     text = f"wrote {run.target}: {counts['alarms']} alarms, {counts['changes']} changes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -12,7 +11,7 @@ import xarray as xr
 
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.held_out import By, Splits
 from xrecal.fit.mismatch_warnings import warn_of_other_reading
@@ -278,11 +277,10 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
         return
     seen = int(labels[1].isin(labels[0]).sum())
     if seen:
-        warnings.warn(
+        warn(
             f"{seen} of {labels[1].size} forecasts to score are among those the methods were "
             "fitted on, which flatters them; pass forecasts they have not seen, or none to "
             "cross-validate",
-            stacklevel=users_stacklevel(),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -13,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.chunks.blockwise import run_blockwise, work_on
-from xrecal.chunks.warnings import users_stacklevel, warn_once
+from xrecal.chunks.warnings import warn, warn_once
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.inputs.forms import Form, numbers_of
@@ -324,15 +323,12 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
             "min_samples if so few are meant"
         )
     if few:
-        warnings.warn(
+        warn(
             f"{few} of {len(folds)} splits leave fewer than min_samples={min_samples} cases to "
             "learn from; the cases they test are NaN",
-            stacklevel=users_stacklevel(),
         )
     if notes and prepared.note is None:  # that on all cases has been told
-        warnings.warn(
-            f"{notes[0]} (in {len(notes)} of {len(folds)} splits)", stacklevel=users_stacklevel()
-        )
+        warn(f"{notes[0]} (in {len(notes)} of {len(folds)} splits)")
     return folds
 
 
