@@ -31,6 +31,9 @@ MARK = "cycle.json"
 
 STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
 
+STEM = "[0-9]*T[0-9]*[0-9]"
+"""Pattern of names of starts; what else somebody puts beside them is not one."""
+
 
 def stem_of(start: np.datetime64) -> str:
     """Name of the files of a start: 20261123T060000."""
@@ -120,12 +123,12 @@ class Folder:
 
     def models(self) -> list[str]:
         """Names of the starts whose models are kept, in order."""
-        found = (self.path / "models").glob(f"*{self.suffix}")
+        found = (self.path / "models").glob(f"{STEM}{self.suffix}")
         return sorted(path.name.removesuffix(self.suffix) for path in found)
 
     def issued(self) -> list[str]:
         """Names of the starts that were issued, in order."""
-        return sorted(path.stem for path in (self.path / "forecasts").glob("*.nc"))
+        return sorted(path.stem for path in (self.path / "forecasts").glob(f"{STEM}.nc"))
 
     def drop_models(self, stems: list[str]) -> None:
         """Remove models, one after the other."""
