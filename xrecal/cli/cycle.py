@@ -8,8 +8,8 @@ command runs. So a run that was killed, missed or repeated leaves what an undist
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Hashable, Mapping
-from hashlib import blake2b, file_digest
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,11 @@ from xrecal.storage.paths import local_path
 
 from .archive import Archive, Date, open_archive, sources
 from .blocks import RunError
-from .cluster import UnreachableError
-from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, stem_of
-from .cycle_scores import digest_of, joined, means, n_new, scored
+from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, digest_of_file, stem_of
+from .cycle_scores import digest_of, joined, n_new, scored
 from .cycle_starts import cases_of, told, warnings_of
 from .cycle_terms import Cycle, Done, text_of
 from .fit_apply import for_files
-from .inputs import Source
 from .monitoring import count_alarms, watched
 from .session import ALARMED, NOTHING_NEW, REFUSED, Result, Session
 
@@ -42,17 +40,18 @@ OF_SCORES = "xrecal_scores"
 def cycle_files(session: Session, cycle: Cycle) -> Result:
     """Do what is to be done; see the documentation of the command."""
     folder = Folder(local_path(cycle.output, name="the output"), cycle.model.path.suffix)
-    digest = _digest(cycle.model)
+    digest = digest_of_file(cycle.model)
     base = open_recalibrator(cycle.model.path)
     with warnings.catch_warnings():
         warnings.simplefilter("once")
-        archive = open_archive(
-            base,
-            sources(cycle.forecasts, "forecasts"),
-            sources(cycle.observations, "observations"),
-            cycle.variable,
-            cycle.observed_variable,
-        )
+        with _readable("observations"):
+            archive = open_archive(
+                base,
+                sources(cycle.forecasts, "forecasts"),
+                sources(cycle.observations, "observations"),
+                cycle.variable,
+                cycle.observed_variable,
+            )
         with folder.alone():
             turn = _Turn(session, cycle, folder, base, archive)
             turn.read_mark(digest)
@@ -67,13 +66,17 @@ def cycle_files(session: Session, cycle: Cycle) -> Result:
             return turn.result()
 
 
-def _digest(one: Source) -> str:
-    """Hash of a model in a file; of a store of the sizes and dates of its files."""
-    if one.path.is_dir():
-        numbers = {k: v for k, v in one.fingerprint().items() if k != "path"}
-        return blake2b(repr(numbers).encode(), digest_size=16).hexdigest()
-    with one.path.open("rb") as stream:
-        return file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest()
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Raise ValueError where a library cannot read a damaged file."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, TaskError):
+            raise
+        raise ValueError(
+            f"some of the {name} cannot be read ({error}): a file is damaged; hand over whole files"
+        ) from error
 
 
 class _Turn:
@@ -142,14 +145,14 @@ class _Turn:
         for start in self.archive.starts:
             stem = stem_of(start)
             if stem in issued:
-                done.issued_before.append(stem)
+                done.n_before += 1
             elif start > self.cycle.now:
                 done.early.append(stem)
             elif (parent := self._parent(start, fit_knows)) is None:
                 done.too_late.append(stem)
             elif self._try_to_issue(start, parent) and issued and stem < issued[-1]:
                 done.late.append(stem)
-        done.part_from_hindcast(cases_of(self.base, self.archive.dim))
+        done.part_from_hindcast(cases_of(self.base, self.archive.dim), self.folder.issued())
         for text in warnings_of(done, self.cycle, None if fit_knows is None else fit_knows[1]):
             warnings.warn(text, stacklevel=2)
 
@@ -192,9 +195,6 @@ class _Turn:
     def _issue(self, start: Date, parent: str) -> bool:
         """Make the model of a start, unless it is there, and its forecast, unless that is empty."""
         stem, forecast = stem_of(start), self._forecast(start)
-        members = [forecast[one.pairs.form.loc.name] for one in self.archive.variables.values()]
-        if all(bool(one.isnull().all()) for one in members):
-            return False
         path = self.folder.model(stem)
         if parent != stem:
             model = self._learned(start, self.base if parent == "" else self._model(parent))
@@ -204,11 +204,18 @@ class _Turn:
         values = for_files(self.cycle.product.of(self._model(stem), forecast))
         (values,) = self.session.compute([values])
         if all(bool(values[name].isnull().all()) for name in self.archive.variables):
+            if self._has_fit(stem) or all(one.isnull().all() for one in forecast.values()):
+                return False
             self.done.missing.append(stem)
         values.attrs["xrecal_model"] = path.name
         self.folder.write_data(f"forecasts/{stem}.nc", values)
         self.done.has_written = True
         return True
+
+    def _has_fit(self, stem: str) -> bool:
+        """Whether the model of a start has learned from enough cases at any place."""
+        fits = self._model(stem).variables.values()
+        return any(bool((one.state["status"] == 0).any()) for one in fits)
 
     def _model(self, stem: str) -> Recalibrator:
         return open_recalibrator(self.folder.model(stem))
@@ -219,25 +226,10 @@ class _Turn:
         return self._read({self.archive.dim: at})
 
     def _read(self, at: Mapping[Hashable, Any]) -> xr.Dataset:
-        """Some of the forecasts, in memory.
-
-        Raises
-        ------
-        ValueError
-            If they cannot be read: libraries answer a damaged file with errors of any class.
-        """
-        forecasts = self.archive.forecasts.isel(at)
+        """Some of the forecasts, in memory."""
         read: xr.Dataset
-        try:
-            (read,) = self.session.compute([forecasts])
-        except UnreachableError:
-            raise
-        except Exception as error:
-            labels = forecasts.indexes[self.archive.dim].to_numpy()
-            raise ValueError(
-                f"the forecasts of {told(labels[0])} to {told(labels[-1])} cannot be read "
-                f"({error}); hand over whole files"
-            ) from error
+        with _readable("forecasts"):
+            (read,) = self.session.compute([self.archive.forecasts.isel(at)])
         return read
 
     def _learned(self, start: Date, model: Recalibrator) -> Recalibrator:
@@ -245,7 +237,8 @@ class _Turn:
         dim = self.archive.dim
         fresh = np.zeros(self.archive.starts.size, bool)
         for name, one in self.archive.variables.items():
-            news = one.news_at(start, model.variables.get(name, one.fitted))
+            with _readable("forecasts"):
+                news = one.news_at(start, model.variables.get(name, one.fitted))
             fresh |= news.cases
             self.done.n_learned += news.n_learned
             self.done.n_revised += news.n_revised
@@ -345,37 +338,18 @@ class _Turn:
             **counts,
         }
         done.has_written |= self.folder.write_json(STATUS, status) or bool(old)
-        data = {
-            "status": "complete" if done.has_written else "nothing new",
-            "output": str(self.folder.path),
-            "starts": self.archive.starts.size,
-            "issued": done.issued,
-            "issued_before": len(done.issued_before),
-            "late": done.late,
-            **done.not_issued,
-            "learned": done.n_learned,
-            "revised": done.n_revised,
-            "of_the_future": done.n_future,
-            "scored": done.n_scored,
-            "unscored": done.n_unscored,
-            "scores": {name: means(one) for name, one in done.scores.items()},
-            **counts,
-            "model": str(self.folder.model(kept[-1])) if kept else None,
-        }
+        data = done.data(self.folder.path, self.archive.starts.size) | counts
+        data["model"] = str(self.folder.model(kept[-1])) if kept else None
         code = 0 if done.has_written else NOTHING_NEW
         if counts["changes"] > before.get("changes", 0):  # reported once, so before all others
             code = ALARMED
-        elif (error := self._incomplete(issued)) is not None:
+        elif (error := done.why_incomplete(self._newest_due())) is not None:
             data, code = {**data, "status": "incomplete", "error": error}, REFUSED
         elif counts["alarms"] and done.has_written:
             code = ALARMED
         return Result(data, text_of(data), code)
 
-    def _incomplete(self, issued: Collection[str]) -> str | None:
-        """Why a run is not done, though it did what it could; None if it is."""
-        if self.done.refused:
-            return f"not issued: {', '.join(self.done.refused)}; the warning says why"
+    def _newest_due(self) -> str:
+        """The newest start that is not in the future; empty if there is none."""
         due = self.archive.starts[self.archive.starts <= self.cycle.now]
-        if due.size and stem_of(due[-1]) not in issued:
-            return f"the newest start, {told(due[-1])}, is not issued; the warning says why"
-        return None
+        return stem_of(due[-1]) if due.size else ""

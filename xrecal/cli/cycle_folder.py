@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from xrecal.storage.paths import (
     writing,
     written_aside,
 )
+
+from .inputs import Source
 
 MARK = "cycle.json"
 """The file by which a folder is known to be one of a cycle: which fit its models come from."""
@@ -148,3 +151,12 @@ def _clean(folder: Path) -> None:
         with writing(path):
             discard_partial(path)
     assert not lock_of(folder / MARK).exists()
+
+
+def digest_of_file(one: Source) -> str:
+    """Hash of a model in a file; of a store of the sizes and dates of its files."""
+    if one.path.is_dir():
+        numbers = {k: v for k, v in one.fingerprint().items() if k != "path"}
+        return blake2b(repr(numbers).encode(), digest_size=16).hexdigest()
+    with one.path.open("rb") as stream:
+        return file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest()

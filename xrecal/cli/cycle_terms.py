@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
@@ -11,6 +12,7 @@ import xarray as xr
 from xrecal.inputs.metadata import shown_units
 
 from .archive import Date
+from .cycle_scores import means
 from .fit_apply import Product
 from .inputs import Source
 from .monitoring import Watch
@@ -52,8 +54,8 @@ class Done:
     """Those issued after later ones."""
     missing: list[str] = field(default_factory=list)
     """Those issued without a value at any place."""
-    issued_before: list[str] = field(default_factory=list)
-    """By an earlier run."""
+    n_before: int = 0
+    """Those issued by an earlier run."""
     too_late: list[str] = field(default_factory=list)
     """Not issued, as every model there is knows what came after."""
     hindcast: list[str] = field(default_factory=list)
@@ -83,9 +85,35 @@ class Done:
             "in_hindcast": len(self.hindcast),
         }
 
-    def part_from_hindcast(self, cases: Collection[str]) -> None:
+    def data(self, folder: Path, n_starts: int) -> dict[str, Any]:
+        """Results for machines."""
+        return {
+            "status": "complete" if self.has_written else "nothing new",
+            "output": str(folder),
+            "starts": n_starts,
+            "issued": self.issued,
+            "late": self.late,
+            "issued_before": self.n_before,
+            **self.not_issued,
+            "learned": self.n_learned,
+            "revised": self.n_revised,
+            "of_the_future": self.n_future,
+            "scored": self.n_scored,
+            "unscored": self.n_unscored,
+            "scores": {name: means(one) for name, one in self.scores.items()},
+        }
+
+    def why_incomplete(self, newest: str) -> str | None:
+        """Why a run has not done what it was asked for; None if it has."""
+        if self.refused:
+            return f"not issued: {', '.join(self.refused)}; the warning says why"
+        if newest in (*self.too_late, *self.empty):
+            return f"the newest start, {newest}, is not issued; the warning says why"
+        return None
+
+    def part_from_hindcast(self, cases: Collection[str], issued: Sequence[str]) -> None:
         """Part cases of the first fit, where a later start is issued, from what came too late."""
-        first = min([*self.issued_before, *self.issued], default="")
+        first = issued[0] if issued else ""
         self.hindcast = [stem for stem in self.too_late if stem < first and stem in cases]
         self.too_late = [stem for stem in self.too_late if stem not in self.hindcast]
 
