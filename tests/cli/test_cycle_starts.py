@@ -44,14 +44,17 @@ def fit(known):
         return path.read_bytes()
 
 
-def morning(folder, days, now, *more, forecasts=FORECASTS, empty=()):
+def morning(folder, days, now, *more, forecasts=FORECASTS, empty=(), handed=True):
     """The command with the forecasts of some days."""
     given = forecasts[np.sort(days)]
-    given = given.where(~given["init"].isin(STARTS[list(empty)]))
+    if len(empty):
+        given = given.where(~given["init"].isin(STARTS[list(empty)]))
+    (folder / "forecasts.nc").unlink(missing_ok=True)  # a failed run may hold it open
     given.drop_encoding().to_netcdf(folder / "forecasts.nc")
     TRUTH[: now + 1].to_netcdf(folder / "observations.nc")
+    own = ("--forecasts", folder / "forecasts.nc") if handed else ()
     return run(
-        "cycle", folder / "model.nc", "--forecasts", folder / "forecasts.nc", "--observations",
+        "cycle", folder / "model.nc", *own, "--observations",
         folder / "observations.nc", "--output", folder / "out", "--quantiles", "0.5", "--now",
         STARTS[now], "--alpha", 1e-9, "--run-length", 10**9, "--json", "--quiet", *more,
     )  # fmt: skip

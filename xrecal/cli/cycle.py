@@ -53,7 +53,7 @@ def cycle_files(session: Session, cycle: Cycle) -> Result:
                 cycle.observed_variable,
             )
         with folder.alone():
-            turn = _Turn(session, cycle, folder, base, archive)
+            turn = Turn(session, cycle, folder, base, archive)
             turn.read_mark(digest)
             turn.go_back()
             turn.count_future()
@@ -79,7 +79,7 @@ def _readable(name: str) -> Iterator[None]:
         ) from error
 
 
-class _Turn:
+class Turn:
     """One run, within the lock of its folder."""
 
     def __init__(
