@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import work_on
 from xrecal.chunks.warnings import users_stacklevel, warn_once
+from xrecal.chunks.windows import run_windows
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.inputs.forms import Form, numbers_of
@@ -176,11 +177,12 @@ class HeldOut:
             tuple(tuple(new.values()) for new in out),
             tuple(dtypes or [parts["loc"].dtype] * len(out)),
         )
-        results = run_blockwise(
+        results = run_windows(
             self._task(tuple(parts), wanted),
             *parts.values(),
             *others.values(),
             *arrays,
+            windows={} if pairs.pool is None else pairs.pool.windows,
             core=[*[(*cases, CASE_MEMBER)] * len(parts), *[cases] * len(others), *core],
             out=[(*cases, *new) for new in out],
             dtypes=wanted.dtypes,

@@ -168,7 +168,7 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
         require_positions(form, fitted)
         pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
         if not isinstance(fitted.method, SharedCKME):
-            require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
+            require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.forecast_dims)
         found[other] = replace(pairs, pool=fitted.pool)
     one = as_one(found) if isinstance(fitted.method, VectorCKME) else found[name]
     others = [other for other in found if other != name]
