@@ -17,9 +17,7 @@ def run_windows(
     windows: Mapping[Hashable, int],
     core: Sequence[Sequence[Hashable]],
     out: Sequence[Sequence[Hashable]],
-    dtypes: Sequence[Any],
-    sizes: Mapping[Hashable, int],
-    what: str,
+    **options: Any,
 ) -> tuple[xr.DataArray, ...]:
     """Apply an array function as :func:`run_blockwise` does, in chunks along ``windows`` too.
 
@@ -27,13 +25,13 @@ def run_windows(
     dimensions of all arguments and results, or of none. Where Dask cuts one of them, each chunk
     comes with half a window of its neighbours on every side, and the function gets, after the
     arguments, an array of truth values for each dimension: whether results are wanted there.
+    ``options`` are the other ones of :func:`run_blockwise`.
     """
-    options: dict[str, Any] = {"dtypes": dtypes, "sizes": sizes, "what": what}
     cut = [arg for arg in args if any(len(arg.chunksizes.get(d, ())) > 1 for d in windows)]
     if not cut:
         return run_blockwise(function, *args, core=core, out=out, **options)
-    chunks = {d: _chunks(d, width // 2, cut, sizes[d]) for d, width in windows.items()}
     lengths = {d: n for arg in args for d, n in arg.sizes.items()}
+    chunks = {d: _chunks(d, width // 2, cut, lengths[d]) for d, width in windows.items()}
     others = {d for arg, own in zip(args, core, strict=True) for d in arg.dims if d not in own}
     first, *rest = args
     first = first.expand_dims({d: lengths[d] for d in others if d not in first.dims})

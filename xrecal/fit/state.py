@@ -7,7 +7,7 @@ forecasts are brought together by the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,8 +60,7 @@ def fit_state(
     periods = {name: period_of(value) for name, value in covariates.items()}
     every = parameters_of(method, feature_count(periods))
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
-    task: Callable[..., Any]
-    task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
+    task: Any = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
     stored = tuple(parts) if method.keeps_cases else ()
     observed = [name for name in others if name not in covariates]
     of_cases = {name: others[name] for name in covariates}
