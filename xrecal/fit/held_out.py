@@ -240,7 +240,9 @@ class HeldOut:
             name: coordinate
             for part in form.parts.values()
             for name, coordinate in part.coords.items()
-            if within & {*coordinate.dims} and form.member_dim not in coordinate.dims
+            if form.member_dim not in coordinate.dims
+            and name not in new
+            and (within & {*coordinate.dims} or name not in result.coords)
         }
         return result.assign_coords(coords).transpose(*form.order(new))
 
