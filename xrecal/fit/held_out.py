@@ -231,18 +231,15 @@ class HeldOut:
 
     def in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
         """Cases, dimensions and coordinates as in the hindcast."""
-        form, dim, pool = self.given, self.dim, self.prepared.pairs.pool
+        form, dim = self.given, self.dim
         order = _order(form, dim)
         if order is not None:
             result = result.isel({dim: np.argsort(order)})
-        within = {dim, *(pool.dims if pool else ())}
         coords = {
             name: coordinate
             for part in form.parts.values()
             for name, coordinate in part.coords.items()
-            if form.member_dim not in coordinate.dims
-            and name not in new
-            and (within & {*coordinate.dims} or name not in result.coords)
+            if form.member_dim not in coordinate.dims and name not in new
         }
         return result.assign_coords(coords).transpose(*form.order(new))
 
