@@ -137,8 +137,8 @@ def observed_variables(
 
 
 def pool_dims(pool: PoolOver) -> tuple[Hashable, ...]:
-    """Dimensions whose cases are pooled, of an option."""
-    return tuple(pool) if isinstance(pool, (tuple, Mapping)) else ()
+    """Dimensions along which all positions share a fit, of an option."""
+    return pool if isinstance(pool, tuple) else ()
 
 
 def location_blocks(

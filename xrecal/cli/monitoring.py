@@ -49,9 +49,13 @@ def watched(
     parts = {}
     for name in names:
         pit = scores[f"{name}_pit"]
-        score = xr.apply_ufunc(ndtri, pit.clip(SMALLEST, 1 - SMALLEST), keep_attrs=False)
-        zero = xr.zeros_like(score)
-        standard = xr.Dataset({f"{name}_loc": zero, f"{name}_scale": zero + 1})
+        # When each verifies, which labels of leads alone may not say.
+        pit = pit.assign_coords(valid_time=scores[f"{name}_valid_time"].variable)
+        score = pit.copy(data=ndtri(pit.to_numpy().clip(SMALLEST, 1 - SMALLEST)))
+        score.attrs = {}
+        standard = xr.Dataset(
+            {f"{name}_loc": xr.zeros_like(score), f"{name}_scale": xr.ones_like(score)}
+        )
         parts[name] = monitor(standard, {name: score}, dim, **watch.options)
     return together(parts)
 
@@ -108,8 +112,7 @@ def _as_numbers(seen: xr.Dataset) -> xr.Dataset:
         if array.dtype == bool:
             plain[name] = array.astype(np.int8).assign_attrs(array.attrs | {"dtype": "bool"})
         elif array.dtype.kind == "M":
-            since = array - np.datetime64(0, "s")
-            seconds = xr.where(array.notnull(), since / np.timedelta64(1, "s"), np.nan)
             units = {"units": "seconds since 1970-01-01"}
-            plain[name] = seconds.assign_attrs(array.attrs | units)
+            seconds = (array.data - np.datetime64(0, "s")) / np.timedelta64(1, "s")
+            plain[name] = array.copy(data=seconds).assign_attrs(array.attrs | units)
     return seen.assign(plain)

@@ -165,7 +165,7 @@ def compare(
     how = _dependence(block_length, cluster)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
-    positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.dims
+    positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.forecast_dims
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples, "pool": pool}

@@ -303,6 +303,7 @@ def prepare(
     elif pooled is not None and not in_splits:
         pooled = pooled.learning_from(n_dates, all_cases=not method.keeps_cases)
     positions = () if pooled is None else pooled.dims
+    whole = () if pooled is None else pooled.forecast_dims
     n_positions = 1 if pooled is None else len(pooled.taken)
     if pairs.n_matched * n_positions < min_samples:
         each = f", at {n_positions} pooled positions each," if pooled else ""
@@ -317,7 +318,7 @@ def prepare(
         method = shared
     _refuse_reserved(form, method)
     if not one_by_one:
-        require_whole_cases(pairs, positions)
+        require_whole_cases(pairs, whole)
     axis = axis_of(pairs)
     axis = axis if pooled is None or in_splits or one_by_one else pooled.axis(axis, n_dates)
     method, note = method.check(axis, n_dates * n_positions)
@@ -330,7 +331,7 @@ def prepare(
         )
     for name, value in given.items():
         if not one_by_one:
-            require_one_chunk(value, (dim, *positions), name=f"the covariate {name!r}")
+            require_one_chunk(value, (dim, *whole), name=f"the covariate {name!r}")
     if shared is not None:
         assert pooled is not None
         along = {dim: pairs.observations.sizes[dim]}
