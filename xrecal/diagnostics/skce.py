@@ -269,7 +269,7 @@ def _warn_of_sums(form: Form) -> None:
     from xrecal.arrays.calibration.expectations import SUM_TOLERANCE
 
     weights = form.weights
-    if weights is None or form.kind == "quantile" or not isinstance(weights.data, np.ndarray):
+    if weights is None or not isinstance(weights.data, np.ndarray):
         return
     there = weights.notnull().any(form.member_dim).to_numpy()
     sums = weights.sum(form.member_dim, dtype=np.float64).to_numpy()[there]
@@ -368,7 +368,8 @@ class _SkceTask:
         """Errors, p-values, statuses, block lengths, numbers of cases (...) of some locations."""
         from xrecal.arrays import SkceSettings, skce_locations
         from xrecal.arrays.calibration.skce import one_row_each
-        from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
+        from xrecal.arrays.distributions.forms import VALID, verdicts
+        from xrecal.arrays.distributions.missing import forecasts_from
 
         lead = np.broadcast_shapes(
             *(a.shape[: a.ndim - n] for a, (_, n) in zip(args, self.core, strict=True))
@@ -377,7 +378,7 @@ class _SkceTask:
         parts = dict(zip(self.names, rows, strict=True))
         observed, season = parts.pop("observed"), parts.pop("season", None)
         numbers = np.broadcast_to(sum(args[len(rows) :]), lead).reshape(-1)
-        forecasts = Forecasts(**parts)
+        forecasts = forecasts_from(parts)
         estimates = skce_locations(
             forecasts,
             observed,

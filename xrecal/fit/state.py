@@ -61,7 +61,7 @@ def fit_state(
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
     task: Callable[..., Any]
     task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
-    stored = tuple(parts) if method.keeps_cases else ()
+    stored = kept_parts(parts) if method.keeps_cases else {}
     observed = [name for name in others if name not in covariates]
     of_cases = {name: others[name] for name in covariates}
     n_cases = pairs.observations.sizes[pairs.dim]
@@ -79,7 +79,7 @@ def fit_state(
     for parameter in parameters.values():
         sizes |= {d: size for d, size in parameter.sizes(n_cases).items() if d != CASE}
     out: dict[str, tuple[Sequence[Hashable], Any]] = {
-        **{name: ((CASE, CASE_MEMBER), parts[name].dtype) for name in stored},
+        **{name: ((CASE, CASE_MEMBER), dtype) for name, dtype in stored.items()},
         **{name: ((CASE,), others[name].dtype) for name in observed},
         "n_cases": ((), np.int32),
         "status": ((), np.int16),
@@ -245,6 +245,12 @@ def cases_of(
     return lead, Cases(forecasts, usable, covariates, axis, partners=shared), flags
 
 
+def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Parts of forecasts in the state and their types: of quantiles it keeps the masses."""
+    types = {name: part.dtype for name, part in parts.items() if name != "levels"}
+    return types | ({"weights": types["loc"]} if "levels" in parts else {})
+
+
 def parts_to_keep(
     parts: Mapping[str, FloatArray], cases: Cases, lead: tuple[int, ...]
 ) -> list[FloatArray]:
@@ -254,7 +260,7 @@ def parts_to_keep(
     assert cases.forecasts is not None
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
-        return [ordered[name].astype(a.dtype, copy=False) for name, a in parts.items()]
+        return [ordered[n].astype(dtype, copy=False) for n, dtype in kept_parts(parts).items()]
     kept = []  # members of vectors stay where they are
     for name, part in parts.items():
         whole = np.broadcast_to(part, (*lead, *part.shape[-2:])).reshape(-1, *part.shape[-2:])
@@ -340,11 +346,12 @@ def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     misses is missing in all.
     """
     from xrecal.arrays.distributions.forms import Forecasts
+    from xrecal.arrays.distributions.missing import forecasts_from
 
     names = [name for name in parts if name.startswith(VECTOR)]
     vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
     if not vector:
-        return Forecasts(**parts)
+        return forecasts_from(parts)
     missing = np.isnan(vector).any(0)
     whole = [np.where(missing, np.nan, members) for members in vector]
     return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))

@@ -40,7 +40,15 @@ from .pooling import across, pooled_cases, pooled_covariate
 from .relearning import learned_again, relearn
 from .select_fits import check_forecast, explicit_member_dim, matching_covariates
 from .shared_update import with_shared_cases
-from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments, without_labels
+from .state import (
+    COVARIATE,
+    cases_of,
+    is_part,
+    kept_parts,
+    parts_to_keep,
+    task_arguments,
+    without_labels,
+)
 
 F = TypeVar("F", bound=Fitted)
 
@@ -216,7 +224,7 @@ def _added_state(
     core = {name: tuple(d for d in v.dims if d not in locations) for name, v in chosen.items()}
     compared = [fitted, *partners] if order.has_known else []
     seen = [at_known(variable.state["observations"], order) for variable in compared]
-    kept = tuple(parts) if fitted.method.keeps_cases else ()
+    kept = kept_parts(parts) if fitted.method.keeps_cases else {}
     n_core = {name: len(dims) for name, dims in core.items()}
     results = run_blockwise(
         _UpdateTask(fitted, order, axis, tuple(parts), own, n_core),
@@ -237,7 +245,7 @@ def _added_state(
             *[(ADDED,)] * (len(own) + 1),
         ],
         dtypes=[
-            *(parts[name].dtype for name in kept),
+            *kept.values(),
             others["observations"].dtype,
             np.int32,
             np.int16,

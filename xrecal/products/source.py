@@ -240,7 +240,8 @@ class StatisticTask:
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
         """Run the task on one chunk."""
-        from xrecal.arrays.distributions.forms import Forecasts, distribution_of
+        from xrecal.arrays.distributions.forms import distribution_of
+        from xrecal.arrays.distributions.missing import forecasts_from
 
         given = args[: len(self.parts)]
         whole, lead = together(given)
@@ -250,10 +251,13 @@ class StatisticTask:
         shape: tuple[int, ...] = (math.prod(locations),)
         if self.n_shared:
             shape = (*shape, math.prod(lead[len(locations) :]))
-        flat = {name: a.reshape(*shape, n) for name, a in parts.items() if name != "loc"}
         own = shape[:1] if self.n_shared else shape
+        flat = {
+            name: a if name == "levels" else a.reshape(*(own if name == "loc" else shape), n)
+            for name, a in parts.items()
+        }
         lower, upper = flat.pop("lower", None), flat.pop("upper", None)
-        distribution = distribution_of(Forecasts(parts["loc"].reshape(*own, n), **flat))
+        distribution = distribution_of(forecasts_from(flat))
         if lower is not None or upper is not None:
             distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
         extra = args[len(self.parts) :]
