@@ -15,6 +15,7 @@ from xrecal.typing import FloatArray, Places
 from .circular import PERIOD, read_period
 from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim, require_readable
 from .metadata import OF_CASES, check_units
+from .missing import without_declared
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
@@ -169,6 +170,7 @@ def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) 
         return None
     _require_own_name(array, name=name)
     require_readable(array, name=name)
+    array = without_declared(array)
     if array.sizes[dim] == 0:
         raise ValueError(f"{name} has no members: its dimension {dim!r} has length 0")
     if dim not in LEVEL.names:
@@ -233,7 +235,7 @@ def _read_dataset(
         if form is not None and variable in weights:
             weight = dataset[weights[variable]]
             require_readable(weight, name=f"{name}[{weights[variable]!r}]")
-            form = replace(form, kind="weighted", weights=weight)
+            form = replace(form, kind="weighted", weights=without_declared(weight))
         if form is not None:
             forms[variable] = form
     if member_dim is not None and all(form.member_dim != member_dim for form in forms.values()):
@@ -288,7 +290,7 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
         )
     whole = {
         part: array if dim in array.dims else array.expand_dims({dim: size}, axis=-1)
-        for part, array in parts.items()
+        for part, array in ((part, without_declared(array)) for part, array in parts.items())
     }
     form = Form(base, "censored" if bounds else "normal", dim, whole["loc"])
     return form.with_parts(whole | bounds)

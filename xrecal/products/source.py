@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import CALIBRATION, candidates
 from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
 from xrecal.inputs.metadata import describing, history_line, with_conventions
+from xrecal.inputs.missing import known_values
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays
@@ -193,7 +194,11 @@ class Issued:
 def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
     """The distributions of every forecast variable as they were issued."""
     forms = read_forms(forecast, member_dim)
-    return Sources(forecast, {name: Issued(form) for name, form in forms.items()})
+    known = {}
+    for name, form in forms.items():
+        (loc,) = known_values(form.loc, None, form.member_dim)
+        known[name] = Issued(replace(form, loc=loc))
+    return Sources(forecast, known)
 
 
 def check_count(n: int | None, seed: int) -> int:

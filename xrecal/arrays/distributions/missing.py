@@ -106,15 +106,15 @@ def largest_of(*arrays: FloatArray) -> FloatArray:
 def largest_among(*arrays: FloatArray) -> FloatArray:
     """Largest absolute value (L,) of arrays (L, ...) that is not itself absurd beside the others.
 
-    Values are in ascending order of their size. Those above the first gap of more than a million
-    times in the upper half are absurd, so that several of them hide none: they must be more than a
-    million, and fewer than half of the values. Infinite ones are left out: they are invalid.
+    Values are taken in ascending order of their size. In the upper half, those above the first gap
+    of more than a million times are absurd: several of them do not hide each other, and they are
+    fewer than half of the values. Infinite ones are left out: they are invalid.
     """
     largest = largest_of(*arrays)
     for place in np.flatnonzero(largest > MILLION):
         sizes = np.concatenate([np.abs(a[place], dtype=np.float64).ravel() for a in arrays])
         ascending = np.sort(sizes[np.isfinite(sizes)])
-        upper = ascending[(ascending.size + 1) // 2 - 1 :] if ascending.size else np.zeros(1)
+        upper = ascending[ascending.size // 2 :] if ascending.size else np.zeros(1)
         gaps = np.flatnonzero(beyond(upper[1:], upper[:-1]))
         largest[place] = upper[gaps[0]] if gaps.size else upper[-1]
     return largest
