@@ -321,11 +321,22 @@ def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
     for form, fitted in forecasts:
         if isinstance(form.loc.data, np.ndarray):
             name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
-            warn_of_customary({name: form.loc.data})
             known = without_unseen_values(form.loc, fitted)
-            if known is not form.loc and known.chunks is None:
+            if known.chunks is None:
                 found = form.loc.data[np.isnan(known.data) & ~np.isnan(form.loc.data)]
-                warn_of_absurd(found, found[:0], name=name, beside=SEEN)
+                warn_of_absurd(found, name=name, beside=SEEN)
+                warn_of_customary({name: known.data})
+
+
+def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
+    """Warn of observations in memory that are missing beside all that was seen, or may be."""
+    given = (
+        np.broadcast_to(observed.to_numpy(), known.shape) if observed.dims == known.dims else None
+    )
+    if given is not None:
+        found = given[np.isnan(known.data) & ~np.isnan(given)]
+        warn_of_absurd(found[:0], found, name="forecast", beside=SEEN)
+    warn_of_customary({"observations": known.data})
 
 
 def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:

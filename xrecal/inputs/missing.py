@@ -41,27 +41,42 @@ MEMBERS = "xrecal_member"
 
 def without_declared(array: xr.DataArray) -> xr.DataArray:
     """The array with NaN where it holds a value that its variable declares as missing."""
-    values = _declared(array)
-    if not values or array.dtype.kind != "f":
+    declared = _declared(array)
+    if not declared.size or array.dtype.kind != "f":
         return array
     if is_lazy(array):
-        return array.where(~array.isin(values))
-    found = np.isin(array.to_numpy(), values) if isinstance(array.data, np.ndarray) else False
-    return array.where(~array.isin(values)) if np.any(found) else array
+        return xr.apply_ufunc(
+            _without_values,
+            array,
+            kwargs={"declared": declared},
+            dask="parallelized",
+            output_dtypes=[array.dtype],
+            keep_attrs="override",
+        )
+    if not isinstance(array.data, np.ndarray) or not _equal(array.data, declared).any():
+        return array
+    return array.copy(data=_without_values(array.data, declared))
 
 
-def _declared(array: xr.DataArray) -> list[Any]:
-    """Numbers that a variable declares as missing, in its own type and rounded to float32."""
+def _declared(array: xr.DataArray) -> FloatArray:
+    """Numbers that a variable declares as missing."""
     encoding = {} if any(key in array.encoding for key in PACKED) else array.encoding
     given = [where[key] for where in (array.attrs, encoding) for key in DECLARING if key in where]
-    numbers = [np.atleast_1d(np.asarray(each)) for each in given]
-    flat = [each.ravel().astype(np.float64) for each in numbers if each.dtype.kind in "iuf"]
-    if not flat:
-        return []
-    known = np.concatenate(flat)
+    numbers = [each for each in map(np.ravel, given) if each.dtype.kind in "iuf"]
+    known = np.concatenate([np.empty(0), *numbers])
+    return known[~np.isnan(known)]
+
+
+def _equal(values: FloatArray, declared: FloatArray) -> npt.NDArray[np.bool_]:
+    """True for values that equal a declared one, perhaps after rounding to single precision."""
     with np.errstate(over="ignore"):
-        both = np.concatenate([known, known.astype(np.float32).astype(np.float64)])
-        return list(np.unique(both[~np.isnan(both)]).astype(array.dtype))
+        single, rounded = values.astype(np.float32), declared.astype(np.float32)
+    same = np.isin(single, rounded) & np.isfinite(single)
+    return np.asarray(same | np.isin(values, declared))
+
+
+def _without_values(values: FloatArray, declared: FloatArray) -> FloatArray:
+    return _without(values, _equal(values, declared))
 
 
 def known_values(
@@ -69,19 +84,24 @@ def known_values(
 ) -> tuple[xr.DataArray, ...]:
     """Members, and observations if given, NaN where they are missing beside the others.
 
-    Warns with the count where both are in memory.
+    What is in memory is compared as a whole, with a warning that has the count; what is lazy case
+    by case.
     """
     given = (loc,) if observed is None else (loc, observed)
-    if all(isinstance(a.variable._data, np.ndarray) for a in given):
-        return _known_in_memory(given, name)
-    if not all({*a.dims} <= {*loc.dims} for a in given) or not any(map(is_lazy, given)):
-        return given  # members that many cases share are those of a recalibrated forecast
+    in_memory = [isinstance(a.variable._data, np.ndarray) for a in given]
+    here = tuple(a for a, there in zip(given, in_memory, strict=True) if there)
+    known = iter(_known_in_memory(here, name) if here else ())
+    if not any(map(is_lazy, given)) or not all({*a.dims} <= {*loc.dims} for a in given):
+        # Members that many cases share are those of a recalibrated forecast.
+        return tuple(next(known) if there else a for a, there in zip(given, in_memory, strict=True))
     members = loc.drop_vars(member_dim, errors="ignore").rename({member_dim: MEMBERS})
+    cut = {d: sizes for d, sizes in members.variable.chunksizes.items() if d != MEMBERS}
+    others = [a.chunk({d: n for d, n in cut.items() if d in a.dims}) if cut else a for a in given]
     core = [(MEMBERS,), ()][: len(given)]
     cleaned = run_blockwise(
         _known_of_cases,
         members,
-        *given[1:],
+        *others[1:],
         core=core,
         out=core,
         dtypes=[a.dtype for a in given],
@@ -89,11 +109,12 @@ def known_values(
         what="the search for missing values",
     )
     own = cleaned[0].rename({MEMBERS: member_dim}).transpose(*loc.dims)
-    others = (a.transpose(*[d for d in loc.dims if d in a.dims]) for a in cleaned[1:])
-    labelled = (
-        a.assign_attrs(observed.attrs).rename(observed.name) for a in others if observed is not None
-    )
-    return (loc.copy(data=own.data), *labelled)
+    result = [next(known) if in_memory[0] else loc.copy(data=own.data)]
+    for a, values, there in zip(given[1:], cleaned[1:], in_memory[1:], strict=True):
+        ordered = values.transpose(*[d for d in loc.dims if d in values.dims])
+        named = ordered.assign_attrs(a.attrs).rename(a.name)
+        result.append(next(known) if there else named)
+    return tuple(result)
 
 
 def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.DataArray, ...]:
@@ -101,14 +122,16 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
     from xrecal.arrays.distributions.missing import absurd_among
 
     arrays = [a.to_numpy() for a in given]
-    warn_of_customary(dict(zip((name, "observations"), arrays, strict=False)))
     found = absurd_among(*(a.reshape(1, -1) for a in arrays))
     masks = [mask.reshape(a.shape) for mask, a in zip(found, arrays, strict=True)]
+    names = (name, "observations")
     if not any(mask.any() for mask in masks):
+        warn_of_customary(dict(zip(names, arrays, strict=False)))
         return given
     absurd = [a[mask] for a, mask in zip(arrays, masks, strict=True)]
     warn_of_absurd(absurd[0], *absurd[1:], name=name, beside=OTHERS)
-    cleaned = (_without(a, mask) for a, mask in zip(arrays, masks, strict=True))
+    cleaned = [_without(a, mask) for a, mask in zip(arrays, masks, strict=True)]
+    warn_of_customary(dict(zip(names, cleaned, strict=False)))
     return tuple(a.copy(data=values) for a, values in zip(given, cleaned, strict=True))
 
 
@@ -141,13 +164,14 @@ def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside
         warn_of_missing(values, " and ".join(counted), beside, name)
 
 
-def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.ArrayLike = ()) -> None:
     """Warn of numbers in memory that often stand for missing values, far from all other values.
 
     They are not taken as missing, as no variable declares them: a flow may well be 9999 m³/s.
+    There is no warning of those that are ``missing`` anyway.
     """
     for name, values in arrays.items():
-        found = _customary(values)
+        found = {v: n for v, n in _customary(values).items() if v not in np.asarray(missing)}
         if found:
             told = ", ".join(f"{value:.7g} ({count} times)" for value, count in found.items())
             numbers = " & ".join(f"({name} != {value:.7g})" for value in found)

@@ -365,10 +365,12 @@ def known_pairs(pairs: Pairs, *, name: str = "forecast") -> Pairs:
 
 def to_learn_from(pairs: Pairs) -> Pairs:
     """Cases in order; warn of values in memory that stand for missing ones."""
-    warn_of_absurd(*_values_for_missing(pairs), name="hindcast", beside=OTHERS)
+    absurd = _values_for_missing(pairs)
+    warn_of_absurd(*absurd, name="hindcast", beside=OTHERS)
     arrays = {"hindcast": pairs.form.loc, "observations": pairs.observations}
     warn_of_customary(
-        {name: a.to_numpy() for name, a in arrays.items() if isinstance(a.data, np.ndarray)}
+        {name: a.to_numpy() for name, a in arrays.items() if isinstance(a.data, np.ndarray)},
+        np.concatenate(absurd),
     )
     return in_order(pairs)
 

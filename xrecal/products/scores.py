@@ -10,13 +10,12 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.fit.mismatch_warnings import SEEN, without_unseen_values
+from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, require_plain
 from xrecal.inputs.metadata import history_only
-from xrecal.inputs.missing import warn_of_absurd
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
 from xrecal.methods.call_errors import explained
@@ -446,14 +445,8 @@ def score_recalibrated(
         along = source.dim if source.dim in source.form.dims else None
         pairs = pair_cases(source.form, observed, along, name="forecast", require_dim=False)
         known = without_unseen_values(pairs.observations, source.fitted)
-        if isinstance(known.data, np.ndarray) and known is not pairs.observations:
-            given = pairs.observations.data
-            warn_of_absurd(
-                given[:0].ravel(),
-                given[np.isnan(known.data) & ~np.isnan(given)],
-                name="forecast",
-                beside=SEEN,
-            )
+        if isinstance(known.data, np.ndarray):
+            warn_of_unseen_values(pairs.observations, known)
         return source.as_given(score(source, known))
 
     return score_variables(forecast, observations, one, dim, member_dim, text)
