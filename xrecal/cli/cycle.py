@@ -301,7 +301,8 @@ class Turn:
         # What places an observation within a jump differs from start to start.
         seed = int(start.astype("datetime64[s]").astype(np.int64))
         model, forecast = self._model(stem_of(start)), self._forecast(start)
-        piece = scored(model, forecast, observed, here, seed)
+        valid = {name: self.archive.variables[name].valid.isel(at) for name in here}
+        piece = scored(model, forecast, observed, here, valid, seed)
         for name in here:
             self.done.tell(name, piece)
         return piece

@@ -26,6 +26,7 @@ from xrecal.storage.paths import (
     writing,
     written_aside,
 )
+from xrecal.storage.storage import open_data, require_opens
 
 from .inputs import Source
 
@@ -87,7 +88,7 @@ class Folder:
 
     def write(self, path: Path, make: Callable[[Path], Any]) -> None:
         """Write a file by a function of the path that it is made at."""
-        with writing(path), written_aside(path) as aside:
+        with writing(path), written_aside(path, require_opens) as aside:
             make(aside)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
@@ -113,7 +114,7 @@ class Folder:
         path = self.path / name
         if not path.exists():
             return None
-        with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as opened:
+        with open_data(path, str(path)) as opened:
             return opened.load()
 
     def forecast(self, start: np.datetime64) -> Path:

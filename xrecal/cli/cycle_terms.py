@@ -9,6 +9,7 @@ from typing import Any
 
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
 from xrecal.inputs.metadata import shown_units
 
 from .archive import Date
@@ -141,8 +142,8 @@ def text_of(data: Mapping[str, Any]) -> str:
     for name, one in data["scores"].items():
         if one["crps"] is not None:
             lines.append(
-                f"{name}: CRPS {one['crps']:.4g} {one['units']}, raw {one['crps_raw']:.4g}, "
-                f"{one['n']} cases"
+                f"{quoted(name)}: CRPS {one['crps']:.4g} {one['units']}, "
+                f"raw {one['crps_raw']:.4g}, {one['n']} cases"
             )
     if data["alarms"] or data["changes"]:
         lines.append(f"{data['alarms']} alarms, {data['changes']} changes of calibration")

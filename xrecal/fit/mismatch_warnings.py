@@ -8,7 +8,6 @@ may be starts or valid times. Each is a warning, as it may be meant.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Iterable
 
 import numpy as np
@@ -16,12 +15,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
-from xrecal.arrays.distributions.forms import beyond_all
-from xrecal.chunks.warnings import users_stacklevel, warn_of_missing
+from xrecal.arrays.distributions.missing import MILLION, largest_of
+from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.metadata import shown_units, standard_name_of
+from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
+from xrecal.inputs.places import ROUNDING, is_angle, names_place
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.valid_time import (
     START,
@@ -36,18 +37,7 @@ from xrecal.inputs.valid_time import (
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
-
-PLACE_NAMES = (
-    "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
-    "id",
-)  # fmt: skip
-"""Coordinates that name a place; so do those with the CF attribute ``cf_role``."""
-
-DEGREES = ("lat", "latitude", "lon", "longitude")
-"""Coordinates that are degrees, as are those that CF attributes say to be such."""
-
-ROUNDING = 360 * float(np.finfo(np.float32).eps)
-"""Degrees by which coordinates in single precision differ from what they stand for."""
+from .state import largest_seen
 
 SHOWN = 6
 """Labels that a warning shows."""
@@ -61,6 +51,9 @@ NOVEL = 0.5
 OFTEN = 0.1
 """Share of such forecasts above which they are told: of ordinary ones, 2 in 100 are such after 30
 cases and 1 in 1000 after 300, more where their tails are heavy."""
+
+SEEN = "the largest that the model has seen"
+"""Words for the values with which new ones are compared."""
 
 ALIEN = 0.9
 """Novelty of which a single forecast is told: twice as far off as the past ones were."""
@@ -81,7 +74,7 @@ def _warn(messages: Iterable[str | None]) -> None:
     """Warn with each different message; None is none."""
     for message in dict.fromkeys(messages):
         if message is not None:
-            warnings.warn(message, stacklevel=users_stacklevel())
+            warn(message)
 
 
 def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None:
@@ -116,7 +109,7 @@ def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
             return False
         apart = float(a.to_numpy()) - float(b.to_numpy())
         return abs(math.remainder(apart, 360)) > ROUNDING
-    if name not in PLACE_NAMES and not any("cf_role" in c.attrs for c in (a, b)):
+    if not any(names_place(name, c) for c in (a, b)):
         return False
     return _differ_in_value(a, b)
 
@@ -154,12 +147,11 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
         if width > 0 and (lowest - high > width or low - highest > width):
             units = shown_units(fitted.attrs)
             name = "forecast" if form.name is None else f"{form.name} of the forecast"
-            warnings.warn(
+            warn(
                 f"{name} is between {lowest:.4g} and {highest:.4g}, far from the hindcast that "
                 f"the model was fitted on, {low:.4g} to {high:.4g} {units}".rstrip()
                 + ": is it in another unit, whatever its attribute units says, or another "
                 "variable? Give it in the unit of the hindcast",
-                stacklevel=users_stacklevel(),
             )
 
 
@@ -303,22 +295,50 @@ def warn_of_other_reading(
     remedy = (
         "" if valid else (f", or rename {dim!r} to 'valid_time' in both and give dim='valid_time'")
     )
-    warnings.warn(
+    warn(
         f"{name} is taken to hold forecasts that {given}, but its means go clearly better with the "
         f"observations if they {instead}. If they do, set "
         f'{name}[{dim!r}].attrs["standard_name"] = {standard!r}{remedy}',
-        stacklevel=users_stacklevel(),
     )
 
 
-def warn_of_fill_members(forecasts: Iterable[NewForecast]) -> None:
-    """Warn of members of forecasts in memory that are beyond 1e19, and taken as missing."""
-    for form, _ in forecasts:
+def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
+    """Warn of members in memory that are missing beside all that the fit has seen, or may be."""
+    for form, fitted in forecasts:
         if isinstance(form.loc.data, np.ndarray):
-            values = form.loc.data[beyond_all(form.loc.data)]
-            if values.size:
-                name = "forecast" if form.name is None else f"{form.name} of the forecast"
-                warn_of_missing(values, f"{values.size} members of {name} ", "", "forecast")
+            name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
+            known = without_unseen_values(form.loc, fitted)
+            if known.chunks is None:
+                found = form.loc.data[np.isnan(known.data) & ~np.isnan(form.loc.data)]
+                warn_of_absurd(found, name=name, beside=SEEN)
+                warn_of_customary({name: known.data})
+
+
+def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
+    """Warn of observations in memory that are missing beside all that was seen, or may be."""
+    given = (
+        np.broadcast_to(observed.to_numpy(), known.shape) if observed.dims == known.dims else None
+    )
+    if given is not None:
+        found = given[np.isnan(known.data) & ~np.isnan(given)]
+        warn_of_absurd(found[:0], found, name="forecast", beside=SEEN)
+    warn_of_customary({"observations": known.data})
+
+
+def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
+    """Members or observations, NaN where missing beside all that a fit has seen at their place.
+
+    Values in memory of which none is that large are returned as they are.
+    """
+    in_memory = isinstance(values.data, np.ndarray)
+    if in_memory and largest_of(values.data[np.newaxis])[0] <= MILLION:
+        return values
+    if not in_memory and values.chunks is None:  # of a GPU
+        return values
+    seen = largest_seen(fitted)
+    sizes = abs(values)
+    absurd = (seen > 0) & (sizes > MILLION) & (sizes < np.inf) & (sizes > MILLION * seen)
+    return values.where(~absurd).transpose(*values.dims, ...)
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
@@ -330,13 +350,12 @@ def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
     n, n_novel = np.count_nonzero(~np.isnan(values)), np.count_nonzero(novel)
     if n_novel > OFTEN * n or (values > ALIEN).any():
         of = "" if name is None else f" of {name!r}"
-        warnings.warn(
+        warn(
             f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "
             f"(novelty above {NOVEL:g}, up to {np.nanmax(values):.2g})"
             f"{first_place(novelty.copy(data=novel))}: what is issued of them comes from "
             "climatology or from the errors of forecasts unlike them. Judge these yourself; the "
             "novelty that apply and model.novelty give tells which they are",
-            stacklevel=users_stacklevel(),
         )
 
 
@@ -380,13 +399,6 @@ def _goes_clearly_better(
 def is_lead(name: Hashable, label: xr.DataArray) -> bool:
     """Whether it is a lead time, by its name or its CF standard name."""
     return name in LEAD.names or standard_name_of(label) in LEAD.standard_names
-
-
-def is_angle(name: Hashable, label: xr.DataArray) -> bool:
-    """Whether it is a latitude or longitude, by its name or what CF asks for."""
-    units = str(label.attrs.get("units", ""))
-    standard = standard_name_of(label) in ("latitude", "longitude")
-    return name in DEGREES or standard or units in ("degrees_north", "degrees_east")
 
 
 def _are_numbers(label: xr.DataArray) -> bool:
