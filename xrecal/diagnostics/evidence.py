@@ -184,7 +184,7 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
     if recognised is None:
         raise ValueError(
             f"{name} {'have' if name.endswith('s') else 'has'} none of the known calibration "
-            f"dimensions ({', '.join(CALIBRATION.names)}) among {list(array.dims)}; name it: "
+            f"dimensions ({CALIBRATION.usual}) among {list(array.dims)}; name it: "
             "dim=..."
         )
     return recognised

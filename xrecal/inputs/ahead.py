@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from .dates import date_axis
-from .dims import LEAD, candidates
+from .dims import LEAD, VALID_TIME, candidates, single_leads
 from .forms import Form
-from .valid_time import VALID_TIME, known_valid_times, read_leads
+from .valid_time import known_valid_times, read_leads
 
 AHEAD = "days_ahead"
 """The covariate that says when a forecast verifies; no distribution depends on it."""
@@ -23,8 +23,8 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     where nothing tells.
     """
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-    leads = candidates(whole, LEAD)
-    single = [n for n in LEAD.names if n in whole.coords and whole.coords[n].ndim == 0]
+    leads = [d for d in candidates(whole, LEAD, dim) if d != dim]
+    single = single_leads(whole)
     ahead = None
     if leads:
         ahead = _by_lead(whole, dim, leads[0])

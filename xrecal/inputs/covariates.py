@@ -13,6 +13,7 @@ from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
 from .dims import require_equal_labels
 from .forms import Form
+from .labels import read_labels
 from .valid_time import days_of, known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
@@ -76,6 +77,7 @@ def read_covariates(
             raise TypeError(
                 f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
             )
+        value = read_labels(value, name=f"the covariate {wanted!r}")
         if dim not in value.dims and set(value.dims) & set(cases):
             value = _for_each_case(value, form, dim)
         value = _checked(wanted, value, form, dim, name=name, fitting=bool(cases))

@@ -14,6 +14,7 @@ from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
 from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim, require_readable
+from .labels import read_labels
 from .metadata import OF_CASES, check_units
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
@@ -128,6 +129,8 @@ def read_forms(
     ValueError
         If there is no forecast, or the dimension of the members is missing or ambiguous.
     """
+    if isinstance(obj, (xr.DataArray, xr.Dataset)):
+        obj = read_labels(obj, name=name)
     if isinstance(obj, xr.DataArray):
         if f"{obj.name}_weight" in str(obj.attrs.get("ancillary_variables", "")).split():
             raise ValueError(

@@ -14,32 +14,33 @@ from xrecal.typing import FloatArray
 
 from .dims import (
     CALIBRATION,
-    LEAD,
     LEVEL,
     MEMBER,
+    VALID_TIME,
     at_scalars,
     candidates,
     find_dim,
+    is_start,
     match_labels,
     require_equal_labels,
     require_readable,
+    single_leads,
     warn_of_other_labels,
 )
 from .forms import Form, Labelled, read_forms
+from .labels import read_labels
 from .metadata import check_units
 from .valid_time import (
-    VALID_TIME,
     MatchedLeads,
-    along_lead,
-    happens_later,
     known_valid_times,
     lead_to_look_up,
     matched_leads,
     may_be_either,
     single_start,
     time_dim,
+    valid_times,
 )
-from .valid_time_lookup import look_up, tells_valid_times
+from .valid_time_lookup import at_own_valid_times, look_up, of_one_lead
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -96,17 +97,18 @@ def pair_variables(
                 f"DataArray; pass a Dataset with these names or a dict, {{{next(iter(forms))!r}: "
                 "observations, ...}"
             )
+        observations = read_labels(observations, name="observations")
         return {variable: (form, observations) for variable, form in forms.items()}
     if not isinstance(observations, Mapping):  # a Dataset is a mapping
         raise TypeError(
             "observations must be a DataArray, a Dataset or a dict from forecast name to "
             f"DataArray, got {type(observations).__name__}"
         )
+    variables = observations.data_vars if isinstance(observations, xr.Dataset) else observations
     observed = {
-        variable: observations[variable]
-        for variable in (
-            observations.data_vars if isinstance(observations, xr.Dataset) else observations
-        )
+        v: read_labels(array, name="observations") if isinstance(array, xr.DataArray) else array
+        for v in variables
+        for array in (observations[v],)
     }
     if isinstance(hindcast, xr.DataArray) and len(observed) == 1:
         return {variable: (form, next(iter(observed.values()))) for variable, form in forms.items()}
@@ -192,7 +194,7 @@ def pair_cases(
     if dim is None and require_dim:
         raise ValueError(
             f"{name} has none of the known calibration dimensions "
-            f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
+            f"({CALIBRATION.usual}) among {list(form.dims)}; name it: dim=..."
         )
     _refuse_members(form, observations, name=name)
     warn_of_other_labels(forecasts, observations, names=(name, "observations"))
@@ -226,35 +228,26 @@ def _at_cases(
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
     """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
     names = (name, "observations")
-    lead = lead_to_look_up(forecasts, dim, name=name) if candidates(forecasts, LEAD) else None
+    lead = lead_to_look_up(forecasts, dim, name=name)
     if lead is not None and lead not in observations.dims:
         start = single_start(forecasts) if dim is None else dim
         time = time_dim(observations, forecasts, start)
         if time is not None:
             others = [d for d in observations.dims if d != time]
             observations = at_scalars(observations, forecasts, names=names, dims=others)
+            observations = at_own_valid_times(observations, time)
             observed, leads = look_up(forecasts, observations, start, lead, time, name=name)
             _check_dims(form, observed, dim, name=name)
             told = None
             if dim is not None and may_be_either(forecasts, dim, lead):
                 told = f"valid time = {dim} + {lead}"
             return observed, max(leads.n_matched), leads, told
-    beside = [c for c in LEAD.names if c in forecasts.coords and not forecasts[c].ndim]
-    if lead is None and len(beside) == 1 and beside[0] not in observations.coords:
-        found = _at_single_lead(forecasts, observations, dim, beside[0], name=name)
-        if found is not None:
-            _check_dims(form, found[0], dim, name=name)
-            return found
+    one = of_one_lead(forecasts, dim, name=name) if lead is None else None
+    found = None if one is None else _at_single_lead(forecasts, observations, dim, one, name=name)
+    if found is not None:
+        _check_dims(form, found[0], dim, name=name)
+        return found
     observations = at_scalars(observations, forecasts, names=names)
-    time = None
-    if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
-        time = happens_later(forecasts, observations, dim)
-    if dim is not None and time is not None:
-        single = along_lead(forecasts, dim, "lead")
-        observed, leads = look_up(single, observations, dim, "lead", time, name=name)
-        observed = observed.isel(lead=0, drop=True)
-        _check_dims(form, observed, dim, name=name)
-        return observed, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None, None
@@ -270,26 +263,63 @@ def _at_single_lead(
     forecasts: xr.DataArray,
     observations: xr.DataArray,
     dim: Hashable | None,
-    lead: Hashable,
+    one: tuple[xr.DataArray, Hashable, str],
     *,
     name: str,
 ) -> tuple[xr.DataArray, int, None, str] | None:
-    """As :func:`_at_cases` for forecasts whose lead is a scalar coordinate, as along that lead.
-
-    None where it says nothing of valid times.
-    """
-    if not tells_valid_times(forecasts, dim, lead):
-        return None
-    along = along_lead(forecasts, dim, lead)
+    """As :func:`_at_cases` for forecasts of one lead; None where labels are to be matched."""
+    along, lead, told = one
     start = single_start(forecasts) if dim is None else dim
     time = time_dim(observations, along, start)
     if time is None:
         return None
+    own = observations.coords.get(VALID_TIME)
+    undated = time == start and (own is None or own.dims != (time,))
+    if undated and (not told or _are_at_starts(along, lead, observations, start, name=name)):
+        return None
     others = [d for d in observations.dims if d != time]
     there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
+    there = at_own_valid_times(there, time)
     observed, leads = look_up(along, there, start, lead, time, name=name)
-    told = f"valid time = {start} + {lead}"
-    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told
+    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told or None
+
+
+def _are_at_starts(
+    along: xr.DataArray,
+    lead: Hashable,
+    observations: xr.DataArray,
+    start: Hashable,
+    *,
+    name: str,
+) -> bool:
+    """Whether observations of forecasts of one lead are along the starts of these already.
+
+    They are if they have the same lead, or if their labels are starts by name, or may be, and no
+    valid time has an observation.
+
+    Raises
+    ------
+    ValueError
+        If labels that are starts by name fit both.
+    """
+    beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
+    if any(observations[n].to_numpy() == along[n].to_numpy()[0] for n in beside):
+        return True
+    if start not in observations.indexes:
+        return False
+    labels = observations.indexes[start]
+    valid = valid_times(along, start, lead, name=name).to_numpy().ravel()
+    at_valid, at_start = (labels.isin(v).any() for v in (valid, np.ravel(along[start].to_numpy())))
+    if not at_start or not (is_start(start, observations[start]) or VALID_TIME not in along.coords):
+        return False
+    if at_valid and is_start(start, observations[start]):
+        raise ValueError(
+            f"observations are along {start!r}, which may hold their own dates or the starts of "
+            f"{name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} before "
+            f"they are valid. Use observations.rename({start}='time') for their own dates, or "
+            f"observations.assign_coords({VALID_TIME}=...) for the starts"
+        )
+    return not at_valid
 
 
 def _check_dims(
@@ -307,7 +337,7 @@ def _check_dims(
             "with dates as its coordinate"
         )
     extra = [d for d in observations.dims if d not in form.dims]
-    single = [c for c in LEAD.names if c in form.loc.coords and form.loc[c].ndim == 0]
+    single = single_leads(form.loc)
     if single:
         hint = (
             f". {name} is of a single {single[0]}: {name}.expand_dims({single[0]!r}) is verified "

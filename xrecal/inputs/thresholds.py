@@ -13,6 +13,7 @@ from xrecal.chunks.blockwise import like, require_free, require_one_chunk
 
 from .dims import require_equal_labels
 from .forms import Form
+from .labels import read_labels
 from .metadata import check_units
 from .seasonal import at_valid_dates
 
@@ -63,6 +64,7 @@ def read_thresholds(
     if threshold.dtype.kind not in "iuf":
         raise TypeError(f"threshold must hold numbers, got {threshold.dtype}")
     check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))
+    threshold = read_labels(threshold, name="threshold")
     threshold = at_valid_dates(threshold, form, dim, name="threshold")
     new = _new_dim(threshold, form)
     for d in (d for d in threshold.dims if d in form.dims):

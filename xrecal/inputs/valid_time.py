@@ -15,43 +15,24 @@ import numpy.typing as npt
 import xarray as xr
 
 from .dates import case_axis
-from .dims import CALIBRATION, LEAD, candidates, require_unique
+from .dims import (
+    CALIBRATION,
+    LEAD,
+    VALID_TIME,
+    candidates,
+    is_start,
+    require_unique,
+)
 from .metadata import standard_name_of
+from .time_units import MONTHS, SECONDS, time_unit
 
 Dates: TypeAlias = npt.NDArray[Any]
 """Dates as datetime64 or cftime objects, or years as integers."""
 
-VALID_TIME = "valid_time"
 
-START = "forecast_reference_time"
-"""CF standard name of the time at which a forecast starts."""
-
-NAMES_OF_STARTS = ("init", "init_time", START)
-"""Coordinates that are starts by their name."""
-
-COUNTED_FROM_ONE = ("forecastMonth", "leadtime_month")
-"""Leads of the Climate Data Store: 1 is the month of the start, whatever the units say."""
-
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "pentad": 432000, "week": 604800}
-
-_MONTHS = {"month": 1, "season": 3, "year": 12}
-
-_ALIASES = {
-    "second": ("s", "sec", "secs"),
-    "minute": ("min", "mins"),
-    "hour": ("h", "hr", "hrs"),
-    "day": ("d",),
-    "week": ("w", "wk", "wks"),
-    "month": ("mon", "mons", "mo"),
-    "year": ("y", "yr", "yrs"),
-}
-
-UNITS = {
-    alias: unit
-    for unit in (*_SECONDS, *_MONTHS)
-    for alias in (unit, f"{unit}s", *_ALIASES.get(unit, ()))
-}
-"""Spellings of the units of leads; months, seasons and years are those of the calendar."""
+def counts_from_one(lead: Hashable) -> bool:
+    """Whether 1 is the month of the start, whatever the units: in the Climate Data Store."""
+    return str(lead).lower().replace("_", "") in ("forecastmonth", "leadtimemonth")
 
 
 def valid_times(
@@ -170,39 +151,23 @@ def single_start(obj: xr.DataArray) -> Hashable | None:
     scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
     standard = CALIBRATION.standard_names
     by_standard_name = [n for n in scalars if standard_name_of(obj[n]) in standard]
-    starts = by_standard_name or [n for n in scalars if n in CALIBRATION.names]
+    starts = by_standard_name or [n for n in scalars if CALIBRATION.has(n)]
     return starts[0] if len(starts) == 1 else None
 
 
-def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
+def along_lead(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> xr.DataArray:
     """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
 
-    Their valid times, over ``dim`` or of a single forecast, are over the lead as well.
+    Their valid times, over ``dim`` or of all of them, are over the lead as well.
     """
     own = [d for d in (dim,) if d in obj.dims]
-    times = [n for n, c in _named_as_times(obj, (dim, lead)).items() if list(c.dims) == own]
-    whole = obj.expand_dims(lead)
-    return whole.assign_coords({n: whole[n].expand_dims(lead) for n in times})
-
-
-def happens_later(
-    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None
-) -> Hashable | None:
-    """Dimension of valid times of observations, for forecasts whose ``valid_time`` is not a label.
-
-    Forecasts over starts of one lead, say, whose coordinate ``valid_time`` is over the starts.
-    Observations lack that coordinate. None where labels are to be matched, as both have the same.
-    """
-    given = forecasts.coords[VALID_TIME]
-    if dim == VALID_TIME or given.dims != (dim,) or given.chunks is not None:
-        return None
-    values = given.to_numpy()
-    if values.dtype.kind != "M" and not _is_cftime(values):
-        return None
-    if dim in forecasts.indexes and np.array_equal(forecasts.indexes[dim].to_numpy(), values):
-        return None
-    time = time_dim(observations, forecasts, dim)
-    return None if time == dim and dim != "time" else time
+    times = {
+        n: c.expand_dims({d: obj.sizes[d] for d in own if d not in c.dims}).transpose(*own)
+        for n, c in _named_as_times(obj, (dim, lead)).items()
+        if {*c.dims} <= {*own} and (c.ndim or n == VALID_TIME)
+    }
+    whole = obj.drop_vars(list(times)).expand_dims(lead)
+    return whole.assign_coords({n: c.variable.expand_dims(lead) for n, c in times.items()})
 
 
 def time_dim(
@@ -244,27 +209,28 @@ def calendar_of(values: Any) -> str | None:
     return str(flat[0].calendar) if _is_cftime(flat) else None
 
 
-def lead_dim(obj: xr.DataArray, *, name: str) -> Hashable | None:
-    """Dimension of the leads; None if there is none.
+def lead_dim(obj: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable | None:
+    """Dimension of the leads besides ``dim``, that of the cases; None if there is none.
 
     Raises
     ------
     ValueError
         If there are several candidates.
     """
-    dims = candidates(obj, LEAD)
+    dims = [d for d in candidates(obj, LEAD, dim) if d != dim]
     if len(dims) > 1:
         raise ValueError(
             f"{name} has several dimensions of lead times, {dims}; rename those that hold "
-            f"something else: {name}.rename({dims[1]}=...)"
+            f"something else: {name}.rename({dims[1]}=...), or mark the one that holds leads: "
+            f'{name}[{dims[0]!r}].attrs["standard_name"] = "forecast_period"'
         )
     return dims[0] if dims else None
 
 
 def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Hashable | None:
     """Dimension of leads that make the valid time, with ``dim`` that of the starts; else None."""
-    lead = None if dim == VALID_TIME else lead_dim(obj, name=name)
-    return None if lead == dim or are_valid_times(obj, dim, lead) else lead
+    lead = None if dim == VALID_TIME else lead_dim(obj, dim, name=name)
+    return None if are_valid_times(obj, dim, lead) else lead
 
 
 def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | None) -> bool:
@@ -279,18 +245,16 @@ def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | No
     if any(n in over_both for n in _named_as_times(obj, (dim, lead))):
         return False
     for name, starts in over_both.items():
-        named = name in NAMES_OF_STARTS or standard_name_of(starts) == START
-        if named and starts.chunks is None:
+        if is_start(name, starts) and starts.chunks is None:
             of_leads = starts.transpose(dim, lead).to_numpy()
             return bool((of_leads != of_leads[:, :1]).any())
-    return dim not in NAMES_OF_STARTS and standard_name_of(obj[dim]) == "time"
+    return not is_start(dim, obj[dim]) and standard_name_of(obj[dim]) == "time"
 
 
 def may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
     """Whether nothing but custom says that labels along ``dim`` are starts, or valid times."""
     over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
-    told = dim in (VALID_TIME, *NAMES_OF_STARTS) or standard_name_of(obj[dim]) == START
-    return not told and not over_both
+    return dim != VALID_TIME and not is_start(dim, obj[dim]) and not over_both
 
 
 @dataclass(frozen=True)
@@ -350,27 +314,27 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
             f"lead times along {lead!r} of {name} must be numbers or timedelta64, got "
             f"{type(index[0]).__name__}"
         )
-    if lead in COUNTED_FROM_ONE and values.dtype.kind in "iu":
+    if counts_from_one(lead) and values.dtype.kind in "iu":
         return Leads("month", values.astype(np.int64) - 1, "month")
     given = obj[lead].attrs.get("units")
     if given is None:
         return Leads("number", values, "")
-    unit = UNITS.get(str(given).strip().lower())
+    unit = time_unit(given)
     if unit is None:
         raise ValueError(
             f"lead times along {lead!r} of {name} have units {given!r}, which are none of "
-            f"{', '.join(f'{u}s' for u in (*_SECONDS, *_MONTHS))}; set them: "
+            f"{', '.join(f'{u}s' for u in (*SECONDS, *MONTHS))}; set them: "
             f'{name}.{lead}.attrs["units"] = "days"'
         )
-    if unit in _SECONDS:
-        micro = np.round(values.astype(np.float64) * _SECONDS[unit] * 1e6).astype(np.int64)
+    if unit in SECONDS:
+        micro = np.round(values.astype(np.float64) * SECONDS[unit] * 1e6).astype(np.int64)
         return Leads("span", micro.astype("timedelta64[us]"), unit)
     if not (values == np.round(values)).all():
         raise ValueError(
             f"lead times along {lead!r} of {name} are parts of {unit}s, which calendars do not "
             "have; use whole ones, or days"
         )
-    return Leads("month", values.astype(np.int64) * _MONTHS[unit], unit)
+    return Leads("month", values.astype(np.int64) * MONTHS[unit], unit)
 
 
 def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
@@ -398,7 +362,7 @@ def unit_of_leads(leads: xr.DataArray) -> str | None:
     if leads.dtype.kind == "m":
         return "timedelta64"
     given = leads.attrs.get("units")
-    return None if given is None else UNITS.get(str(given).strip().lower(), str(given))
+    return None if given is None else time_unit(given) or str(given)
 
 
 def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
@@ -406,14 +370,14 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
     if leads.dtype.kind == "m":
         return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
     unit = unit_of_leads(leads)
-    if unit not in _SECONDS:
+    if unit not in SECONDS:
         return None
-    return np.asarray(leads.to_numpy() * float(_SECONDS[unit]), np.float64)
+    return np.asarray(leads.to_numpy() * float(SECONDS[unit]), np.float64)
 
 
 def seconds_in(unit: str) -> int | None:
     """Seconds of a unit of time, whatever its spelling; None if it has no fixed length."""
-    return _SECONDS.get(UNITS.get(unit.strip().lower(), ""))
+    return SECONDS.get(time_unit(unit) or "")
 
 
 def span_of(lead: xr.DataArray) -> float | None:

@@ -15,16 +15,14 @@ from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray, IntArray
 
-from .dims import if_days_agree, require_unique
-from .metadata import standard_name_of
+from .dims import VALID_TIME, are_dates, if_days_agree, require_unique, single_leads
 from .valid_time import (
-    NAMES_OF_STARTS,
-    START,
-    VALID_TIME,
     MatchedLeads,
     along_lead,
+    are_valid_times,
     calendar_of,
     matched_leads,
+    read_leads,
     single_start,
     valid_times,
 )
@@ -33,22 +31,70 @@ OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
 
 
-def tells_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> bool:
-    """Whether a scalar coordinate is the lead of all forecasts, and so tells their valid times.
+def of_one_lead(
+    forecasts: xr.DataArray, dim: Hashable | None, *, name: str
+) -> tuple[xr.DataArray, Hashable, str] | None:
+    """Forecasts of one lead along it, with the dimension of the lead and a remark.
 
-    Not where a coordinate has the valid times, labels are not told to be starts by their name or
-    CF standard name, or the lead cannot be added to them.
+    None where labels are valid times, or nothing tells these: neither a coordinate ``valid_time``
+    over the cases or of all of them, nor a lead beside their starts.
+
+    Raises
+    ------
+    ValueError
+        If there are several leads beside.
     """
-    start = single_start(obj) if dim is None else dim
-    if VALID_TIME in obj.coords or start not in obj.coords:
-        return False
-    if start not in NAMES_OF_STARTS and standard_name_of(obj[start]) != START:
-        return False  # labels of one lead may have become its valid times
+    start = single_start(forecasts) if dim is None else dim
+    leads = single_leads(forecasts)
+    given = forecasts.coords.get(VALID_TIME)
+    known = given is not None and are_dates(given) and {*given.dims} <= {dim}
+    if dim == VALID_TIME or (known and given is not None and bool(given.isnull().all())):
+        return None
+    if known:
+        lead = leads[0] if len(leads) == 1 else "lead"
+        told = f"observations are those at {VALID_TIME}"
+        if start in forecasts.coords and bool((given == forecasts[start]).all()):
+            told = ""
+        return along_lead(forecasts, dim, lead), lead, told
+    if not leads or start not in forecasts.coords or are_valid_times(forecasts, start, None):
+        return None
+    if len(leads) > 1:
+        raise ValueError(
+            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
+            f"none: {name}.drop_vars({leads[1]!r})"
+        )
+    along = along_lead(forecasts, dim, leads[0])
     try:
-        valid_times(along_lead(obj, dim, lead), start, lead, name="forecast")
-    except ValueError:
-        return False
-    return True
+        valid_times(along, start, leads[0], name=name)
+    except ValueError:  # nothing that could be added
+        return None
+    return along, leads[0], f"valid time = {start} + {leads[0]}"
+
+
+def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
+    """Observations whose labels along ``time`` are their valid times.
+
+    An analysis, say, of step 0, or a short forecast; their coordinate ``valid_time`` says so.
+
+    Raises
+    ------
+    ValueError
+        If they have a lead of their own, other than 0, and no valid time.
+    """
+    given = observations.coords.get(VALID_TIME)
+    if given is not None and given.dims == (time,) and are_dates(given):
+        known = given.chunks is None and not bool(given.isnull().any())
+        return observations.assign_coords({time: given.variable}) if known else observations
+    for lead in single_leads(observations):
+        leads = read_leads(observations[lead].expand_dims(lead), lead, name="observations")
+        if leads.kind != "number" and leads.values[0].astype(np.int64) != 0:
+            raise ValueError(
+                f"observations have the lead {lead!r}, {observations[lead].to_numpy()}, so labels "
+                f"along {time!r} may be starts or valid times; say when they are valid: "
+                f"observations.assign_coords({VALID_TIME}=...), or drop it: "
+                f"observations.drop_vars({lead!r})"
+            )
+    return observations
 
 
 def look_up(

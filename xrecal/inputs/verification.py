@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from .dims import LEAD
+from .dims import VALID_TIME, single_leads
 from .valid_time import (
-    COUNTED_FROM_ONE,
-    VALID_TIME,
     Dates,
     Leads,
     along_lead,
     are_valid_times,
     calendar_of,
+    counts_from_one,
     known_valid_times,
     lead_dim,
     read_leads,
@@ -52,16 +51,14 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
     ValueError
         If leads cannot be read.
     """
-    lead = lead_dim(forecasts, name="forecast")
+    lead = lead_dim(forecasts, dim, name="forecast")
     if lead is None:
-        scalars = [n for n, c in forecasts.coords.items() if c.ndim == 0 and _is_lead(n, c)]
+        scalars = single_leads(forecasts)
         if len(scalars) != 1 or not forecasts.sizes.get(dim):
             return _of_valid_times(forecasts, dim)
         return read_verified(along_lead(forecasts, dim, scalars[0]), dim)
-    if lead == dim:
-        return None
     leads = read_leads(forecasts, lead, name="forecast")
-    if lead in COUNTED_FROM_ONE:  # the mean of a month is known when it has ended
+    if counts_from_one(lead):  # the mean of a month is known when it has ended
         leads = replace(leads, values=leads.values + 1)
     labels = forecasts.indexes[dim].to_numpy() if dim in forecasts.indexes else None
     issued, verified = labels, None
@@ -140,8 +137,3 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     if lead not in forecasts.dims:
         return xr.DataArray(known[:, 0], dims=[dim])
     return xr.DataArray(known, dims=[dim, lead])
-
-
-def _is_lead(name: Hashable, coordinate: xr.DataArray) -> bool:
-    standard_name: Any = coordinate.attrs.get("standard_name")
-    return name in LEAD.names or standard_name in LEAD.standard_names

@@ -117,7 +117,7 @@ def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
     if len(leads) != 1:
         raise ValueError(
             f"skill has {'no' if not leads else 'several'} lead dimension among "
-            f"{list(skill.dims)} ({', '.join(LEAD.names)}); name the one to draw along: dim=..."
+            f"{list(skill.dims)} ({LEAD.usual}); name the one to draw along: dim=..."
         )
     return leads[0]
 

@@ -19,7 +19,7 @@ from xrecal.diagnostics.comparison import Table
 from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.inputs.dims import LEAD, Dims, at_scalars
+from xrecal.inputs.dims import Dims, at_scalars, is_lead
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
@@ -276,7 +276,7 @@ def _subtitle(evidence: Evidence, has_raw: bool) -> str:
         counts = " × ".join(f"{n} {d}" for d, n in locations.items())
         text += f"; locations: {as_typed(counts)}"
     for d in locations:
-        if d in LEAD.names and d in form.loc.indexes and sizes[d] > 1:
+        if d in form.loc.indexes and is_lead(d, form.loc[d]) and sizes[d] > 1:
             text += f"; {range_of_leads(form.loc[d])}"
     return text
 
