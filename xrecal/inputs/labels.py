@@ -28,7 +28,7 @@ from .dims import (
     text_of,
 )
 from .time_units import MONTHS
-from .valid_time import Dates, Leads, calendar_of, read_leads, single_start
+from .valid_time import Dates, Leads, calendar_of, read_leads, single_start, valid_time_of
 
 Labels = TypeVar("Labels", xr.DataArray, xr.Dataset)
 
@@ -83,8 +83,9 @@ def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | Non
         if any(not date.calendar for date in known):
             raise ValueError(
                 f"the dates in {label!r} of {name} are cftime objects without a calendar, such as "
-                f"{known[0].isoformat()}; give them theirs, such as {name}.assign_coords({label}=[cft"
-                f"ime.datetime(*d.timetuple()[:6], calendar='standard') for d in {name}.{label}.values])"
+                f"{known[0].isoformat()}; give them theirs, such as {name}.assign_coords({label}="
+                "[cftime.datetime(*d.timetuple()[:6], calendar='standard') for d in "
+                f"{name}.{label}.values])"
             )
         return None
     if not known or not all(isinstance(value, datetime.date | pd.Period) for value in known):
@@ -144,15 +145,12 @@ def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
 
 def _with_valid_times(obj: Labels, *, name: str) -> Labels:
     """Valid times that contradict the starts plus the leads replaced by these, with a warning."""
-    given = obj.coords.get(VALID_TIME)
-    if given is None or given.chunks is not None or not are_dates(given):
-        return obj
     cases, leads = candidates(obj, CALIBRATION), candidates(obj, LEAD) or single_leads(obj)
     if len(cases) > 1 or len(leads) != 1 or leads[0] not in obj.coords:
         return obj
     dim, lead = (cases or [single_start(obj)])[0], leads[0]
-    roles = [d for d in (dim, lead) if d in obj.dims]
-    if dim not in obj.coords or {*given.dims} - {*roles}:
+    given = valid_time_of(obj, dim, lead)
+    if given is None or dim not in obj.coords:
         return obj
     along = obj.coords[lead] if lead in obj.dims else obj.coords[lead].expand_dims(lead)
     starts = _bare(obj.coords[dim])
@@ -170,12 +168,12 @@ def _with_valid_times(obj: Labels, *, name: str) -> Labels:
         return obj
     first = [_first(array) for array in (starts, later, valid)]
     warn_once(
-        f"{VALID_TIME} of {name} contradicts its starts and leads: {lead} {_first(along)} "
-        f"{along.attrs.get('units', '')} after {first[0]} is {first[1]}, but {VALID_TIME} is "
-        f"{first[2]}. Starts and leads count. If {VALID_TIME} is right, use "
+        f"{given.name} of {name} contradicts its starts and leads: {lead} {_first(along)} "
+        f"{along.attrs.get('units', '')} after {first[0]} is {first[1]}, but {given.name} is "
+        f"{first[2]}. Starts and leads count. If {given.name} is right, use "
         f"{name}.drop_vars({lead!r})".replace("  ", " ")
     )
-    return obj.assign_coords({VALID_TIME: later.variable})
+    return obj.assign_coords({given.name: later.assign_attrs(given.attrs).variable})
 
 
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:

@@ -36,11 +36,12 @@ from .valid_time import (
     lead_to_look_up,
     matched_leads,
     may_be_either,
+    of_one_lead,
     single_start,
     time_dim,
     valid_times,
 )
-from .valid_time_lookup import at_own_valid_times, look_up, of_one_lead
+from .valid_time_lookup import at_own_valid_times, look_up
 
 if TYPE_CHECKING:
     from .pool import Pool

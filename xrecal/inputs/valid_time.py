@@ -19,9 +19,11 @@ from .dims import (
     CALIBRATION,
     LEAD,
     VALID_TIME,
+    are_dates,
     candidates,
     is_start,
     require_unique,
+    single_leads,
 )
 from .metadata import standard_name_of
 from .time_units import MONTHS, SECONDS, time_unit
@@ -90,16 +92,21 @@ def valid_times(
 
 
 def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
-    """Valid times where there are leads, and labels tell them; else None."""
+    """Valid times of forecasts with leads, or of one lead, where labels tell them; else None."""
     try:
         lead = lead_to_look_up(obj, dim, name="forecast")
-        return None if lead is None else valid_times(obj, dim, lead, name="forecast")
+        if lead is not None:
+            return valid_times(obj, dim, lead, name="forecast")
+        one = of_one_lead(obj, dim, name="forecast")
+        if one is None:
+            return None
+        return valid_times(one[0], dim, one[1], name="forecast").isel({one[1]: 0}, drop=True)
     except ValueError:
         return None
 
 
 def _named_as_times(
-    obj: xr.DataArray, roles: tuple[Hashable | None, ...]
+    obj: xr.DataArray | xr.Dataset, roles: tuple[Hashable | None, ...]
 ) -> dict[Hashable, xr.DataArray]:
     """Coordinates that are valid times by their name or CF standard name."""
     return {
@@ -155,6 +162,23 @@ def single_start(obj: xr.DataArray) -> Hashable | None:
     return starts[0] if len(starts) == 1 else None
 
 
+def valid_time_of(
+    obj: xr.DataArray | xr.Dataset, dim: Hashable | None, lead: Hashable | None = None
+) -> xr.DataArray | None:
+    """The coordinate of valid times over ``dim`` and ``lead``, or part of these; None if none is.
+
+    A single date for all of several starts counts if it is called ``valid_time``.
+    """
+    named = {
+        n: c
+        for n, c in _named_as_times(obj, (dim, lead)).items()
+        if c.chunks is None and are_dates(c) and {*c.dims} <= {dim, lead}
+        if c.ndim or n == VALID_TIME or dim not in obj.dims
+        if not bool(c.isnull().all())
+    }
+    return named.get(VALID_TIME, next(iter(named.values()), None))
+
+
 def along_lead(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> xr.DataArray:
     """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
 
@@ -164,10 +188,49 @@ def along_lead(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> xr.Da
     times = {
         n: c.expand_dims({d: obj.sizes[d] for d in own if d not in c.dims}).transpose(*own)
         for n, c in _named_as_times(obj, (dim, lead)).items()
-        if {*c.dims} <= {*own} and (c.ndim or n == VALID_TIME)
+        if list(c.dims) == own or (n == VALID_TIME and not c.ndim)
     }
     whole = obj.drop_vars(list(times)).expand_dims(lead)
     return whole.assign_coords({n: c.variable.expand_dims(lead) for n, c in times.items()})
+
+
+def of_one_lead(
+    forecasts: xr.DataArray, dim: Hashable | None, *, name: str
+) -> tuple[xr.DataArray, Hashable, str] | None:
+    """Forecasts of one lead along it, with the dimension of the lead and a remark.
+
+    None where labels are valid times, or nothing tells these: neither a coordinate ``valid_time``
+    over the cases or of all of them, nor a lead beside their starts.
+
+    Raises
+    ------
+    ValueError
+        If there are several leads beside.
+    """
+    start = single_start(forecasts) if dim is None else dim
+    leads = single_leads(forecasts)
+    if dim == VALID_TIME:
+        return None
+    given = valid_time_of(forecasts, start)
+    if given is not None:
+        lead = leads[0] if len(leads) == 1 else "lead"
+        told = f"observations are those at {given.name}"
+        if start in forecasts.coords and bool((given == forecasts[start]).all()):
+            told = ""
+        return along_lead(forecasts, dim, lead), lead, told
+    if not leads or start not in forecasts.coords or are_valid_times(forecasts, start, None):
+        return None
+    if len(leads) > 1:
+        raise ValueError(
+            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
+            f"none: {name}.drop_vars({leads[1]!r})"
+        )
+    along = along_lead(forecasts, dim, leads[0])
+    try:
+        valid_times(along, start, leads[0], name=name)
+    except ValueError:  # nothing that could be added
+        return None
+    return along, leads[0], f"valid time = {start} + {leads[0]}"
 
 
 def time_dim(

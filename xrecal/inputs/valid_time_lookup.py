@@ -18,57 +18,14 @@ from xrecal.typing import FloatArray, IntArray
 from .dims import VALID_TIME, are_dates, if_days_agree, require_unique, single_leads
 from .valid_time import (
     MatchedLeads,
-    along_lead,
-    are_valid_times,
     calendar_of,
     matched_leads,
     read_leads,
-    single_start,
     valid_times,
 )
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
-
-
-def of_one_lead(
-    forecasts: xr.DataArray, dim: Hashable | None, *, name: str
-) -> tuple[xr.DataArray, Hashable, str] | None:
-    """Forecasts of one lead along it, with the dimension of the lead and a remark.
-
-    None where labels are valid times, or nothing tells these: neither a coordinate ``valid_time``
-    over the cases or of all of them, nor a lead beside their starts.
-
-    Raises
-    ------
-    ValueError
-        If there are several leads beside.
-    """
-    start = single_start(forecasts) if dim is None else dim
-    leads = single_leads(forecasts)
-    given = forecasts.coords.get(VALID_TIME)
-    known = given is not None and are_dates(given) and {*given.dims} <= {dim}
-    if dim == VALID_TIME or (known and given is not None and bool(given.isnull().all())):
-        return None
-    if known:
-        lead = leads[0] if len(leads) == 1 else "lead"
-        told = f"observations are those at {VALID_TIME}"
-        if start in forecasts.coords and bool((given == forecasts[start]).all()):
-            told = ""
-        return along_lead(forecasts, dim, lead), lead, told
-    if not leads or start not in forecasts.coords or are_valid_times(forecasts, start, None):
-        return None
-    if len(leads) > 1:
-        raise ValueError(
-            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
-            f"none: {name}.drop_vars({leads[1]!r})"
-        )
-    along = along_lead(forecasts, dim, leads[0])
-    try:
-        valid_times(along, start, leads[0], name=name)
-    except ValueError:  # nothing that could be added
-        return None
-    return along, leads[0], f"valid time = {start} + {leads[0]}"
 
 
 def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
