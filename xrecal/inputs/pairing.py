@@ -274,12 +274,12 @@ def _at_single_lead(
     time = time_dim(observations, along, start)
     if time is None:
         return None
-    own = observations.coords.get(VALID_TIME)
-    undated = time == start and (own is None or own.dims != (time,))
-    if undated and (not told or _are_at_starts(along, lead, observations, start, name=name)):
-        return None
     others = [d for d in observations.dims if d != time]
     there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
+    own = there.coords.get(VALID_TIME)
+    undated = time == start and (own is None or own.dims != (time,))
+    if undated and (not told or _are_at_starts(along, lead, there, start, name=name)):
+        return None
     there = at_own_valid_times(there, time)
     observed, leads = look_up(along, there, start, lead, time, name=name)
     return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told or None

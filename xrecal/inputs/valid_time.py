@@ -108,12 +108,19 @@ def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
 def _named_as_times(
     obj: xr.DataArray | xr.Dataset, roles: tuple[Hashable | None, ...]
 ) -> dict[Hashable, xr.DataArray]:
-    """Coordinates that are valid times by their name or CF standard name."""
-    return {
+    """Coordinates that are valid times by their name or CF standard name.
+
+    Not a coordinate ``time`` from which a dimension without an index got its labels.
+    """
+    named = {
         n: c
         for n, c in obj.coords.items()
         if n not in roles and (n in (VALID_TIME, "time") or standard_name_of(c) == "time")
     }
+    time = named.get("time")
+    if time is not None and time.dims == roles[:1] and time.equals(obj.coords.get(roles[0])):
+        del named["time"]
+    return named
 
 
 def _coordinate(

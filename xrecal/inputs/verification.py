@@ -57,6 +57,11 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
         if len(scalars) != 1 or not forecasts.sizes.get(dim):
             return _of_valid_times(forecasts, dim)
         return read_verified(along_lead(forecasts, dim, scalars[0]), dim)
+    known = known_valid_times(forecasts, dim)
+    if lead not in forecasts.indexes and known is not None and dim in forecasts.indexes:
+        labels, n = forecasts.indexes[dim].to_numpy(), forecasts.sizes[lead]
+        leads = Leads("span", np.zeros(n, "timedelta64[us]"), "")
+        return Verified(lead, leads, labels, known.transpose(dim, lead).to_numpy())
     leads = read_leads(forecasts, lead, name="forecast")
     if counts_from_one(lead):  # the mean of a month is known when it has ended
         leads = replace(leads, values=leads.values + 1)
@@ -66,8 +71,8 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
         issued, verified = replace(leads, values=-leads.values).after(labels), labels
     elif labels is not None:
         verified = leads.after(labels)
-        known = known_valid_times(forecasts, dim) if verified is None else None
-        verified = verified if known is None else known.transpose(dim, lead).to_numpy()
+        if verified is None and known is not None:
+            verified = known.transpose(dim, lead).to_numpy()
     return Verified(lead, leads, issued, verified)
 
 
