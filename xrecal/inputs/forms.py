@@ -13,7 +13,17 @@ from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
-from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim, require_readable
+from .dims import (
+    CALIBRATION,
+    LEAD,
+    LEVEL,
+    MEMBER,
+    Dims,
+    candidates,
+    find_dim,
+    listed,
+    require_readable,
+)
 from .labels import read_labels
 from .metadata import OF_CASES, check_units
 
@@ -388,6 +398,20 @@ def levels_of(form: Form) -> FloatArray:
     """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
     top = 100.0 if form.member_dim == "percentile" else 1.0
     return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
+
+
+def with_named_cases(form: Form, dim: Dims) -> Form:
+    """The forecast, which names the dimension of its cases where ``dim`` does and no rule."""
+    usual = candidates(form.broadcast().loc, CALIBRATION)
+    if dim is None or dim is ... or len(usual) == 1:
+        return form
+    named = [d for d in listed(dim) if d in (usual or form.dims)]
+    if len(named) > 1:
+        named = [d for d in named if d not in candidates(form.broadcast().loc, LEAD)]
+    if len(named) != 1:
+        return form
+    mark = {OF_CASES: str(named[0])}
+    return form.with_parts({name: part.assign_attrs(mark) for name, part in form.parts.items()})
 
 
 def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:

@@ -31,7 +31,14 @@ from .base import (
 from .ckme_choices import CENTRES, CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support
 from .novelty import joined, shares_left
 from .ranges import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE
-from .setting_checks import HalfLife, check_bounds, check_choices, in_days, is_positive
+from .setting_checks import (
+    HalfLife,
+    check_bounds,
+    check_choices,
+    in_days,
+    is_positive,
+    lists_as_tuples,
+)
 from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
@@ -148,6 +155,7 @@ class CKME(Conditioned, MemberPerCase):
     }
 
     def __post_init__(self) -> None:
+        lists_as_tuples(self)
         check_choices("CKME", self, CHOICES)
         for name, automatic in (("bandwidth", ("median", "cv")), ("ridge", ("cv",))):
             value = getattr(self, name)

@@ -53,7 +53,13 @@ from .mixing import AVERAGE, keep_within, mixture_of
 from .novelty import shares_left
 from .ranges import NOT_NEGATIVE
 from .raw import Raw
-from .setting_checks import check_bounds, check_choices, check_methods, check_names
+from .setting_checks import (
+    check_bounds,
+    check_choices,
+    check_methods,
+    check_names,
+    lists_as_tuples,
+)
 from .shared_ckme import SharedCKME
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
@@ -142,6 +148,7 @@ class LinearPool(Shown):
     before: ClassVar[Mapping[str, Any]] = {"average": None, "tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
+        lists_as_tuples(self)
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
         check_choices("LinearPool", self, automatic)
         check_bounds("LinearPool", self.bounds)

@@ -21,6 +21,13 @@ def is_positive(value: object) -> bool:
     return number and 0 < value < np.inf  # type: ignore[operator]
 
 
+def lists_as_tuples(settings: object) -> None:
+    """Make tuples, in place, of settings that are given as lists."""
+    for name, value in list(vars(settings).items()):
+        if isinstance(value, list):
+            object.__setattr__(settings, name, tuple(value))
+
+
 def check_names(method: str, condition_on: object) -> None:
     """Raise ValueError unless a setting names covariates."""
     names = condition_on if isinstance(condition_on, tuple) else (condition_on,)

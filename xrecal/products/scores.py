@@ -13,7 +13,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
-from xrecal.inputs.forms import Form, Labelled, require_plain
+from xrecal.inputs.forms import Form, Labelled, require_plain, with_named_cases
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
@@ -476,7 +476,7 @@ def score_variables(
     results: dict[Hashable, xr.DataArray] = {}
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     for variable, (form, observed) in paired.items():
-        scores = score(form, observed)
+        scores = score(with_named_cases(form, dim), observed)
         over = _dims_to_average(dim, scores)
         if not set(over) <= set(scores.dims):
             raise ValueError(
