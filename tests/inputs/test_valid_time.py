@@ -10,11 +10,10 @@ import xarray as xr
 
 from tests.labelled import random
 from tests.marks import DATA, forbid_compute, requires_data
-from xrecal.inputs.time_units import UNITS
+from xrecal.inputs.leads import UNITS, read_leads
 from xrecal.inputs.valid_time import (
     known_valid_times,
     lead_dim,
-    read_leads,
     single_start,
     time_dim,
     valid_times,

@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.dims import CALIBRATION, Dims, candidates, require_equal_labels, told_dims
+from xrecal.inputs.dims import Dims, require_equal_labels, told_dims
 from xrecal.inputs.metadata import check_units, history_only, shown_units
+from xrecal.inputs.roles import CALIBRATION, candidates
 from xrecal.methods.call_errors import explained
 
 from .evidence import (

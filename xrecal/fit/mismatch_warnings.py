@@ -19,11 +19,12 @@ from xrecal.arrays.dispatch import to_host
 from xrecal.arrays.distributions.forms import beyond_all
 from xrecal.chunks.warnings import users_stacklevel, warn_of_missing
 from xrecal.inputs.circular import PERIOD
-from xrecal.inputs.dims import is_lead, text_of
+from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import VECTOR, Form
+from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
 from xrecal.inputs.metadata import shown_units, standard_name_of
 from xrecal.inputs.pool import HINDCAST_LABELS
-from xrecal.inputs.valid_time import seconds_of, span_of, unit_of_leads
+from xrecal.inputs.roles import is_lead
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable

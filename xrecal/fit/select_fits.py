@@ -16,16 +16,12 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
 from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covariates
-from xrecal.inputs.dims import LEVEL, MEMBER, require_equal_labels, require_unique
+from xrecal.inputs.dims import require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
+from xrecal.inputs.leads import matched_leads, unit_of_leads
 from xrecal.inputs.metadata import check_units
-from xrecal.inputs.valid_time import (
-    along_lead,
-    known_valid_times,
-    matched_leads,
-    unit_of_leads,
-    valid_times,
-)
+from xrecal.inputs.roles import LEVEL, MEMBER
+from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
 from xrecal.methods import VectorCKME
 
 from .fitted import Fitted, FittedVariable

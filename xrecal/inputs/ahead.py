@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 
 from .dates import date_axis
-from .dims import LEAD, candidates, single_leads
 from .forms import Form
-from .valid_time import known_valid_times, read_leads
+from .leads import read_leads
+from .roles import LEAD, candidates, single_leads
+from .valid_time import known_valid_times
 
 AHEAD = "days_ahead"
 """The covariate that says when a forecast verifies; no distribution depends on it."""

@@ -14,7 +14,8 @@ from .dates import case_axis, date_axis
 from .dims import require_equal_labels
 from .forms import Form
 from .labels import read_labels
-from .valid_time import days_of, known_valid_times
+from .leads import days_of
+from .valid_time import known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
 """The covariate that is read from dates: the fraction of the year, with period 1."""

@@ -7,8 +7,9 @@ from collections.abc import Hashable
 import numpy as np
 import xarray as xr
 
-from .dims import LEVEL, MEMBER, require_equal_labels
+from .dims import require_equal_labels
 from .forms import read_forms
+from .roles import LEVEL, MEMBER
 
 
 def weighted(

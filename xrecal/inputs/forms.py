@@ -13,19 +13,10 @@ from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
-from .dims import (
-    CALIBRATION,
-    LEAD,
-    LEVEL,
-    MEMBER,
-    Dims,
-    candidates,
-    find_dim,
-    listed,
-    require_readable,
-)
+from .dims import require_readable
 from .labels import read_labels
-from .metadata import OF_CASES, check_units
+from .metadata import check_units
+from .roles import LEVEL, MEMBER, candidates, find_dim
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
@@ -139,9 +130,8 @@ def read_forms(
     ValueError
         If there is no forecast, or the dimension of the members is missing or ambiguous.
     """
-    if isinstance(obj, (xr.DataArray, xr.Dataset)):
-        obj = read_labels(obj, name=name)
     if isinstance(obj, xr.DataArray):
+        obj = read_labels(obj, name=name)
         if f"{obj.name}_weight" in str(obj.attrs.get("ancillary_variables", "")).split():
             raise ValueError(
                 f"{name} holds the members of a weighted ensemble without their weights, "
@@ -158,7 +148,7 @@ def read_forms(
         return {obj.name: form}
     if not isinstance(obj, xr.Dataset):
         raise TypeError(f"{name} must be an xarray DataArray or Dataset, got {type(obj).__name__}")
-    forms = _read_dataset(obj, member_dim, name=name)
+    forms = _read_dataset(read_labels(obj, name=name), member_dim, name=name)
     if not forms:
         raise ValueError(
             f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
@@ -398,25 +388,3 @@ def levels_of(form: Form) -> FloatArray:
     """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
     top = 100.0 if form.member_dim == "percentile" else 1.0
     return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
-
-
-def with_named_cases(form: Form, dim: Dims) -> Form:
-    """The forecast, which names the dimension of its cases where ``dim`` does and no rule."""
-    usual = candidates(form.broadcast().loc, CALIBRATION)
-    if dim is None or dim is ... or len(usual) == 1:
-        return form
-    named = [d for d in listed(dim) if d in (usual or form.dims)]
-    if len(named) > 1:
-        named = [d for d in named if d not in candidates(form.broadcast().loc, LEAD)]
-    if len(named) != 1:
-        return form
-    mark = {OF_CASES: str(named[0])}
-    return form.with_parts({name: part.assign_attrs(mark) for name, part in form.parts.items()})
-
-
-def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Attribute that names the dimension of the cases, where no rule recognises it."""
-    loc = form.broadcast().loc
-    if dim not in loc.dims or candidates(loc, CALIBRATION) == [dim]:
-        return {}
-    return {OF_CASES: str(dim)}

@@ -10,12 +10,14 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
 
-from .dims import (
+from .dims import text_of
+from .leads import MONTHS, Dates, Leads, read_leads
+from .roles import (
     CALIBRATION,
     LEAD,
     START,
@@ -25,10 +27,8 @@ from .dims import (
     is_lead,
     is_start,
     single_leads,
-    text_of,
 )
-from .time_units import MONTHS
-from .valid_time import Dates, Leads, calendar_of, read_leads, single_start, valid_time_of
+from .valid_time import calendar_of, single_start, valid_time_of
 
 Labels = TypeVar("Labels", xr.DataArray, xr.Dataset)
 
@@ -102,13 +102,10 @@ def _is_missing(value: Any) -> bool:
 def _naive(value: datetime.date | pd.Period) -> np.datetime64:
     """A date, time or beginning of a period as datetime64; with a time zone, in UTC."""
     if isinstance(value, pd.Period):
-        return value.start_time.to_datetime64()
-    if not isinstance(value, datetime.datetime):
-        return np.datetime64(value, "us")
-    if isinstance(value, pd.Timestamp):
-        aware = value.tzinfo is not None
-        return (value.tz_convert(None) if aware else value).to_datetime64()
-    if value.tzinfo is not None:
+        value = value.start_time
+    if isinstance(value, pd.Timestamp):  # to the nanosecond
+        return np.datetime64((value.tz_convert(None) if value.tzinfo else value).to_datetime64())
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     return np.datetime64(value, "us")
 
@@ -187,7 +184,7 @@ def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]
         return bool((abs(months[0] - months[1]) >= MONTHS[leads.unit]).any())
     apart = abs(valid - later)
-    day = np.timedelta64(1, "D") if apart.dtype.kind == "m" else datetime.timedelta(days=1)
+    day: Any = np.timedelta64(1, "D") if apart.dtype.kind == "m" else datetime.timedelta(days=1)
     return bool((apart >= day).any())
 
 

@@ -13,35 +13,34 @@ from xrecal.chunks.warnings import warn_of_missing, warn_once
 from xrecal.typing import FloatArray
 
 from .dims import (
-    CALIBRATION,
-    LEVEL,
-    MEMBER,
-    VALID_TIME,
     at_scalars,
-    candidates,
-    find_dim,
-    is_start,
     match_labels,
     require_equal_labels,
     require_readable,
-    single_leads,
     warn_of_other_labels,
 )
 from .forms import Form, Labelled, read_forms
 from .labels import read_labels
+from .leads import MatchedLeads, matched_leads
 from .metadata import check_units
+from .roles import (
+    CALIBRATION,
+    LEVEL,
+    MEMBER,
+    VALID_TIME,
+    candidates,
+    find_dim,
+    single_leads,
+)
 from .valid_time import (
-    MatchedLeads,
     known_valid_times,
     lead_to_look_up,
-    matched_leads,
     may_be_either,
     of_one_lead,
     single_start,
     time_dim,
-    valid_times,
 )
-from .valid_time_lookup import at_own_valid_times, look_up
+from .valid_time_lookup import are_at_starts, at_own_valid_times, look_up
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -267,7 +266,7 @@ def _at_single_lead(
     one: tuple[xr.DataArray, Hashable, str],
     *,
     name: str,
-) -> tuple[xr.DataArray, int, None, str] | None:
+) -> tuple[xr.DataArray, int, None, str | None] | None:
     """As :func:`_at_cases` for forecasts of one lead; None where labels are to be matched."""
     along, lead, told = one
     start = single_start(forecasts) if dim is None else dim
@@ -278,49 +277,11 @@ def _at_single_lead(
     there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
     own = there.coords.get(VALID_TIME)
     undated = time == start and (own is None or own.dims != (time,))
-    if undated and (not told or _are_at_starts(along, lead, there, start, name=name)):
+    if undated and (not told or are_at_starts(along, lead, there, start, name=name)):
         return None
     there = at_own_valid_times(there, time)
     observed, leads = look_up(along, there, start, lead, time, name=name)
     return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told or None
-
-
-def _are_at_starts(
-    along: xr.DataArray,
-    lead: Hashable,
-    observations: xr.DataArray,
-    start: Hashable,
-    *,
-    name: str,
-) -> bool:
-    """Whether observations of forecasts of one lead are along the starts of these already.
-
-    They are if they have the same lead, or if their labels are starts by name, or may be, and no
-    valid time has an observation.
-
-    Raises
-    ------
-    ValueError
-        If labels that are starts by name fit both.
-    """
-    beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
-    if any(observations[n].to_numpy() == along[n].to_numpy()[0] for n in beside):
-        return True
-    if start not in observations.indexes:
-        return False
-    labels = observations.indexes[start]
-    valid = valid_times(along, start, lead, name=name).to_numpy().ravel()
-    at_valid, at_start = (labels.isin(v).any() for v in (valid, np.ravel(along[start].to_numpy())))
-    if not at_start or not (is_start(start, observations[start]) or VALID_TIME not in along.coords):
-        return False
-    if at_valid and is_start(start, observations[start]):
-        raise ValueError(
-            f"observations are along {start!r}, which may hold their own dates or the starts of "
-            f"{name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} before "
-            f"they are valid. Use observations.rename({start}='time') for their own dates, or "
-            f"observations.assign_coords({VALID_TIME}=...) for the starts"
-        )
-    return not at_valid
 
 
 def _check_dims(

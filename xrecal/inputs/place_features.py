@@ -9,10 +9,10 @@ import xarray as xr
 
 from xrecal.typing import FloatArray
 
-from .dims import is_lead
 from .forms import Form
+from .leads import days_of
 from .metadata import standard_name_of
-from .valid_time import days_of
+from .roles import is_lead
 
 LATITUDE, LONGITUDE, HEIGHT, OF_LEAD = "latitude", "longitude", "height", "lead"
 

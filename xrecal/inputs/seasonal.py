@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .dims import CALIBRATION, LEAD, candidates, single_leads
 from .forms import Form
 from .metadata import standard_name_of
+from .roles import CALIBRATION, LEAD, candidates, single_leads
 from .valid_time import known_valid_times
 
 PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",

@@ -15,14 +15,10 @@ from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.typing import FloatArray, IntArray
 
-from .dims import VALID_TIME, are_dates, if_days_agree, require_unique, single_leads
-from .valid_time import (
-    MatchedLeads,
-    calendar_of,
-    matched_leads,
-    read_leads,
-    valid_times,
-)
+from .dims import if_days_agree, require_unique
+from .leads import MatchedLeads, matched_leads, read_leads
+from .roles import VALID_TIME, are_dates, is_start, single_leads
+from .valid_time import calendar_of, valid_times
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
@@ -52,6 +48,44 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
                 f"observations.drop_vars({lead!r})"
             )
     return observations
+
+
+def are_at_starts(
+    along: xr.DataArray,
+    lead: Hashable,
+    observations: xr.DataArray,
+    start: Hashable,
+    *,
+    name: str,
+) -> bool:
+    """Whether observations of forecasts of one lead are along the starts of these already.
+
+    They are if they have the same lead, or if their labels are starts by name, or may be, and no
+    valid time has an observation.
+
+    Raises
+    ------
+    ValueError
+        If labels that are starts by name fit both.
+    """
+    beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
+    if any(observations[n].to_numpy() == along[n].to_numpy()[0] for n in beside):
+        return True
+    if start not in observations.indexes:
+        return False
+    labels = observations.indexes[start]
+    valid = valid_times(along, start, lead, name=name).to_numpy().ravel()
+    at_valid, at_start = (labels.isin(v).any() for v in (valid, np.ravel(along[start].to_numpy())))
+    if not at_start or not (is_start(start, observations[start]) or VALID_TIME not in along.coords):
+        return False
+    if at_valid and is_start(start, observations[start]):
+        raise ValueError(
+            f"observations are along {start!r}, which may hold their own dates or the starts of "
+            f"{name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} before "
+            f"they are valid. Use observations.rename({start}='time') for their own dates, or "
+            f"observations.assign_coords({VALID_TIME}=...) for the starts"
+        )
+    return not at_valid
 
 
 def look_up(

@@ -9,18 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from .dims import VALID_TIME, single_leads
-from .valid_time import (
-    Dates,
-    Leads,
-    along_lead,
-    are_valid_times,
-    calendar_of,
-    counts_from_one,
-    known_valid_times,
-    lead_dim,
-    read_leads,
-)
+from .leads import Dates, Leads, counts_from_one, read_leads
+from .roles import VALID_TIME, single_leads
+from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):

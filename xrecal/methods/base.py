@@ -33,7 +33,7 @@ from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.typing import FloatArray, IntArray
 
 from .ranges import FINITE
-from .setting_checks import check_names, did_you_mean, lists_as_tuples
+from .setting_checks import check_names, did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -314,8 +314,7 @@ class Conditioned(Shown):
     condition_on: str | tuple[str, ...] | None
 
     def __post_init__(self) -> None:
-        lists_as_tuples(self)
-        check_names(type(self).__name__, self.condition_on)
+        check_names(self)
 
     @property
     def covariates(self) -> tuple[str, ...]:

@@ -31,14 +31,7 @@ from .base import (
 from .ckme_choices import CENTRES, CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support
 from .novelty import joined, shares_left
 from .ranges import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE
-from .setting_checks import (
-    HalfLife,
-    check_bounds,
-    check_choices,
-    in_days,
-    is_positive,
-    lists_as_tuples,
-)
+from .setting_checks import HalfLife, check_bounds, check_choices, in_days, is_positive
 from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
@@ -155,7 +148,6 @@ class CKME(Conditioned, MemberPerCase):
     }
 
     def __post_init__(self) -> None:
-        lists_as_tuples(self)
         check_choices("CKME", self, CHOICES)
         for name, automatic in (("bandwidth", ("median", "cv")), ("ridge", ("cv",))):
             value = getattr(self, name)
@@ -183,7 +175,7 @@ class CKME(Conditioned, MemberPerCase):
                 f"'standardised' or 'ratio' with compare='shapes', got support={self.support!r}"
             )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
-        check_bounds("CKME", self.bounds)
+        check_bounds(self)
         super().__post_init__()
 
     @property

@@ -28,7 +28,7 @@ from .base import (
     names_of,
     period_of_cases,
 )
-from .setting_checks import check_names, is_positive, lists_as_tuples
+from .setting_checks import check_names, is_positive
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
@@ -65,12 +65,11 @@ class Climatology(Shown, MemberPerCase):
     output: ClassVar[Output] = "weighted"
 
     def __post_init__(self) -> None:
-        lists_as_tuples(self)
         if self.window is not None and not is_positive(self.window):
             raise ValueError(
                 f"Climatology: window must be a positive number of days, got {self.window!r}"
             )
-        check_names("Climatology", self.condition_on)
+        check_names(self)
 
     @property
     def covariates(self) -> tuple[str, ...]:

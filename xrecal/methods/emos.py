@@ -14,7 +14,7 @@ from xrecal.typing import IntArray
 
 from .base import Bounds, Cases, Conditioned, FitArrays, NewCases, Output, Parameter
 from .ranges import ANY, NOT_NEGATIVE
-from .setting_checks import check_bounds, lists_as_tuples
+from .setting_checks import check_bounds
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
@@ -70,8 +70,7 @@ class EMOS(Conditioned):
     output: ClassVar[Output] = "normal"
 
     def __post_init__(self) -> None:
-        lists_as_tuples(self)
-        check_bounds("EMOS", self.bounds)
+        check_bounds(self)
         super().__post_init__()
         if not isinstance(self.vary_spread, bool):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")

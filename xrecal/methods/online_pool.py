@@ -23,7 +23,7 @@ from .experts import N_LEVELS, Experts, prefixed
 from .known import has_passed, known_cases
 from .pool import LinearPool
 from .ranges import ANY, NOT_NEGATIVE
-from .setting_checks import check_bounds, check_names, lists_as_tuples
+from .setting_checks import check_bounds, check_names
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
@@ -106,12 +106,11 @@ class OnlinePool(Shown):
     shares_members: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        lists_as_tuples(self)
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
         object.__setattr__(self, "refit", read_length(self.refit, "OnlinePool", "refit", least=1))
-        check_bounds("OnlinePool", self.bounds)
+        check_bounds(self)
         if self.condition_on != ():
-            check_names("OnlinePool", self.condition_on)
+            check_names(self)
         try:
             methods = self.pool.methods
         except (TypeError, ValueError) as error:

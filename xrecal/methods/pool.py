@@ -53,13 +53,7 @@ from .mixing import AVERAGE, keep_within, mixture_of
 from .novelty import shares_left
 from .ranges import NOT_NEGATIVE
 from .raw import Raw
-from .setting_checks import (
-    check_bounds,
-    check_choices,
-    check_methods,
-    check_names,
-    lists_as_tuples,
-)
+from .setting_checks import check_bounds, check_choices, check_methods, check_names
 from .shared_ckme import SharedCKME
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
@@ -148,14 +142,13 @@ class LinearPool(Shown):
     before: ClassVar[Mapping[str, Any]] = {"average": None, "tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
-        lists_as_tuples(self)
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
         check_choices("LinearPool", self, automatic)
-        check_bounds("LinearPool", self.bounds)
+        check_bounds(self)
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
         if self.condition_on != ():
-            check_names("LinearPool", self.condition_on)
+            check_names(self)
         if self.methods is None:
             return
         object.__setattr__(self, "methods", check_methods("LinearPool", self.methods))

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
-from xrecal.inputs.dims import CALIBRATION, LEAD, candidates
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.roles import CALIBRATION, LEAD, candidates
 
 from .labels import date_ticks, is_date, label_of, positions, width_beside
 from .reading import (

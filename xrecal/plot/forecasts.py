@@ -55,12 +55,11 @@ def cdf(
     ax: Axes | None = None,
     raw: Labelled | None = None,
     label: str | None = None,
-    dim: Hashable | None = None,
     member_dim: Hashable | None = None,
 ) -> Axes:
     """The distribution of one forecast; see :func:`xrecal.plot.cdf`."""
     forecast = _with_usual_members(forecast, member_dim)
-    observed = _matched(observations, forecast, dim)
+    observed = _matched(observations, forecast)
     raw = _beside(raw, forecast)
     return plot.cdf(forecast, ax=ax, observations=observed, raw=raw, label=label)
 
@@ -71,12 +70,11 @@ def density(
     *,
     ax: Axes | None = None,
     raw: Labelled | None = None,
-    dim: Hashable | None = None,
     member_dim: Hashable | None = None,
 ) -> Axes:
     """The density of one forecast; see :func:`xrecal.plot.density`."""
     forecast = _with_usual_members(forecast, member_dim)
-    observed = _matched(observations, forecast, dim)
+    observed = _matched(observations, forecast)
     return plot.density(forecast, ax=ax, observations=observed, raw=_beside(raw, forecast))
 
 
@@ -323,7 +321,7 @@ def _with_usual_members(forecast: Labelled, member_dim: Hashable | None) -> Labe
 
 
 def _matched(
-    observations: Observations | None, forecast: Labelled, dim: Hashable | None
+    observations: Observations | None, forecast: Labelled, dim: Hashable | None = None
 ) -> xr.DataArray | None:
     """What verified each forecast, at its labels; a single case finds its own in a series."""
     if observations is None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy.special import ndtri
 
 from xrecal.diagnostics.p_values import SIGNIFICANT
-from xrecal.inputs.dims import LEAD, candidates
+from xrecal.inputs.roles import LEAD, candidates
 
 from .labels import as_typed, date_ticks, is_date, positions
 from .reading import in_memory, over_locations

@@ -11,9 +11,9 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
 
 from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.p_values import SIGNIFICANT
-from xrecal.inputs.dims import LEAD, candidates
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import standard_name_of
+from xrecal.inputs.roles import LEAD, candidates
 from xrecal.products.categories import CATEGORY, TERCILES
 
 from .coasts import draw_coastlines

@@ -19,10 +19,12 @@ from xrecal.diagnostics.comparison import Table
 from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.inputs.dims import Dims, at_scalars, is_lead
-from xrecal.inputs.forms import Labelled, of_cases
+from xrecal.inputs.cases import of_cases
+from xrecal.inputs.dims import Dims, at_scalars
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
+from xrecal.inputs.roles import is_lead
 from xrecal.inputs.thresholds import Threshold
 
 from . import annual
@@ -175,7 +177,7 @@ def report(
     if raw is not None:
         same = _of_same_cases(raw, forecast, evidence)
         given = {"member_dim": member_dim if member_dim in same.dims else None}
-        of_raw = read_evidence(same, observations, dim, **given)
+        of_raw = read_evidence(same, observations, dim, given["member_dim"])
         pair = same, observations
         beside = _evidence_of(of_raw, pair, dim, threshold, tests | given, beside=evidence)
         datasets |= {f"{RAW} {name}": data for name, data in beside.items()}

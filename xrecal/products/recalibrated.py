@@ -25,8 +25,9 @@ from xrecal.fit.state import (
     without_fill_members,
     without_labels,
 )
+from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
+from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import Method, SharedCKME, VectorCKME

@@ -11,9 +11,10 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
+from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
-from xrecal.inputs.forms import Form, Labelled, require_plain, with_named_cases
+from xrecal.inputs.forms import Form, Labelled, require_plain
 from xrecal.inputs.metadata import history_only
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
