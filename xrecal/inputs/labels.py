@@ -78,6 +78,9 @@ def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | Non
     if (isinstance(dtype, np.dtype) and dtype.kind != "O") or coordinate.chunks is not None:
         return None
     values = coordinate.to_numpy()
+    kinds = (datetime.date, pd.Period, float, type(None), type(pd.NaT))
+    if not all(isinstance(value, kinds) or hasattr(value, "calendar") for value in values.flat):
+        return None
     known = [value for value in values.flat if not _is_missing(value)]
     if known and hasattr(known[0], "calendar"):
         if any(not date.calendar for date in known):
@@ -88,7 +91,7 @@ def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | Non
                 f"{name}.{label}.values])"
             )
         return None
-    if not known or not all(isinstance(value, datetime.date | pd.Period) for value in known):
+    if not known or any(isinstance(value, float) for value in known):
         return None
     missing = np.datetime64("NaT", "us")
     flat = [missing if _is_missing(value) else _naive(value) for value in values.flat]

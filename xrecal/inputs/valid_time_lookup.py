@@ -39,7 +39,10 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
         known = given.chunks is None and not bool(given.isnull().any())
         return observations.assign_coords({time: given.variable}) if known else observations
     for lead in single_leads(observations):
-        leads = read_leads(observations[lead].expand_dims(lead), lead, name="observations")
+        try:
+            leads = read_leads(observations[lead].expand_dims(lead), lead, name="observations")
+        except ValueError:  # missing, or of no unit of time
+            continue
         if leads.kind != "number" and leads.values[0].astype(np.int64) != 0:
             raise ValueError(
                 f"observations have the lead {lead!r}, {observations[lead].to_numpy()}, so labels "
