@@ -261,3 +261,16 @@ def test_a_day_is_a_contradiction(calendar):
     with pytest.warns(UserWarning, match="lead 14 days after 2001-03-01.* is 2001-03-15.*-03-16"):
         found = hindcast.assign_coords(valid_time=(("init", "lead"), late)).recal.crps(observed)
     np.testing.assert_array_equal(found, EXPECTED[0])
+
+
+def test_dates_of_members_are_no_cases():
+    """Each member of what is issued says which past case it is."""
+    model = HINDCAST[:, 0].recal.fit(OBSERVED, xrecal.CKME(support="observations", ridge=0.1))
+    one = HINDCAST[3, 0]
+    issued = model.apply(one)
+    assert "calibration_init" in issued.coords
+    assert "member" not in read_labels(issued, name="forecast").indexes
+    found = issued.recal.crps(OBSERVED)
+    np.testing.assert_allclose(found, model.crps(one, OBSERVED), rtol=1e-12)
+    lagged = HINDCAST[:, 0].rename(init="day").assign_coords(member=UTC[:5])
+    np.testing.assert_array_equal(lagged.recal.crps(OBSERVED), EXPECTED[0][:, 0])

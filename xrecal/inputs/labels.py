@@ -20,6 +20,8 @@ from .leads import MONTHS, Dates, Leads, read_leads
 from .roles import (
     CALIBRATION,
     LEAD,
+    LEVEL,
+    MEMBER,
     START,
     VALID_TIME,
     are_dates,
@@ -29,6 +31,9 @@ from .roles import (
     single_leads,
 )
 from .valid_time import calendar_of, single_start, valid_time_of
+
+OF_FIT = "calibration_"
+"""Beginning of coordinates of issued forecasts that tell which past case each member is."""
 
 Labels = TypeVar("Labels", xr.DataArray, xr.Dataset)
 
@@ -115,8 +120,10 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
 
 def _with_index(obj: Labels) -> Labels:
     """Cases and leads that have no index with the labels of the coordinate along them."""
-    bare = [d for d in obj.dims if d not in obj.xindexes and d not in obj.coords]
-    along = {d: {n: c for n, c in obj.coords.items() if c.dims == (d,)} for d in bare}
+    members = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
+    bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *members)]
+    own = {n: c for n, c in obj.coords.items() if not str(n).startswith(OF_FIT)}
+    along = {d: {n: c for n, c in own.items() if c.dims == (d,)} for d in bare}
     dated = {d: dates for d in bare if (dates := _dates_of_cases(along[d])) is not None}
     cases = candidates(obj, CALIBRATION) or (list(dated) if len(dated) == 1 else [])
     labels = {d: dates for d, dates in dated.items() if d in cases}

@@ -157,9 +157,9 @@ def pair_cases(
     location dimension. Forecasts at a single label of a dimension, which is then a scalar
     coordinate, take the observations there. For forecasts over starts and leads observations may
     be over valid time, and are then looked up at that of each forecast; a dimension of the name
-    of the starts holds valid times too, as observations have no starts. So are those of forecasts
-    whose coordinate ``valid_time`` along the cases differs from their labels. Warns where one of
-    them states its unit and the other does not.
+    of the starts holds valid times too, as observations have no starts. Forecasts of one lead pair
+    as those of all leads do at that one. Warns where one of them states its unit and the other
+    does not.
 
     Parameters
     ----------

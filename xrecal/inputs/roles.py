@@ -137,7 +137,8 @@ def candidates(
     if role is not LEAD:
         return [d for d in obj.dims if role.has(d)]
     cases = _of_cases(obj) if dim is None else [dim]
-    rest = [d for d in obj.dims if d not in cases]
+    members = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
+    rest = [d for d in obj.dims if d not in (*cases, *members)]
     return _under_valid_times(obj, rest, cases) or [d for d in rest if is_lead(d, labels.get(d))]
 
 
@@ -152,7 +153,8 @@ def _of_cases(obj: xr.DataArray | xr.Dataset) -> list[Hashable]:
     named = by_standard_name or [d for d in dims if CALIBRATION.has(d)]
     if len(named) > 1:  # starts, and a time that is counted from them
         named = [d for d in named if d not in labels or not is_length(labels[d])] or named
-    return named or [d for d in dims if d in labels and are_dates(labels[d])]
+    members = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
+    return named or [d for d in labels if d not in members and are_dates(labels[d])]
 
 
 def _under_valid_times(
