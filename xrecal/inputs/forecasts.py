@@ -7,12 +7,14 @@ from collections.abc import Hashable
 import numpy as np
 import xarray as xr
 
-from .dims import LEVEL, MEMBER
 from .forms import read_forms
 from .places import like_places
+from .roles import LEVEL, MEMBER
 
 
-def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
+def weighted(
+    values: xr.DataArray, weights: xr.DataArray, *, member_dim: Hashable | None = None
+) -> xr.Dataset:
     """Mark an ensemble with weights as a forecast that xrecal understands.
 
     Parameters
@@ -22,6 +24,8 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     weights : DataArray
         Weights >= 0 along the same dimension; need not sum to one, except for tests of
         auto-calibration, which refuse others.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
 
     Returns
     -------
@@ -44,7 +48,7 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     2.5
     """
     _require_arrays({"values": values, "weights": weights})
-    (form,) = read_forms(values, name="values").values()
+    (form,) = read_forms(values, member_dim, name="values").values()
     if form.member_dim not in weights.dims:
         raise ValueError(
             f"weights lack the member dimension {form.member_dim!r}; they have {list(weights.dims)}"
