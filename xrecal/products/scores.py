@@ -185,7 +185,8 @@ def crps(
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean.
+        Dimensions to average over. Missing scores are left out of the mean. Where no rule
+        recognises the dimension of the cases, the one named here is it.
     fair : bool
         Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
         ensembles of at least two members.
