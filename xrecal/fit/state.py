@@ -239,8 +239,9 @@ def cases_of(
         rows = {name: a.reshape(-1, 1, a.shape[-1]) for name, a in members.items()}
         cleaned, (found,), filled = without_absurd(rows, [values[0].reshape(-1, 1)])
         members = {name: a.reshape(-1, *core) for name, a in cleaned.items()}
-        observed, partners = found.reshape(-1, core[0]), []
-        filled = filled.reshape(-1, core[0]).any(-1)
+        observed = found.reshape(-1, core[0])
+        partners: list[FloatArray] = []
+        filled = np.asarray(filled.reshape(-1, core[0]).any(-1))
     else:
         members, (observed, *partners), filled = without_absurd(
             members, values[:n_observed], largest
@@ -376,7 +377,7 @@ def largest_seen(fitted: FittedVariable) -> xr.DataArray:
         largest += [abs(bare.max(over)), abs(bare.min(over))]
     whole = largest[0].fillna(0.0)
     for each in largest[1:]:
-        whole = xr.where(each > whole, each, whole)
+        whole = whole.where(whole >= each.fillna(0.0), each)
     return whole
 
 
