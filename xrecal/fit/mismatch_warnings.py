@@ -16,13 +16,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
-from xrecal.arrays.distributions.missing import MILLION, largest_of
 from xrecal.chunks.warnings import users_stacklevel
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.metadata import shown_units, standard_name_of
-from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.valid_time import (
     START,
@@ -37,7 +35,6 @@ from xrecal.inputs.valid_time import (
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
-from .state import largest_seen
 
 PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
@@ -63,9 +60,6 @@ NOVEL = 0.5
 OFTEN = 0.1
 """Share of such forecasts above which they are told: of ordinary ones, 2 in 100 are such after 30
 cases and 1 in 1000 after 300, more where their tails are heavy."""
-
-SEEN = "the largest that the model has seen"
-"""Words for the values with which new ones are compared."""
 
 ALIEN = 0.9
 """Novelty of which a single forecast is told: twice as far off as the past ones were."""
@@ -314,45 +308,6 @@ def warn_of_other_reading(
         f'{name}[{dim!r}].attrs["standard_name"] = {standard!r}{remedy}',
         stacklevel=users_stacklevel(),
     )
-
-
-def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
-    """Warn of members in memory that are missing beside all that the fit has seen, or may be."""
-    for form, fitted in forecasts:
-        if isinstance(form.loc.data, np.ndarray):
-            name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
-            known = without_unseen_values(form.loc, fitted)
-            if known.chunks is None:
-                found = form.loc.data[np.isnan(known.data) & ~np.isnan(form.loc.data)]
-                warn_of_absurd(found, name=name, beside=SEEN)
-                warn_of_customary({name: known.data})
-
-
-def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
-    """Warn of observations in memory that are missing beside all that was seen, or may be."""
-    given = (
-        np.broadcast_to(observed.to_numpy(), known.shape) if observed.dims == known.dims else None
-    )
-    if given is not None:
-        found = given[np.isnan(known.data) & ~np.isnan(given)]
-        warn_of_absurd(found[:0], found, name="forecast", beside=SEEN)
-    warn_of_customary({"observations": known.data})
-
-
-def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
-    """Members or observations, NaN where missing beside all that a fit has seen at their place.
-
-    Values in memory of which none is that large are returned as they are.
-    """
-    in_memory = isinstance(values.data, np.ndarray)
-    if in_memory and largest_of(values.data[np.newaxis])[0] <= MILLION:
-        return values
-    if not in_memory and values.chunks is None:  # of a GPU
-        return values
-    seen = largest_seen(fitted)
-    sizes = abs(values)
-    absurd = (seen > 0) & (sizes > MILLION) & (sizes < np.inf) & (sizes > MILLION * seen)
-    return values.where(~absurd).transpose(*values.dims, ...)
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
