@@ -23,8 +23,8 @@ from xrecal.fit.state import COVARIATE, is_part
 from xrecal.inputs.covariates import DAY, SEASON
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
+from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
-from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter, is_method
 from xrecal.methods.ranges import ANY, FINITE
@@ -198,7 +198,8 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 def _require_places(method: SharedCKME, pool: Pool | None) -> None:
     """Raise ValueError unless a shared fit is one of the positions of a pool."""
     _require_settings(method)
-    if pool is None or pool.widths is not None or math.prod(pool.sizes) != method.places:
+    every = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
+    if not every or sorted(pool.taken) != [*range(method.places)]:
         raise ValueError(f"the places {method!r:.120} are not those of the pool")
 
 
