@@ -78,7 +78,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
     """Ranks of labels along a dimension: of its index, or of each coordinate without one."""
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
     parts = form.parts.values()
     labels = [part.indexes[dim] for part in parts if dim in part.indexes][:1]
@@ -296,7 +296,8 @@ def _among(
     rest = results.shape[1:]
     among = xp.zeros((math.prod(lead), inside.size, *rest), dtype=results.dtype)
     among[:, xp.asarray(inside)] = results.reshape(-1, int(inside.sum()), *rest)
-    return among.reshape(-1, *rest)
+    shaped: npt.NDArray[Any] = among.reshape(-1, *rest)
+    return shaped
 
 
 def _as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:

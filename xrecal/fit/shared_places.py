@@ -58,7 +58,8 @@ def ckme_to_share(method: LinearPool) -> CKME:
 def in_one_order(pool: Pool, form: Form) -> Pool:
     """The pool with dimensions by name, whatever the order in which they were given."""
     order = sorted(range(len(pool.dims)), key=lambda i: str(pool.dims[i]))
-    dims, sizes = (tuple(given[i] for i in order) for given in (pool.dims, pool.sizes))
+    dims = tuple(pool.dims[i] for i in order)
+    sizes = tuple(pool.sizes[i] for i in order)
     return by_labels(replace(pool, dims=dims, sizes=sizes), form)
 
 
@@ -140,7 +141,7 @@ def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
         for value in _features(form, method, pool).values()
     ]
     table = np.stack(columns, axis=-1) if columns else np.empty((math.prod(pool.sizes), 0))
-    return table[np.array(pool.taken)]
+    return np.asarray(table[np.array(pool.taken)])
 
 
 def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
