@@ -30,6 +30,7 @@ from .roles import (
     VALID_TIME,
     candidates,
     find_dim,
+    is_length,
     single_leads,
 )
 from .valid_time import (
@@ -197,7 +198,9 @@ def pair_cases(
             f"({CALIBRATION.usual}) among {list(form.dims)}; name it: dim=..."
         )
     _refuse_members(form, observations, name=name)
-    warn_of_other_labels(forecasts, observations, names=(name, "observations"))
+    leads = [n for n in single_leads(observations) if is_length(observations[n])]
+    beside = observations.drop_vars(leads)  # leads that differ are at another valid time
+    warn_of_other_labels(forecasts, beside, names=(name, "observations"))
     observations, matched, leads, found_at = _at_cases(
         form, forecasts, observations, dim, name=name
     )
