@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.dispatch import is_on_device, namespace
+from xrecal.arrays.dispatch import contiguous, is_on_device, namespace
 
 from .malloc import keep_freed_memory
+from .texts import quoted
 
 _lock = threading.Lock()
 """Held while the limit of BLAS, which belongs to the process, and the two below change."""
@@ -281,15 +282,17 @@ class ToldTask:
     def __call__(self, *args: Any) -> Any:
         """The result of the function."""
         n_given = len(args) - len(self.dims)
+        # Of another layout in memory BLAS gives other last bits.
+        given = [contiguous(a) if hasattr(a, "strides") else a for a in args[:n_given]]
         with one_blas_thread():
             if not self.dims:
-                return self.function(*args)
+                return self.function(*given)
             try:
-                return self.function(*args[:n_given])
+                return self.function(*given)
             except Exception as error:
                 where = ", ".join(map(_range, self.dims, args[n_given:]))
                 message = f"{self.what} failed at {where}: {type(error).__name__}: {error}"
-                raise TaskError(message, error) from error
+                raise TaskError(quoted(message), error) from error
 
 
 class TaskError(RuntimeError):

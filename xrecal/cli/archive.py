@@ -11,11 +11,13 @@ import numpy as np
 import xarray as xr
 
 from xrecal.fit.fitted import FittedVariable
+from xrecal.fit.missing import without_unseen_values
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.places import like_places
 from xrecal.inputs.roles import LEVEL, MEMBER
 from xrecal.inputs.valid_time import time_dim
 from xrecal.inputs.valid_time_lookup import at_own_valid_times
@@ -169,6 +171,9 @@ def _forecasts(
             f"forecasts {one.path} have no dates along {dim!r}, which tell which of them are new; "
             "write them with a coordinate of dates"
         )
+    if not given.sizes[dim] or given.indexes[dim].hasnans:
+        found = "a start without a date (NaT)" if given.sizes[dim] else "no start"
+        raise ValueError(f"forecasts {one.path} hold {found}; leave it out, or write it anew")
     return given
 
 
@@ -183,7 +188,10 @@ def _joined(
     first, *others = parts
     for other in others:
         _check_alike(parts, first, other, {dim, *members})
-    datasets = list(parts.values())
+    one_of_all, places = parts[first], [d for d in parts[first].dims if d not in (dim, *members)]
+    datasets = [
+        like_places(part, one_of_all, places, names=(first, name)) for name, part in parts.items()
+    ]
     for member in {d for one in datasets for d in one.dims} & {*members}:
         most = max(one.sizes[member] for one in datasets)
         if all(member in one.indexes for one in datasets):
@@ -227,8 +235,8 @@ def _check_alike(
     for label in (d for d in a.dims if d not in joined):
         check(f"{label!r} of size", a.sizes[label], b.sizes[label])
         if label in a.indexes and label in b.indexes:
-            apart = a.indexes[label] != b.indexes[label]
-            check(f"{label!r} at", *(one.indexes[label][apart][:3].tolist() for one in (a, b)))
+            only = [x.indexes[label].difference(y.indexes[label]) for x, y in ((a, b), (b, a))]
+            check(f"{label!r} at", *(index[:3].tolist() for index in only))
     for name in {*a.variables} & {*b.variables}:
         units = [one[name].attrs.get("units") for one in (a, b)]
         check_units(f"{first}[{name!r}]", units[0], f"{other}[{name!r}]", units[1])
@@ -286,4 +294,5 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
             every = index.union(np.unique(np.ravel(wanted)).astype(index.dtype))
             observed = observed.reindex({along: every})
     pairs = in_order(pair_cases(form, observed, dim, name="forecasts"))
-    return Verifying(fitted, replace(pairs, observations=pairs.observations.load()), valid)
+    known = without_unseen_values(pairs.observations.load(), fitted)
+    return Verifying(fitted, replace(pairs, observations=known), valid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -12,13 +11,14 @@ import xarray as xr
 
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.held_out import By, Splits
 from xrecal.fit.pooling import read_pool
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
+from xrecal.inputs.missing import without_declared
 from xrecal.inputs.pairing import pair_cases
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.valid_time import lead_to_look_up
@@ -165,7 +165,7 @@ def compare(
     how = _dependence(block_length, cluster)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
-    positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.dims
+    positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.forecast_dims
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples, "pool": pool}
@@ -275,11 +275,10 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
         return
     seen = int(labels[1].isin(labels[0]).sum())
     if seen:
-        warnings.warn(
+        warn(
             f"{seen} of {labels[1].size} forecasts to score are among those the methods were "
             "fitted on, which flatters them; pass forecasts they have not seen, or none to "
             "cross-validate",
-            stacklevel=users_stacklevel(),
         )
 
 
@@ -302,12 +301,12 @@ def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Fo
 
 
 def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
-    """The variable of a Dataset with one, or the DataArray as it is."""
+    """The variable of a Dataset with one, or the DataArray; NaN for declared missing values."""
     if isinstance(observations, xr.DataArray):
-        return observations
+        return without_declared(observations)
     if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
         raise ValueError(f"compare takes one variable; pass {name} as a DataArray")
-    return next(iter(observations.data_vars.values()))
+    return without_declared(next(iter(observations.data_vars.values())))
 
 
 def _label(

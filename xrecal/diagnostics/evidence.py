@@ -24,8 +24,15 @@ from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
 from xrecal.inputs.dims import Dims, listed, told_dims
 from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
-from xrecal.inputs.metadata import history_only
-from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.metadata import history_only, joined
+from xrecal.inputs.pairing import (
+    Observations,
+    Pairs,
+    in_order,
+    known_pairs,
+    pair_cases,
+    pair_variables,
+)
 from xrecal.inputs.roles import CALIBRATION, LEAD, candidates, find_dim
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.reductions import Reduction
@@ -140,6 +147,7 @@ def read_evidence(
     named = named_dims(dim, form.dims, name="forecast")
     along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)
+    pairs = known_pairs(pairs)
     if ordered:
         pairs = in_order(pairs)
     return Evidence(pairs, named or (pairs.dim,), forecast.attrs)
@@ -319,8 +327,14 @@ def as_dataset(
     Dimensions are in the order of the forecast, new ones last.
     """
     require_free(evidence.form.dims, variables)
-    history = history_only(evidence.attrs, f"{what} over {told_dims(evidence.dims)}")
-    plain = {name: a.drop_vars(variables, errors="ignore") for name, a in variables.items()}
+    line = joined(f"{what} over {told_dims(evidence.dims)}", evidence.pairs.by_position)
+    history = history_only(evidence.attrs, line)
+    # A scalar, such as the level of the atmosphere, gives way to a new dimension of its name.
+    names = {*variables, *(d for a in variables.values() for d in a.dims)}
+    plain = {
+        name: a.drop_vars([c for c in a.coords if c in names and a.coords[c].dims != (c,)])
+        for name, a in variables.items()
+    }
     result = xr.Dataset(plain, attrs={**attrs, **history})
     given = [d for d in evidence.form.dims if d in result.dims]
     return result.transpose(*given, ...)

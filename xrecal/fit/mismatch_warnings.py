@@ -8,7 +8,6 @@ it may be meant.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Iterable
 
 import numpy as np
@@ -16,30 +15,18 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
-from xrecal.arrays.distributions.forms import beyond_all
-from xrecal.chunks.warnings import users_stacklevel, warn_of_missing
+from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
-from xrecal.inputs.metadata import shown_units, standard_name_of
+from xrecal.inputs.metadata import shown_units
+from xrecal.inputs.places import ROUNDING, is_angle, names_place
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
-
-PLACE_NAMES = (
-    "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
-    "id",
-)  # fmt: skip
-"""Coordinates that name a place; so do those with the CF attribute ``cf_role``."""
-
-DEGREES = ("lat", "latitude", "lon", "longitude")
-"""Coordinates that are degrees, as are those that CF attributes say to be such."""
-
-ROUNDING = 360 * float(np.finfo(np.float32).eps)
-"""Degrees by which coordinates in single precision differ from what they stand for."""
 
 SHOWN = 6
 """Labels that a warning shows."""
@@ -70,7 +57,7 @@ def _warn(messages: Iterable[str | None]) -> None:
     """Warn with each different message; None is none."""
     for message in dict.fromkeys(messages):
         if message is not None:
-            warnings.warn(message, stacklevel=users_stacklevel())
+            warn(message)
 
 
 def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None:
@@ -105,7 +92,7 @@ def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
             return False
         apart = float(a.to_numpy()) - float(b.to_numpy())
         return abs(math.remainder(apart, 360)) > ROUNDING
-    if name not in PLACE_NAMES and not any("cf_role" in c.attrs for c in (a, b)):
+    if not any(names_place(name, c) for c in (a, b)):
         return False
     return _differ_in_value(a, b)
 
@@ -143,12 +130,11 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
         if width > 0 and (lowest - high > width or low - highest > width):
             units = shown_units(fitted.attrs)
             name = "forecast" if form.name is None else f"{form.name} of the forecast"
-            warnings.warn(
+            warn(
                 f"{name} is between {lowest:.4g} and {highest:.4g}, far from the hindcast that "
                 f"the model was fitted on, {low:.4g} to {high:.4g} {units}".rstrip()
                 + ": is it in another unit, whatever its attribute units says, or another "
                 "variable? Give it in the unit of the hindcast",
-                stacklevel=users_stacklevel(),
             )
 
 
@@ -258,16 +244,6 @@ def _outside(
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 
-def warn_of_fill_members(forecasts: Iterable[NewForecast]) -> None:
-    """Warn of members of forecasts in memory that are beyond 1e19, and taken as missing."""
-    for form, _ in forecasts:
-        if isinstance(form.loc.data, np.ndarray):
-            values = form.loc.data[beyond_all(form.loc.data)]
-            if values.size:
-                name = "forecast" if form.name is None else f"{form.name} of the forecast"
-                warn_of_missing(values, f"{values.size} members of {name} ", "", "forecast")
-
-
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
     """Warn if many of the forecasts in memory are novel, or one is like none of the past."""
     if novelty.chunks is not None:
@@ -277,13 +253,12 @@ def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
     n, n_novel = np.count_nonzero(~np.isnan(values)), np.count_nonzero(novel)
     if n_novel > OFTEN * n or (values > ALIEN).any():
         of = "" if name is None else f" of {name!r}"
-        warnings.warn(
+        warn(
             f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "
             f"(novelty above {NOVEL:g}, up to {np.nanmax(values):.2g})"
             f"{first_place(novelty.copy(data=novel))}: what is issued of them comes from "
             "climatology or from the errors of forecasts unlike them. Judge these yourself; the "
             "novelty that apply and model.novelty give tells which they are",
-            stacklevel=users_stacklevel(),
         )
 
 
@@ -295,13 +270,6 @@ def first_place(found: xr.DataArray) -> str:
         for d, i in zip(found.dims, place, strict=True)
     ]
     return f", the first at {', '.join(labels)}" if labels else ""
-
-
-def is_angle(name: Hashable, label: xr.DataArray) -> bool:
-    """Whether it is a latitude or longitude, by its name or what CF asks for."""
-    units = str(label.attrs.get("units", ""))
-    standard = standard_name_of(label) in ("latitude", "longitude")
-    return name in DEGREES or standard or units in ("degrees_north", "degrees_east")
 
 
 def _are_numbers(label: xr.DataArray) -> bool:

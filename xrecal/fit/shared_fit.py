@@ -143,7 +143,7 @@ class SharedChunks:
         used = used.transpose(*self.locations, DATE, *self.pool.dims)
         shape = [*(self.sizes[d] for d in (*self.locations, DATE)), self.method.places]
         dims = (*self.locations, CASE, PLACES)
-        flat = xr.DataArray(used.data.reshape(shape), dims=dims)
+        flat = xr.DataArray(used.data.reshape(shape), dims=dims).isel({PLACES: [*self.pool.taken]})
         flat = flat if flat.chunks is None else flat.chunk({CASE: -1, PLACES: -1})
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
@@ -244,7 +244,11 @@ class _Usable:
         rows = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in args[:k]]
         others = [np.broadcast_to(a, lead).ravel() for a in args[k:]]
         _, cases, flags = cases_of(
-            dict(zip(self.parts, rows, strict=True)), others, self.periods, CaseAxis()
+            dict(zip(self.parts, rows, strict=True)),
+            others,
+            self.periods,
+            CaseAxis(),
+            case_by_case=True,  # what else the chunk holds must not matter
         )
         return lead, cases, int(flags[0])
 

@@ -7,7 +7,7 @@ forecasts are brought together by the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import as_array, namespace
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.windows import run_windows
 from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
@@ -26,6 +27,7 @@ from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits, method
 from xrecal.typing import FloatArray, IntArray
 
 from .fitted import CASE, CASE_MEMBER, feature_count, parameters_of
+from .missing import without_absurd
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 
 if TYPE_CHECKING:
@@ -59,27 +61,26 @@ def fit_state(
     periods = {name: period_of(value) for name, value in covariates.items()}
     every = parameters_of(method, feature_count(periods))
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
-    task: Callable[..., Any]
-    task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
-    stored = tuple(parts) if method.keeps_cases else ()
+    task: Any = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
+    stored = kept_parts(parts) if method.keeps_cases else {}
     observed = [name for name in others if name not in covariates]
     of_cases = {name: others[name] for name in covariates}
     n_cases = pairs.observations.sizes[pairs.dim]
     sizes: dict[Hashable, int] = {}
     cases: tuple[Hashable, ...] = (CASE,)
-    own_fits: tuple[Hashable, ...] = ()
+    windows: dict[Hashable, int] = {}
     if pool is not None:
         of_cases = {name: pooled_covariate(value, pool) for name, value in of_cases.items()}
         others = {name: across(value, pool) for name, value in others.items()}
         n_cases *= len(pool.taken)
         sizes |= dict(zip(pool.dims, pool.sizes, strict=True))
         task = PooledTask(task, pool, (2,) * len(parts) + (1,) * len(others))
-        cases, own_fits = (*pool.dims, DATE), pool.own_fits
+        cases, windows = (*pool.dims, DATE), pool.windows
     sizes |= {CASE: n_cases, CASE_MEMBER: next(iter(parts.values())).sizes[CASE_MEMBER]}
     for parameter in parameters.values():
         sizes |= {d: size for d, size in parameter.sizes(n_cases).items() if d != CASE}
     out: dict[str, tuple[Sequence[Hashable], Any]] = {
-        **{name: ((CASE, CASE_MEMBER), parts[name].dtype) for name in stored},
+        **{name: ((CASE, CASE_MEMBER), dtype) for name, dtype in stored.items()},
         **{name: ((CASE,), others[name].dtype) for name in observed},
         "n_cases": ((), np.int32),
         "status": ((), np.int16),
@@ -87,13 +88,14 @@ def fit_state(
             name: (tuple(parameter.dims), parameter.dtype) for name, parameter in parameters.items()
         },
     }
-    results = run_blockwise(
+    results = run_windows(
         task,
         *parts.values(),
         *others.values(),
         *shared,
+        windows=windows,
         core=[(*cases, CASE_MEMBER)] * len(parts) + [cases] * len(others) + [()] * len(shared),
-        out=[(*own_fits, *dims) for dims, _ in out.values()],
+        out=[(*windows, *dims) for dims, _ in out.values()],
         dtypes=[dtype for _, dtype in out.values()],
         sizes=sizes,
         what=work_on("the fit", pairs.form.name),
@@ -212,11 +214,15 @@ def cases_of(
     others: Sequence[npt.NDArray[Any]],
     periods: Mapping[str, float | None],
     axis: CaseAxis,
+    *,
+    largest: FloatArray | None = None,
+    case_by_case: bool = False,
 ) -> tuple[tuple[int, ...], Cases, IntArray]:
     """Shape of the locations of a chunk, its cases, and bits of the status of each location.
 
     ``parts`` of the forecasts are (..., n, m), ``others``, observations, perhaps those of further
-    variables, and covariates, (..., n).
+    variables, and covariates, (..., n). Values are missing beside the ``largest`` (L,) that a model
+    has seen, or all others of the location, or those of the same case where a chunk has some only.
     """
     from xrecal.arrays.distributions.forms import usable_observations
     from xrecal.arrays.status import FILL, INVALID
@@ -231,7 +237,17 @@ def cases_of(
     }
     values = [np.broadcast_to(other, (*lead, core[0])).reshape(-1, core[0]) for other in others]
     n_observed = len(values) - len(periods)
-    members, (observed, *partners), filled = without_fill_values(members, values[:n_observed])
+    if case_by_case:
+        rows = {name: a.reshape(-1, 1, a.shape[-1]) for name, a in members.items()}
+        cleaned, (found,), filled = without_absurd(rows, [values[0].reshape(-1, 1)])
+        members = {name: a.reshape(-1, *core) for name, a in cleaned.items()}
+        observed = found.reshape(-1, core[0])
+        partners: list[FloatArray] = []
+        filled = np.asarray(filled.reshape(-1, core[0]).any(-1))
+    else:
+        members, (observed, *partners), filled = without_absurd(
+            members, values[:n_observed], largest
+        )
     forecasts, values = forecasts_of(members), values[n_observed:]
     covariates = covariates_of(values, periods, observed)
     usable, invalid = usable_observations(forecasts, observed)
@@ -245,6 +261,12 @@ def cases_of(
     return lead, Cases(forecasts, usable, covariates, axis, partners=shared), flags
 
 
+def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Parts of forecasts in the state and their types: of quantiles it keeps the masses."""
+    types = {name: part.dtype for name, part in parts.items() if name != "levels"}
+    return types | ({"weights": types["loc"]} if "levels" in parts else {})
+
+
 def parts_to_keep(
     parts: Mapping[str, FloatArray], cases: Cases, lead: tuple[int, ...]
 ) -> list[FloatArray]:
@@ -254,12 +276,12 @@ def parts_to_keep(
     assert cases.forecasts is not None
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
-        return [ordered[name].astype(a.dtype, copy=False) for name, a in parts.items()]
+        return [ordered[n].astype(dtype, copy=False) for n, dtype in kept_parts(parts).items()]
     kept = []  # members of vectors stay where they are
     for name, part in parts.items():
         whole = np.broadcast_to(part, (*lead, *part.shape[-2:])).reshape(-1, *part.shape[-2:])
         if name.startswith(VECTOR):
-            whole = without_fill_values({name: whole}, [])[0][name]
+            whole = without_absurd({name: whole}, [])[0][name]
         kept.append(whole)
     return kept
 
@@ -292,47 +314,6 @@ def cases_of_state(
     return Cases(forecasts_of(parts) if parts else None, state["observations"], covariates, axis)
 
 
-def without_fill_values(
-    parts: Mapping[str, FloatArray], observed: Sequence[FloatArray]
-) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
-    """Members (L, n, m) and observations (L, n), NaN where values stand for missing ones.
-
-    And whether locations (L,) have such values. Each array of vectors is judged alone, as their
-    variables may have different units. Arrays of a GPU are left as they are.
-    """
-    from xrecal.arrays.distributions.forms import fill_values
-
-    own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
-    arrays = [*(parts[name] for name in own), *observed]
-    filled = namespace(arrays[0]).zeros(len(arrays[0]), dtype=bool)
-    if namespace(arrays[0]) is not np:
-        return dict(parts), list(observed), filled
-    masks = fill_values(*arrays) if own == ["loc"] else [fill_values(a)[0] for a in arrays]
-    for place, mask in enumerate(masks):
-        if mask.any():
-            arrays[place] = np.where(mask, arrays[place].dtype.type(np.nan), arrays[place])
-            filled |= mask.reshape(len(mask), -1).any(-1)
-    cleaned = {**parts, **dict(zip(own, arrays, strict=False))}
-    return cleaned, arrays[len(own) :], filled
-
-
-def without_fill_members(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Parts (L, T, m) of new forecasts, NaN where a member is beyond 1e19.
-
-    What is large beside the others is no reason: each forecast is judged alone, so that it does not
-    matter which are asked for together. Arrays of a GPU are left as they are.
-    """
-    from xrecal.arrays.distributions.forms import beyond_all
-
-    cleaned = dict(parts)
-    for name, part in parts.items():
-        if (name == "loc" or name.startswith(VECTOR)) and namespace(part) is np:
-            mask = beyond_all(part)
-            if mask.any():
-                cleaned[name] = np.where(mask, part.dtype.type(np.nan), part)
-    return cleaned
-
-
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     """Forecasts (L, n, m) from their parts.
 
@@ -340,11 +321,12 @@ def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     misses is missing in all.
     """
     from xrecal.arrays.distributions.forms import Forecasts
+    from xrecal.arrays.distributions.missing import forecasts_from
 
     names = [name for name in parts if name.startswith(VECTOR)]
     vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
     if not vector:
-        return Forecasts(**parts)
+        return forecasts_from(parts)
     missing = np.isnan(vector).any(0)
     whole = [np.where(missing, np.nan, members) for members in vector]
     return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))

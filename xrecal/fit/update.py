@@ -36,11 +36,26 @@ from .joining import ADDED, ADDED_MEMBER, ENTERS, join_states
 from .jointly import Paired, as_one, common_cases
 from .learning_order import warn_of_order
 from .mismatch_warnings import warn_of_other_place
+from .missing import largest_seen
 from .pooling import across, pooled_cases, pooled_covariate
 from .relearning import learned_again, relearn
-from .select_fits import check_forecast, explicit_member_dim, matching_covariates
+from .select_fits import (
+    check_forecast,
+    explicit_member_dim,
+    in_order_of_fits,
+    matching_covariates,
+)
 from .shared_update import with_shared_cases
-from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments, without_labels
+from .state import (
+    COVARIATE,
+    at_locations,
+    cases_of,
+    is_part,
+    kept_parts,
+    parts_to_keep,
+    task_arguments,
+    without_labels,
+)
 
 F = TypeVar("F", bound=Fitted)
 
@@ -167,8 +182,9 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
         check_forecast(form, model.variables[other], name="hindcast")
         require_positions(form, fitted)
         pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
+        pairs = in_order_of_fits(pairs, fitted)
         if not isinstance(fitted.method, SharedCKME):
-            require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
+            require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.forecast_dims)
         found[other] = replace(pairs, pool=fitted.pool)
     one = as_one(found) if isinstance(fitted.method, VectorCKME) else found[name]
     others = [other for other in found if other != name]
@@ -185,8 +201,7 @@ def _matched(
     Where some were known before they are counted anew, if observations are in memory; else known
     cases are taken to be new to the observations.
     """
-    n, leads = whole.n_forecasts, whole.leads
-    leads = None if leads is None else leads.plus(pairs.leads)
+    n, leads = whole.n_forecasts, None if whole.leads is None else whole.leads.plus(pairs.leads)
     n_matched = min(whole.n_matched + pairs.n_matched, n)
     if leads is not None:
         leads = replace(leads, n_matched=tuple(min(count, n) for count in leads.n_matched))
@@ -212,11 +227,11 @@ def _added_state(
     """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
     parts, others = _arguments(pairs, covariates)
     chosen, own = _chosen_and_own(fitted.state)
-    locations = fitted.locations
-    core = {name: tuple(d for d in v.dims if d not in locations) for name, v in chosen.items()}
+    chosen["largest_seen"] = largest_seen(fitted).variable
+    core = {n: tuple(d for d in v.dims if d not in fitted.locations) for n, v in chosen.items()}
     compared = [fitted, *partners] if order.has_known else []
     seen = [at_known(variable.state["observations"], order) for variable in compared]
-    kept = tuple(parts) if fitted.method.keeps_cases else ()
+    kept = kept_parts(parts) if fitted.method.keeps_cases else {}
     n_core = {name: len(dims) for name, dims in core.items()}
     results = run_blockwise(
         _UpdateTask(fitted, order, axis, tuple(parts), own, n_core),
@@ -237,7 +252,7 @@ def _added_state(
             *[(ADDED,)] * (len(own) + 1),
         ],
         dtypes=[
-            *(parts[name].dtype for name in kept),
+            *kept.values(),
             others["observations"].dtype,
             np.int32,
             np.int16,
@@ -247,7 +262,7 @@ def _added_state(
         sizes={},
         what=work_on("the update", pairs.form.name),
     )
-    names = [*kept, "observations", "n_cases", "status", *own, ENTERS]
+    names = *kept, "observations", "n_cases", "status", *own, ENTERS
     added = dict(zip(names, results, strict=True))
     return added | {COVARIATE + name: others[name] for name in covariates}
 
@@ -320,11 +335,9 @@ class _UpdateTask:
         parts, args = dict(zip(self.parts, args, strict=False)), args[len(self.parts) :]
         n_seen = (len(args) - len(self.periods)) // 2 if self.order.has_known else 0
         others, seen = args[: len(args) - n_seen], args[len(args) - n_seen :]
-        lead, cases, flags = cases_of(parts, others, self.periods, self.axis)
-        fitted = {}
-        for (name, n_core), a in zip(self.chosen.items(), chosen, strict=True):
-            core = a.shape[a.ndim - n_core :]
-            fitted[name] = np.broadcast_to(a, (*lead, *core)).reshape(-1, *core)
+        lead, fitted = at_locations(self.chosen, chosen)
+        how, largest = (self.periods, self.axis), fitted.pop("largest_seen")
+        _, cases, flags = cases_of(parts, others, *how, largest=largest)
         assert isinstance(self.method, Updatable)
         own = self.method.update_locations(cases, fitted, self.order.slots)
         known = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in seen]

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 import numpy as np
 import xarray as xr
 
-from .dims import require_equal_labels
 from .forms import read_forms
+from .places import like_places
 from .roles import LEVEL, MEMBER
 
 
@@ -53,7 +53,7 @@ def weighted(
         raise ValueError(
             f"weights lack the member dimension {form.member_dim!r}; they have {list(weights.dims)}"
         )
-    _require_same_labels({"values": values, "weights": weights})
+    weights = _alike({"values": values, "weights": weights})["weights"]
     _require_finite_sums(weights, form.member_dim)
     name = "forecast" if values.name is None else values.name
     return xr.Dataset(
@@ -118,8 +118,7 @@ def gaussian(
     for end, bound in (("lower", lower), ("upper", upper)):
         if bound is not None:
             parts[f"{name}_{end}"] = _bound(bound, end, loc)
-    _require_same_labels(parts)
-    dataset = xr.Dataset(parts)
+    dataset = xr.Dataset(_alike(parts))
     if lower is not None or upper is not None:
         read_forms(dataset, name="forecast")  # refuses mixtures and other units
     return dataset
@@ -168,9 +167,11 @@ def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
         )
 
 
-def _require_same_labels(parts: dict[str, xr.DataArray]) -> None:
-    """Raise ValueError where labels differ, which a Dataset would fill up with NaN."""
+def _alike(parts: dict[str, xr.DataArray]) -> dict[str, xr.DataArray]:
+    """Parts with their places in the order of the first; ValueError where labels differ.
+
+    A Dataset would fill them up with NaN.
+    """
     (first, a), *others = parts.items()
-    for name, b in others:
-        for dim in set(a.dims) & set(b.dims):
-            require_equal_labels(a, b, dim, names=(first, name))
+    alike = {name: like_places(b, a, b.dims, names=(first, name)) for name, b in others}
+    return {first: a, **alike}

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import xarray as xr
 
 from xrecal.chunks.warnings import warn_once

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.warnings import warn_of_missing, warn_once
+from xrecal.chunks.warnings import warn_once
 from xrecal.typing import FloatArray
 
 from .dims import (
     at_scalars,
     match_labels,
-    require_equal_labels,
     require_readable,
     warn_of_other_labels,
 )
 from .forms import Form, Labelled, read_forms
 from .labels import read_labels
 from .leads import MatchedLeads, matched_leads
-from .metadata import check_units
+from .metadata import check_units, joined
+from .missing import OTHERS, known_values, warn_of_absurd, warn_of_customary, without_declared
+from .places import at_places, lack_names, like_places
 from .roles import (
     CALIBRATION,
     LEVEL,
@@ -65,6 +66,8 @@ class Pairs:
     """Positions whose cases are learned from together."""
     leads: MatchedLeads | None = None
     """The same for each lead, where there are leads."""
+    by_position: str | None = None
+    """Remark on dimensions whose places nothing identifies, also part of the note."""
     partners: tuple[xr.DataArray, ...] = ()
     """Observations of each further variable that is recalibrated jointly."""
 
@@ -155,12 +158,13 @@ def pair_cases(
 
     Along the dimension of the cases observations are matched by label: further ones are ignored,
     missing ones become NaN. Along locations labels must be equal; observations may lack a
-    location dimension. Forecasts at a single label of a dimension, which is then a scalar
-    coordinate, take the observations there. For forecasts over starts and leads observations may
-    be over valid time, and are then looked up at that of each forecast; a dimension of the name
-    of the starts holds valid times too, as observations have no starts. Forecasts of one lead pair
-    as those of all leads do at that one. Warns where one of them states its unit and the other
-    does not.
+    location dimension. Labels, or names and coordinates of places beside a dimension, bring
+    observations into the order of the forecasts. Forecasts at a single label of a dimension, which
+    is then a scalar coordinate, take the observations there. For forecasts over starts and leads
+    observations may be over valid time, and are then looked up at that of each forecast; a
+    dimension of the name of the starts holds valid times too, as observations have no starts.
+    Forecasts of one lead pair as those of all leads do at that one. Warns where one of them states
+    its unit and the other does not.
 
     Parameters
     ----------
@@ -185,6 +189,7 @@ def pair_cases(
     if not isinstance(observations, xr.DataArray):
         raise TypeError(f"observations must be a DataArray, got {type(observations).__name__}")
     require_readable(observations, name="observations")
+    observations = without_declared(observations)
     note = check_units(
         name, form.loc.attrs.get("units"), "observations", observations.attrs.get("units")
     )
@@ -199,18 +204,35 @@ def pair_cases(
         )
     _refuse_members(form, observations, name=name)
     leads = [n for n in single_leads(observations) if is_length(observations[n])]
-    beside = observations.drop_vars(leads)  # leads that differ are at another valid time
-    warn_of_other_labels(forecasts, beside, names=(name, "observations"))
+    names = (name, "observations")
+    # leads that differ are at another valid time
+    warn_of_other_labels(forecasts, observations.drop_vars(leads), names=names)
+    observations = at_places(observations, forecasts, names=names[::-1])
+    locations = [d for d in form.dims if d != dim and d in observations.dims]
+    by_position = paired_by_position(forecasts, observations, locations)
+    observations = like_places(observations, forecasts, locations, names=names)
     observations, matched, leads, found_at = _at_cases(
         form, forecasts, observations, dim, name=name
     )
-    note = "; ".join(remark for remark in (note, found_at) if remark) or None
-    for location in form.dims:
-        if location != dim and location in observations.dims:
-            require_equal_labels(forecasts, observations, location, names=(name, "observations"))
+    note = joined(note, found_at, by_position) or None
     unlabelled = [c for c in observations.coords if c not in observations.xindexes]
     observations = observations.drop_vars(unlabelled)
-    return Pairs(form, observations, dim, matched, note, leads=leads)
+    of_places = {
+        n: c.variable
+        for n, c in forecasts.coords.items()
+        if c.dims and {*c.dims} <= {*locations} and n not in forecasts.xindexes and c.chunks is None
+    }
+    observations = observations.assign_coords(of_places)
+    return Pairs(form, observations, dim, matched, note, leads=leads, by_position=by_position)
+
+
+def paired_by_position(
+    forecasts: xr.DataArray, observations: xr.DataArray | xr.Dataset, dims: Iterable[Hashable]
+) -> str | None:
+    """Remark on dimensions along which nothing identifies the places of one of both; else None."""
+    shared = [d for d in dims if d in observations.dims and forecasts.sizes.get(d, 1) > 1]
+    unknown = [repr(d) for d in shared if lack_names(forecasts, observations, d)]
+    return f"paired by position along {' and '.join(unknown)}" if unknown else None
 
 
 def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> None:
@@ -329,7 +351,7 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
 
     Of arrays that are not in memory, or are on a GPU, nothing is known.
     """
-    from xrecal.arrays.distributions.forms import fill_values
+    from xrecal.arrays.distributions.missing import absurd_among
 
     loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
     if (
@@ -344,18 +366,27 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     if {*observed.dims} <= {*first.dims}:  # else the members are narrower, of normal distributions
         observed = observed.broadcast_like(first).transpose(*first.dims)
         arrays.append(observed.to_numpy().reshape(-1, observed.shape[-1]))
-    found = [a[mask] for a, mask in zip(arrays, fill_values(*arrays), strict=True)]
+    found = [a[mask] for a, mask in zip(arrays, absurd_among(*arrays), strict=True)]
     found = [*found, arrays[0][:0].ravel()][:2]
     return found[0], found[1]
 
 
+def known_pairs(pairs: Pairs, *, name: str = "forecast") -> Pairs:
+    """Forecasts as issued and their observations, NaN where they are missing beside the others."""
+    form = pairs.form
+    loc, observed = known_values(form.loc, pairs.observations, form.member_dim, name=name)
+    return replace(pairs, form=replace(form, loc=loc), observations=observed)
+
+
 def to_learn_from(pairs: Pairs) -> Pairs:
-    """Cases in order; warn of values in memory that stand for missing ones, as they are taken."""
-    members, observed = _values_for_missing(pairs)
-    if members.size + observed.size:
-        counted = f"{members.size} members of hindcast and {observed.size} observations"
-        values = np.concatenate([members, observed])
-        warn_of_missing(values, f"{counted} ", " or 1000 times all others", "hindcast")
+    """Cases in order; warn of values in memory that stand for missing ones."""
+    absurd = _values_for_missing(pairs)
+    warn_of_absurd(*absurd, name="hindcast", beside=OTHERS)
+    arrays = {"hindcast": pairs.form.loc, "observations": pairs.observations}
+    warn_of_customary(
+        {name: a.to_numpy() for name, a in arrays.items() if isinstance(a.data, np.ndarray)},
+        np.concatenate(absurd),
+    )
     return in_order(pairs)
 
 

@@ -11,10 +11,11 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_free, require_one_chunk
 
-from .dims import require_equal_labels
+from .dims import at_scalars
 from .forms import Form
 from .labels import read_labels
 from .metadata import check_units
+from .places import at_places, like_places, refuse_other_name
 from .seasonal import at_valid_dates
 
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
@@ -66,10 +67,13 @@ def read_thresholds(
     check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))
     threshold = read_labels(threshold, name="threshold")
     threshold = at_valid_dates(threshold, form, dim, name="threshold")
+    whole, names = form.broadcast().loc, ("forecast", "threshold")
+    others = [d for d in threshold.dims if d not in (*form.dims, THRESHOLD)]
+    threshold = at_scalars(threshold, whole, names=names, dims=others)
+    threshold = at_places(threshold, whole, names=names[::-1], dims=others)
     new = _new_dim(threshold, form)
-    for d in (d for d in threshold.dims if d in form.dims):
-        whole = next(part for part in form.parts.values() if d in part.dims)
-        require_equal_labels(whole, threshold, d, names=("forecast", "threshold"))
+    refuse_other_name(threshold, whole, names=names)
+    threshold = like_places(threshold, whole, form.dims, names=names, select=True)
     kept = [d for d in threshold.dims if d != new and d in threshold.indexes]
     values = threshold.drop_vars([c for c in threshold.coords if c not in kept]).astype(dtype)
     if new is None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.splitting import Span
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 from .base import (
     N_QUANTILES,
@@ -87,13 +87,6 @@ class Component:
     def on_cases(self) -> bool:
         """Whether each member comes from one past case."""
         return self.on_observations or self.support is not None
-
-    def flags(self, status: IntArray) -> IntArray:
-        """Status (L,) of the pool by that of its fit: forecasts may be alike in shape alone."""
-        from xrecal.arrays.status import IDENTICAL
-
-        shapes = isinstance(self.method, CKME) and self.method.shapes
-        return status & ~IDENTICAL if shapes else status
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters of the method; covariates that it does not condition on do not count.
@@ -357,6 +350,24 @@ def share_alone(
     for name in FITTED:
         if name in state:
             state[name][alone] = np.nan
+
+
+def issue_climatology(
+    components: Sequence[Component], state: dict[str, npt.NDArray[Any]]
+) -> dict[str, npt.NDArray[Any]]:
+    """Give all weight to the first CKME, without tails, where all past forecasts are the same.
+
+    It issues climatology there, and other methods, such as the raw forecast, do not.
+    """
+    from xrecal.arrays.status import IDENTICAL
+
+    alike = (state["status"] & IDENTICAL) > 0
+    if alike.any():
+        state["pool_weight"][alike] = np.arange(len(components)) == judge_of(components)
+        for name in FITTED:
+            if name in state:
+                state[name][alike] = np.nan
+    return state
 
 
 class GivingWay(NamedTuple):

@@ -45,6 +45,7 @@ from .components import (
     components_of,
     fit_method,
     giving_way,
+    issue_climatology,
     novelty_of,
     share_alone,
 )
@@ -295,8 +296,7 @@ class LinearPool(Shown):
         ]
         state = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
-        none_held_out = np.isnan(state["pool_weight"]).any(-1)
-        state["status"] |= TOO_FEW * none_held_out
+        state["status"] |= TOO_FEW * np.isnan(state["pool_weight"]).any(-1)
         if cases.shared is not None:
             share_alone(self.components, state, cases.shared)
         return state
@@ -323,7 +323,7 @@ class LinearPool(Shown):
             quantiles[:, :, c] = held_out
             if component is self.shared:
                 continue
-            state["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
+            state["status"] |= np.asarray(fitted["status"], np.int64)
             if component.support is not None:  # of many cases it holds out some, and so do all
                 held = ~np.isnan(held_out[..., 0])
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
@@ -332,10 +332,10 @@ class LinearPool(Shown):
         keep_within(quantiles, bounds := self._bounds(cases))
         state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
         if self.tails is not None:
-            of_blocks, weights = quantiles[:, 0], state["pool_weight"]
-            tails = tails_of_mixture(of_blocks, weights, cases.observations, bounds)
+            held_out, weights = quantiles[:, 0], state["pool_weight"]
+            tails = tails_of_mixture(held_out, weights, cases.observations, bounds)
             state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
-        return state
+        return issue_climatology(self.components, state)
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """No parameters: a case is its forecast and observation, from which others are learned."""
@@ -351,7 +351,7 @@ class LinearPool(Shown):
             if isinstance(component.method, (CKME, SharedCKME)):
                 continue
             own = component.method.fit_locations(cases, min_samples)
-            status |= component.flags(np.asarray(own["status"], status.dtype))
+            status |= np.asarray(own["status"], status.dtype)
             learned |= component.labelled(own)
         return {**learned, "status": status}
 

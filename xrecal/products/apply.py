@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,18 +10,18 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.chunks.blockwise import require_free
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.fit.fitted import CASE, Fitted
 from xrecal.fit.mismatch_warnings import OFTEN, first_place, warn_of_novel
 from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
-from xrecal.inputs.metadata import history_line, with_conventions
+from xrecal.inputs.metadata import history_line, joined, with_conventions
 from xrecal.methods.mixing import AVERAGE
 from xrecal.typing import FloatArray
 
 from .novelty import DESCRIBED
-from .recalibrated import SLOT, Recalibrated
+from .recalibrated import SLOT, Recalibrated, by_position
 from .reductions import Reduction, on_circle, on_device
 
 if TYPE_CHECKING:
@@ -140,7 +139,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     variables: dict[Hashable, xr.DataArray] = {}
     along: dict[Hashable, Hashable] = {}
     shared: dict[tuple[Hashable, ...], xr.DataArray] = {}
-    for name, (form, fitted) in match_variables(model, forecast).items():
+    matched = match_variables(model, forecast)
+    for name, (form, fitted) in matched.items():
         base = "forecast" if name is None else name
         source = Recalibrated(form, fitted, covariates)
         _require_free_names(base, source)
@@ -158,7 +158,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     attrs = forecast.attrs
     if isinstance(forecast, xr.DataArray):  # the others describe the variable
         attrs = {name: value for name, value in attrs.items() if name == "history"}
-    history = history_line(attrs, f"recalibrated by {model.method}")
+    line = joined(f"recalibrated by {model.method}", by_position(matched.values()))
+    history = history_line(attrs, line)
     return xr.Dataset(variables, attrs=with_conventions(history))
 
 
@@ -301,12 +302,11 @@ def _warn_of_far(
         return
     where = first_place(beyond.copy(data=far))
     where += _component(members, weights.where(beyond > FAR), record)
-    warnings.warn(
+    warn(
         f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass beyond the "
         f"observed record by more than its range, up to {np.nanmax(values):.0%}{where}. If that is "
         "not plausible, give the method bounds=, more cases, or members that are past "
         f"observations; {base}_beyond tells which they are",
-        stacklevel=users_stacklevel(),
     )
 
 

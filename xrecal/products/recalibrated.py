@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -14,6 +14,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
+from xrecal.fit.missing import without_unseen
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import (
@@ -22,13 +23,13 @@ from xrecal.fit.state import (
     cases_of_state,
     covariates_of,
     forecasts_of,
-    without_fill_members,
     without_labels,
 )
 from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
-from xrecal.inputs.metadata import describing
+from xrecal.inputs.metadata import describing, joined
+from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Cases, NewCases, method_on_device
@@ -195,7 +196,12 @@ def recalibrated(model: Fitted, forecast: Labelled, covariates: Given) -> Source
     """The distributions that a model makes of every variable of a forecast."""
     matched = match_variables(model, forecast)
     variables = {name: Recalibrated(*pair, covariates, forecast) for name, pair in matched.items()}
-    return Sources(forecast, variables, model.method)
+    return Sources(forecast, variables, model.method, by_position(matched.values()))
+
+
+def by_position(matched: Iterable[tuple[Form, FittedVariable]]) -> str:
+    """Remark on places of forecasts that get fits by their position; an empty text if none do."""
+    return joined(*(paired_by_position(f.loc, v.state, v.locations) for f, v in matched))
 
 
 def knows_novelty(method: Method) -> bool:
@@ -360,7 +366,7 @@ class PredictTask:
     ) -> tuple[NewCases, Cases]:
         """Forecasts, and the cases that they are compared with."""
         values = [others[COVARIATE + name] for name in self.periods]
-        forecasts = forecasts_of(without_fill_members(new))
+        forecasts = forecasts_of(without_unseen(new, state))
         covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
         kept = {name: period for name, period in self.periods.items() if COVARIATE + name in state}
         return NewCases(forecasts, covariates), cases_of_state(state, kept, self.axis)

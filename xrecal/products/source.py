@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -22,7 +22,8 @@ from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
-from xrecal.inputs.metadata import describing, history_line, with_conventions
+from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
+from xrecal.inputs.missing import known_values
 from xrecal.inputs.roles import CALIBRATION, candidates
 from xrecal.typing import FloatArray
 
@@ -94,6 +95,8 @@ class Sources(Generic[S]):
     variables: Mapping[Hashable, S]
     method: Method | None = None
     """Settings of the model that recalibrates them, if one does."""
+    remark: str | None = None
+    """Addition to the history, such as on places that are matched by position."""
 
     @property
     def after(self) -> str:
@@ -120,7 +123,7 @@ class Sources(Generic[S]):
             result = next(iter(results.values())).rename(name or self.forecast.name)
         else:
             result = xr.Dataset(results, attrs=with_conventions(self.forecast.attrs))
-        return result.assign_attrs(history_line(result.attrs, line))
+        return result.assign_attrs(history_line(result.attrs, joined(line, self.remark)))
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,11 @@ class Issued:
 def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
     """The distributions of every forecast variable as they were issued."""
     forms = read_forms(forecast, member_dim)
-    return Sources(forecast, {name: Issued(form) for name, form in forms.items()})
+    known = {}
+    for name, form in forms.items():
+        (loc,) = known_values(form.loc, None, form.member_dim)
+        known[name] = Issued(replace(form, loc=loc))
+    return Sources(forecast, known)
 
 
 def check_count(n: int | None, seed: int) -> int:
@@ -240,7 +247,8 @@ class StatisticTask:
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
         """Run the task on one chunk."""
-        from xrecal.arrays.distributions.forms import Forecasts, distribution_of
+        from xrecal.arrays.distributions.forms import distribution_of
+        from xrecal.arrays.distributions.missing import forecasts_from
 
         given = args[: len(self.parts)]
         whole, lead = together(given)
@@ -250,10 +258,13 @@ class StatisticTask:
         shape: tuple[int, ...] = (math.prod(locations),)
         if self.n_shared:
             shape = (*shape, math.prod(lead[len(locations) :]))
-        flat = {name: a.reshape(*shape, n) for name, a in parts.items() if name != "loc"}
         own = shape[:1] if self.n_shared else shape
+        flat = {
+            name: a if name == "levels" else a.reshape(*(own if name == "loc" else shape), n)
+            for name, a in parts.items()
+        }
         lower, upper = flat.pop("lower", None), flat.pop("upper", None)
-        distribution = distribution_of(Forecasts(parts["loc"].reshape(*own, n), **flat))
+        distribution = distribution_of(forecasts_from(flat))
         if lower is not None or upper is not None:
             distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
         extra = args[len(self.parts) :]
