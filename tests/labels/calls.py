@@ -46,8 +46,7 @@ def handed_over(piece: Piece) -> xr.DataArray | xr.Dataset:
 
 def _told(piece: Piece) -> Given:
     """Arguments that name dimensions: of forecasts ``dim`` and ``member_dim``."""
-    told = {key: piece.names[dim] for key, dim in piece.told.items() if piece.names[dim]}
-    return told
+    return {key: piece.names[dim] for key, dim in piece.told.items() if piece.names[dim]}
 
 
 class Inputs:
@@ -177,7 +176,7 @@ def _monitor(x: Inputs) -> Found:
     """Of normal distributions, whose PIT has no draws."""
     model = x["hindcast"].recal.fit(x["observations"], xrecal.EMOS(), **x.told("hindcast"))
     issued = model.apply(x["hindcast"])
-    found = issued.recal.monitor(x["observations"], **x.told("hindcast", "dim"))
+    found = issued.recal.monitor(x["observations"], restart=None, **x.told("hindcast", "dim"))
     return {name: (found[name], "hindcast") for name in ("e_value", "change_statistic", "alarm")}
 
 
@@ -239,7 +238,7 @@ def _loaded(found: xr.DataArray | xr.Dataset) -> xr.DataArray:
     return found.compute()
 
 
-class Refused(Exception):  # noqa: N818
+class RefusedError(Exception):
     """What a call said to inputs that it refuses."""
 
 
@@ -251,7 +250,7 @@ REMEDY = re.compile(
 
 
 def result_of(inputs: Inputs, call: str) -> tuple[Found, list[str]]:
-    """Results in memory and warnings; Refused with the message where inputs are refused.
+    """Results in memory and warnings; RefusedError with the message where inputs are refused.
 
     A refusal is raised by the package itself, in words that say what to do.
     """
@@ -266,7 +265,7 @@ def result_of(inputs: Inputs, call: str) -> tuple[Found, list[str]]:
                 raise
             if not REMEDY.search(str(error)):
                 raise
-            raise Refused(str(error)) from error
+            raise RefusedError(str(error)) from error
     return loaded, [str(w.message) for w in told]
 
 

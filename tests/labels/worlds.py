@@ -26,7 +26,7 @@ KELVIN = {"units": "K"}
 
 @dataclass(frozen=True)
 class Piece:
-    """An input in some writing, and which position of the canonical one each of its positions is."""
+    """An input in some writing, and which canonical position each of its positions is."""
 
     role: str
     array: xr.DataArray

@@ -98,6 +98,15 @@ def shuffled(piece: Piece, rng: np.random.Generator, dim: str) -> Piece:
     return piece.taken(dim, rng.permutation(piece.array.sizes[name]))
 
 
+def any_of(piece: Piece, rng: np.random.Generator, dim: str, world: World) -> int:
+    """Where one of the canonical labels is along a dimension that is still whole."""
+    name = with_index(piece, dim)
+    n = world.pieces[piece.role].array.sizes[dim]
+    if piece.array.sizes[name] != n:
+        raise NotHereError
+    return int(np.flatnonzero(piece.positions[dim] == rng.integers(n))[0])
+
+
 def labelled(piece: Piece, name: str, labels: Any, **attrs: Any) -> Piece:
     """Other labels along a dimension; its attributes stay."""
     kept = piece.array[name].attrs if name in piece.array.coords else {}
@@ -239,7 +248,10 @@ def _beside(piece: Piece, rng: np.random.Generator, coords: dict[str, Any]) -> P
 
 
 def _names(piece: Piece) -> list[str]:
-    return [str(s) for s in piece.array[with_index(piece, "station")].to_numpy()]
+    names = [str(s) for s in piece.array[with_index(piece, "station")].to_numpy()]
+    if not {*names} <= {*PLACES}:
+        raise NotHereError
+    return names
 
 
 @way(*PLACED, moves_places=True)
@@ -318,14 +330,12 @@ def stations_counted(piece, rng, world):
 
 @way("hindcast", "forecast", "observations", *THRESHOLDS, *COVARIATES, selects=True)
 def one_station_selected(piece, rng, world):
-    with_index(piece, "station")
-    return piece.taken("station", int(rng.integers(4)))
+    return piece.taken("station", any_of(piece, rng, "station", world))
 
 
 @way("hindcast", "forecast", "observations", *THRESHOLDS, *COVARIATES, selects=True)
 def one_station_of_length_one(piece, rng, world):
-    with_index(piece, "station")
-    return piece.taken("station", [int(rng.integers(4))])
+    return piece.taken("station", [any_of(piece, rng, "station", world)])
 
 
 @way(*PLACED, moves_places=True)
@@ -493,14 +503,12 @@ def dates_beside_the_dimension(piece, rng, world):
 
 @way("forecast", *COVARIATES[1:], selects=True)
 def one_start_selected(piece, rng, world):
-    with_index(piece, start_of(world))
-    return piece.taken(start_of(world), int(rng.integers(8)))
+    return piece.taken(start_of(world), any_of(piece, rng, start_of(world), world))
 
 
 @way("forecast", *COVARIATES[1:], selects=True)
 def one_start_of_length_one(piece, rng, world):
-    with_index(piece, start_of(world))
-    return piece.taken(start_of(world), [int(rng.integers(8))])
+    return piece.taken(start_of(world), [any_of(piece, rng, start_of(world), world)])
 
 
 # leads --------------------------------------------------------------------------------------------
@@ -635,8 +643,7 @@ def with_valid_time_in_place_of_leads(piece, rng, world):
 
 
 def _one_lead(piece: Piece, rng: np.random.Generator, world: World) -> Piece:
-    with_index(piece, "lead")
-    piece = piece.taken("lead", [int(rng.integers(3))])
+    piece = piece.taken("lead", [any_of(piece, rng, "lead", world)])
     return with_valid_times(piece, world) if rng.random() < 0.5 else piece
 
 
@@ -653,7 +660,7 @@ def one_lead_selected(piece, rng, world):
 @way(*FORECASTS, selects=True)
 def one_lead_told_by_valid_time_alone(piece, rng, world):
     name = with_index(piece, "lead")
-    piece = piece.taken("lead", [int(rng.integers(3))])
+    piece = piece.taken("lead", [any_of(piece, rng, "lead", world)])
     if "valid_time" not in piece.array.coords:
         piece = with_valid_times(piece, world)
     piece = piece.taken("lead", 0)
@@ -703,7 +710,7 @@ def values_as_float32(piece, rng, world):
     return piece.of(piece.array.astype(np.float32))
 
 
-@way(*FORECASTS, "observations")
+@way(*FORECASTS, "observations", refused="the order of bytes of another machine")
 def values_of_another_machine(piece, rng, world):
     return piece.of(piece.array.astype(piece.array.dtype.newbyteorder(">")))
 
