@@ -232,7 +232,6 @@ def test_other_dates_are_only_told():
 NORTHWARD = np.array([45.0, 45.5, 46.0])
 
 GRIDS = {
-    "another order": ("lat", NORTHWARD[::-1], "same labels along 'lat' in another order; use "),
     "more": ("lat", np.append(NORTHWARD, 46.5), "3 against 4 labels; select the same ones, "),
     "rounding": (
         "lat",
@@ -242,11 +241,7 @@ GRIDS = {
     "an offset": ("lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less than half a st"),
     "both": ("lat", NORTHWARD[::-1] - 0.24, "all are within 0.24 of each other, less than half a"),
     "rounding and another order": ("lat", NORTHWARD[::-1] + 1e-7, "all are within 1e-07 of each"),
-    "a name of xarray": (
-        "size",
-        NORTHWARD[::-1],
-        "same labels along 'size' in another order; use ",
-    ),
+    "a name of xarray": ("size", NORTHWARD + 0.1, "all are within 0.1 of each other, less than"),
     "no name of Python": ("my lat", NORTHWARD + 0.1, "all are within 0.1 of each other, less th"),
 }
 
@@ -271,8 +266,6 @@ def test_grids_that_nearly_agree(case, call):
 
 def test_what_to_type_is_short():
     forecasts, observed = (random("time", *d, lat=NORTHWARD) for d in (("lat", "member"), ("lat",)))
-    with pytest.raises(ValueError, match=r"; use observations.sel\(lat=forecast.lat\)$"):
-        forecasts.recal.crps(observed.isel(lat=[2, 1, 0]))
     with pytest.raises(
         ValueError,
         match=r'sel\(lat=forecast.lat, method="nearest"\).assign_coords\(lat=forecast.lat\)$',
@@ -280,9 +273,7 @@ def test_what_to_type_is_short():
         forecasts.recal.crps(observed.assign_coords(lat=NORTHWARD + 0.1))
 
 
-@pytest.mark.parametrize(
-    "theirs", [NORTHWARD + 0.25, NORTHWARD + 0.3, [45.0, 46.1, 45.5], [45.0, 45.0, 46.0]]
-)
+@pytest.mark.parametrize("theirs", [NORTHWARD + 0.25, NORTHWARD + 0.3, [45.0, 46.1, 45.5]])
 def test_other_grids_are_only_told(theirs):
     forecasts = random("time", "lat", "member", lat=NORTHWARD)
     with pytest.raises(ValueError, match=r"; bring both to the same locations$"):

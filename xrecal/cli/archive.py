@@ -17,6 +17,7 @@ from xrecal.inputs.dims import LEVEL, MEMBER
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.places import like_places
 from xrecal.inputs.valid_time import time_dim
 from xrecal.inputs.verification import read_verified
 from xrecal.model import Recalibrator
@@ -182,7 +183,10 @@ def _joined(
     first, *others = parts
     for other in others:
         _check_alike(parts, first, other, {dim, *members})
-    datasets = list(parts.values())
+    one_of_all, places = parts[first], [d for d in parts[first].dims if d not in (dim, *members)]
+    datasets = [
+        like_places(part, one_of_all, places, names=(first, name)) for name, part in parts.items()
+    ]
     for member in {d for one in datasets for d in one.dims} & {*members}:
         most = max(one.sizes[member] for one in datasets)
         if all(member in one.indexes for one in datasets):
@@ -226,8 +230,8 @@ def _check_alike(
     for label in (d for d in a.dims if d not in joined):
         check(f"{label!r} of size", a.sizes[label], b.sizes[label])
         if label in a.indexes and label in b.indexes:
-            apart = a.indexes[label] != b.indexes[label]
-            check(f"{label!r} at", *(one.indexes[label][apart][:3].tolist() for one in (a, b)))
+            only = [x.indexes[label].difference(y.indexes[label]) for x, y in ((a, b), (b, a))]
+            check(f"{label!r} at", *(index[:3].tolist() for index in only))
     for name in {*a.variables} & {*b.variables}:
         units = [one[name].attrs.get("units") for one in (a, b)]
         check_units(f"{first}[{name!r}]", units[0], f"{other}[{name!r}]", units[1])

@@ -24,7 +24,7 @@ from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
 from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
 from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
-from xrecal.inputs.metadata import history_only
+from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.reductions import Reduction
@@ -318,7 +318,8 @@ def as_dataset(
     Dimensions are in the order of the forecast, new ones last.
     """
     require_free(evidence.form.dims, variables)
-    history = history_only(evidence.attrs, f"{what} over {told_dims(evidence.dims)}")
+    line = joined(f"{what} over {told_dims(evidence.dims)}", evidence.pairs.by_position)
+    history = history_only(evidence.attrs, line)
     plain = {name: a.drop_vars(variables, errors="ignore") for name, a in variables.items()}
     result = xr.Dataset(plain, attrs={**attrs, **history})
     given = [d for d in evidence.form.dims if d in result.dims]

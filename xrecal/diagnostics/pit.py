@@ -14,7 +14,7 @@ from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_plain
-from xrecal.inputs.metadata import history_only
+from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
 from xrecal.products.reductions import Reduction
@@ -104,14 +104,16 @@ def pit(
     (('init', 'location'), True, True)
     """
     check_seed(seed)
-    transforms = {}
+    transforms, remark = {}, None
     for name, (form, observed) in pair_variables(
         forecast, observations, member_dim, name="forecast"
     ).items():
         pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+        remark = remark or pairs.by_position
         values = pit_of_cases(Evidence(pairs, (pairs.dim,)), seed, augmented)
         transforms[name] = values.assign_attrs(ATTRS)
-    history = history_only(forecast.attrs, f"probability integral transform, seed {seed}")
+    line = joined(f"probability integral transform, seed {seed}", remark)
+    history = history_only(forecast.attrs, line)
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(transforms.values())).rename("pit").assign_attrs(history)
     return xr.Dataset(transforms, attrs=history)

@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.dims import CALIBRATION, Dims, require_equal_labels, told_dims
+from xrecal.inputs.dims import CALIBRATION, Dims, told_dims
 from xrecal.inputs.metadata import check_units, history_only, shown_units
+from xrecal.inputs.places import like_places
 from xrecal.methods.call_errors import explained
 
 from .evidence import (
@@ -98,9 +99,7 @@ def skill(
             )
     check_units("scores", scores.attrs.get("units"), "reference", reference.attrs.get("units"))
     dims = named_dims(dim, scores.dims, name="scores") or (case_dim(scores, name="scores"),)
-    for d in scores.dims:
-        if d in reference.dims:
-            require_equal_labels(scores, reference, d, names=("scores", "reference"))
+    reference = like_places(reference, scores, scores.dims, names=("scores", "reference"))
     extra = [d for d in reference.dims if d not in scores.dims]
     if extra:
         raise ValueError(f"reference has dimensions {extra} that scores lack; select or average")

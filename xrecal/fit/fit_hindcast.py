@@ -21,7 +21,7 @@ from xrecal.inputs.covariates import Given, period_of, read_covariates
 from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.dims import LEAD, candidates
 from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
-from xrecal.inputs.metadata import describing
+from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
 from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
@@ -218,7 +218,7 @@ def fit_group(
             n_matched=pairs.n_matched,
             n_forecasts=pairs.observations.sizes[pairs.dim],
             min_samples=min_samples,
-            note=joined(one.pairs.note, note),
+            note=joined(one.pairs.note, note) or None,
             state=describe_state(state_of(state, number), method, attrs, feature_count(periods)),
             pool=pairs.pool,
             leads=pairs.leads,
@@ -337,7 +337,7 @@ def prepare(
         along = {dim: pairs.observations.sizes[dim]}
         places = places_of_fit(form, shared, pooled)
         given |= {name: value.expand_dims(along) for name, value in places.items()}
-    note = joined(None if pooled is None else pooled.note, of_places, note)
+    note = joined(None if pooled is None else pooled.note, of_places, note) or None
     return Prepared(replace(pairs, pool=pooled), method, axis, given, note, shared)
 
 
@@ -361,14 +361,9 @@ def _with_shared(
     if note is not None and note != of_all.note:  # which has been told
         warnings.warn(note, stacklevel=users_stacklevel())
     whole = f"one component from the cases of all {of_all.method.places} places"
-    note = joined(*dict.fromkeys((whole, note, of_all.note)))
+    note = joined(whole, note, of_all.note)
     cases = Cases(of_all.pairs, of_all.method, of_all.axis, of_all.covariates)
     return Prepared(pairs, method, axis, given, note, of_all=cases)
-
-
-def joined(*remarks: str | None) -> str | None:
-    """Remarks as one; None where there is none."""
-    return "; ".join(remark for remark in remarks if remark) or None
 
 
 def _refuse_reserved(form: Form, method: Method) -> None:

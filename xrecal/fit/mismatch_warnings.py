@@ -22,6 +22,7 @@ from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.metadata import shown_units, standard_name_of
+from xrecal.inputs.places import ROUNDING, is_angle, names_place
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.valid_time import (
     START,
@@ -36,18 +37,6 @@ from xrecal.inputs.valid_time import (
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
-
-PLACE_NAMES = (
-    "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
-    "id",
-)  # fmt: skip
-"""Coordinates that name a place; so do those with the CF attribute ``cf_role``."""
-
-DEGREES = ("lat", "latitude", "lon", "longitude")
-"""Coordinates that are degrees, as are those that CF attributes say to be such."""
-
-ROUNDING = 360 * float(np.finfo(np.float32).eps)
-"""Degrees by which coordinates in single precision differ from what they stand for."""
 
 SHOWN = 6
 """Labels that a warning shows."""
@@ -116,7 +105,7 @@ def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
             return False
         apart = float(a.to_numpy()) - float(b.to_numpy())
         return abs(math.remainder(apart, 360)) > ROUNDING
-    if name not in PLACE_NAMES and not any("cf_role" in c.attrs for c in (a, b)):
+    if not any(names_place(name, c) for c in (a, b)):
         return False
     return _differ_in_value(a, b)
 
@@ -380,13 +369,6 @@ def _goes_clearly_better(
 def is_lead(name: Hashable, label: xr.DataArray) -> bool:
     """Whether it is a lead time, by its name or its CF standard name."""
     return name in LEAD.names or standard_name_of(label) in LEAD.standard_names
-
-
-def is_angle(name: Hashable, label: xr.DataArray) -> bool:
-    """Whether it is a latitude or longitude, by its name or what CF asks for."""
-    units = str(label.attrs.get("units", ""))
-    standard = standard_name_of(label) in ("latitude", "longitude")
-    return name in DEGREES or standard or units in ("degrees_north", "degrees_east")
 
 
 def _are_numbers(label: xr.DataArray) -> bool:

@@ -15,6 +15,7 @@ from xrecal.typing import IntArray
 from .case_order import n_positions, order_by_labels
 from .fitted import CASE, FittedVariable
 from .joining import ADDED, ADDED_MEMBER
+from .select_fits import in_order_of_fits
 from .update import added_arguments, at_known
 
 
@@ -40,7 +41,7 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
         Cases in the order of time; forecasts are read where something is new, since nothing is
         learned of one without a member.
     """
-    k = n_positions(fitted)
+    k, pairs = n_positions(fitted), in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
     forecasts, new = added_arguments(pairs, fitted)
     known = xr.DataArray(order.known >= 0, dims=[ADDED])

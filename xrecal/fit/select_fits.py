@@ -16,9 +16,11 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
 from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covariates
-from xrecal.inputs.dims import LEVEL, MEMBER, require_equal_labels, require_unique
+from xrecal.inputs.dims import LEVEL, MEMBER, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
 from xrecal.inputs.metadata import check_units
+from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.places import along_place, find_places, like_places, place_of
 from xrecal.inputs.valid_time import (
     along_lead,
     known_valid_times,
@@ -27,6 +29,7 @@ from xrecal.inputs.valid_time import (
     valid_times,
 )
 from xrecal.methods import VectorCKME
+from xrecal.typing import IntArray
 
 from .fitted import Fitted, FittedVariable
 from .jointly import require_members, with_vector
@@ -36,6 +39,9 @@ from .mismatch_warnings import (
     warn_of_new_labels,
     warn_of_other_place,
 )
+
+MODEL_AND_FORECAST = ("the model", "forecast")
+FORECAST_AND_MODEL = MODEL_AND_FORECAST[::-1]
 
 
 def match_variables(
@@ -127,18 +133,28 @@ def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:
 def single_dims(fitted: FittedVariable, forecast: Labelled) -> list[Hashable]:
     """Dimensions of leads and places that are scalar coordinates of the forecast."""
     dims = dict.fromkeys([lead_of(fitted), *fitted.locations])
-    return [d for d in dims if d in forecast.coords and forecast[d].ndim == 0]
+    return [d for d in dims if d is not None and _is_single(fitted, forecast, d)]
+
+
+def _is_single(fitted: FittedVariable, forecast: Labelled, dim: Hashable) -> bool:
+    """Whether scalar coordinates of a forecast name its lead or place."""
+    if dim in forecast.dims:
+        return False
+    if dim in forecast.coords:
+        return True
+    fits = fitted.state
+    return dim in fits.dims and place_of(fits, forecast, dim, names=MODEL_AND_FORECAST) is not None
 
 
 def along_single(form: Form, fitted: FittedVariable) -> Form:
     """A forecast of a single lead or place along it, where each has a fit or they share one."""
     for d in single_dims(fitted, form.loc):
-        if d in (*fitted.state.indexes, *shared_dims(fitted)):
+        if d in (*fitted.state.indexes, *shared_dims(fitted)) or d not in form.loc.coords:
             lead = d == lead_of(fitted)
             parts = {
-                name: (along_lead(part, fitted.dim, d) if lead else part.expand_dims(d))
-                if d in part.coords
-                else part
+                name: along_lead(part, fitted.dim, d)
+                if lead and d in part.coords
+                else along_place(part, fitted.state, d)
                 for name, part in form.parts.items()
             }
             form = form.with_parts(parts)
@@ -161,35 +177,54 @@ def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
     """
     lead = lead_of(fitted)
     for d in dict.fromkeys([*([lead] if lead is not None else []), *fitted.locations]):
-        labelled = [part for part in form.parts.values() if d in part.indexes]
-        labels = fitted.state.indexes.get(d)
-        if labels is None or not labels.is_unique or not labelled:
+        part = next((part for part in form.parts.values() if d in part.dims), None)
+        if part is None or d not in fitted.state.dims:
             continue
-        part = labelled[0]
         if d == lead:
             require_unit_of_leads(part, fitted, name="forecast")
             require_known_leads(part, fitted, name="forecast")
-        given = part.indexes[d]
-        if given.equals(labels) or not given.isin(labels).all():
-            continue
-        require_unique(given, d, "forecast")
-        fitted = _selected_along(fitted, part, d)
+        both = d in part.indexes and d in fitted.state.indexes
+        if both and part.indexes[d].isin(fitted.state.indexes[d]).all():
+            require_unique(part.indexes[d], d, "forecast")
+        at = find_places(fitted.state, part, d, names=MODEL_AND_FORECAST)
+        if at is not None and not np.array_equal(at, np.arange(fitted.state.sizes[d])):
+            fitted = _selected_along(fitted, part, d, at)
     return fitted
 
 
-def _selected_along(fitted: FittedVariable, part: xr.DataArray, dim: Hashable) -> FittedVariable:
-    """The fits at the labels of a forecast along one dimension."""
-    labels = fitted.state.indexes[dim]
-    positions = labels.get_indexer(part.indexes[dim])
+def in_order_of_fits(pairs: Pairs, fitted: FittedVariable) -> Pairs:
+    """Cases with their places in the order of the fits, so that each gets its own.
+
+    Raises
+    ------
+    ValueError
+        If places of the cases and of the fits differ.
+    """
+    form, observed = pairs.form, pairs.observations
+    for d in fitted.locations:
+        part = next((part for part in form.parts.values() if d in part.dims), None)
+        at = None if part is None else find_places(part, fitted.state, d, names=FORECAST_AND_MODEL)
+        if part is not None and at is not None and not np.array_equal(at, np.arange(part.sizes[d])):
+            parts = {n: p.isel({d: at}) if d in p.dims else p for n, p in form.parts.items()}
+            form = form.with_parts(parts)
+            observed = observed.isel({d: at}) if d in observed.dims else observed
+    return replace(pairs, form=form, observations=observed)
+
+
+def _selected_along(
+    fitted: FittedVariable, part: xr.DataArray, dim: Hashable, positions: IntArray
+) -> FittedVariable:
+    """The fits at the places of a forecast along one dimension."""
+    n = fitted.state.sizes[dim]
     state = _cut_alike(fitted.state.isel({dim: positions}), part, dim)
     leads = fitted.leads
     if leads is not None and dim == leads.dim:
         leads = matched_leads(part, dim, np.array(leads.n_matched)[positions], dated=leads.dated)
     return replace(
         fitted,
-        state=state.assign_coords({dim: part[dim].variable}),
+        state=state.assign_coords({dim: part[dim].variable}) if dim in part.indexes else state,
         leads=leads,
-        selected={**(fitted.selected or {}), dim: (positions, labels.size)},
+        selected={**(fitted.selected or {}), dim: (positions, n)},
     )
 
 
@@ -231,7 +266,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         require_known_leads(part, fitted, name=name)
         for location in (d for d in fitted.locations if d in part.dims):
             _require_places_of_pool(part, fitted, location, name)
-            require_equal_labels(fitted.state, part, location, names=("model.state", name))
+            like_places(part, fitted.state, [location], names=("model.state", name))
 
 
 def _require_places_of_pool(

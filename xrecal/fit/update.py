@@ -38,7 +38,12 @@ from .learning_order import warn_of_order
 from .mismatch_warnings import warn_of_other_place
 from .pooling import across, pooled_cases, pooled_covariate
 from .relearning import learned_again, relearn
-from .select_fits import check_forecast, explicit_member_dim, matching_covariates
+from .select_fits import (
+    check_forecast,
+    explicit_member_dim,
+    in_order_of_fits,
+    matching_covariates,
+)
 from .shared_update import with_shared_cases
 from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments, without_labels
 
@@ -167,6 +172,7 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
         check_forecast(form, model.variables[other], name="hindcast")
         require_positions(form, fitted)
         pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
+        pairs = in_order_of_fits(pairs, fitted)
         if not isinstance(fitted.method, SharedCKME):
             require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
         found[other] = replace(pairs, pool=fitted.pool)

@@ -11,8 +11,9 @@ from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
-from .dims import require_equal_labels
+from .dims import at_scalars
 from .forms import Form
+from .places import at_places, like_places, refuse_other_name
 from .valid_time import days_of, known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
@@ -151,18 +152,22 @@ def _checked(
             f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use "
             "condition_on='season'"
         )
+    whole = form.broadcast().loc
+    names = (name, f"the covariate {wanted!r}")
+    others = [d for d in value.dims if d not in form.dims]
+    value = at_scalars(value, whole, names=names, dims=others)
+    value = at_places(value, whole, names=names[::-1], dims=others)
+    refuse_other_name(value, whole, names=names)
     extra = [d for d in value.dims if d not in form.dims]
     if extra or (fitting and dim not in value.dims):
         raise ValueError(
             f"the covariate {wanted!r} has dimensions {list(value.dims)}, but {name} has "
-            f"{list(form.dims)}; a covariate varies along {dim!r} and perhaps locations"
+            f"{list(form.dims)}; a covariate varies along {dim!r} and perhaps locations: rename "
+            "its dimensions, or select"
         )
-    whole = next(part for part in form.broadcast().parts.values())
-    names = (name, f"the covariate {wanted!r}")
     if dim in value.dims:
         value = _at_labels(value, whole, dim, names=names)
-    for along in value.dims:
-        require_equal_labels(whole, value, along, names=names)
+    value = like_places(value, whole, value.dims, names=names, select=True)
     period = period_of(value)
     if period is not None and not period > 0:
         raise ValueError(

@@ -231,6 +231,11 @@ def with_conventions(attrs: Mapping[Any, Any]) -> dict[str, Any]:
     return {**attrs, "Conventions": f"{CONVENTIONS}, {given}" if given else CONVENTIONS}
 
 
+def joined(*remarks: str | None) -> str:
+    """Return remarks as one; an empty text where there is none."""
+    return "; ".join(dict.fromkeys(remark for remark in remarks if remark))
+
+
 def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
     """``history`` with a line added, for results that the other attributes do not describe."""
     return history_line({name: value for name, value in attrs.items() if name == "history"}, what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,12 @@ from .dims import (
     candidates,
     find_dim,
     match_labels,
-    require_equal_labels,
     require_readable,
     warn_of_other_labels,
 )
 from .forms import Form, Labelled, read_forms
-from .metadata import check_units
+from .metadata import check_units, joined
+from .places import at_places, lack_names, like_places
 from .valid_time import (
     VALID_TIME,
     MatchedLeads,
@@ -63,6 +63,8 @@ class Pairs:
     """Positions whose cases are learned from together."""
     leads: MatchedLeads | None = None
     """The same for each lead, where there are leads."""
+    by_position: str | None = None
+    """Remark on dimensions whose places nothing identifies, also part of the note."""
     partners: tuple[xr.DataArray, ...] = ()
     """Observations of each further variable that is recalibrated jointly."""
 
@@ -152,9 +154,11 @@ def pair_cases(
 
     Along the dimension of the cases observations are matched by label: further ones are ignored,
     missing ones become NaN. Along locations labels must be equal; observations may lack a
-    location dimension. Forecasts at a single label of a dimension, which is then a scalar
-    coordinate, take the observations there. For forecasts over starts and leads observations may
-    be over valid time, and are then looked up at that of each forecast; a dimension of the name
+    location dimension. Labels, or names and coordinates of places beside a dimension, bring
+    observations into the order of the forecasts. Forecasts at a single label of a dimension, which
+    is then a scalar coordinate, take the observations there. For forecasts over starts and leads
+    observations may be over valid time, and are then looked up at that of each forecast; a
+    dimension of the name
     of the starts holds valid times too, as observations have no starts. So are those of forecasts
     whose coordinate ``valid_time`` along the cases differs from their labels. Warns where one of
     them states its unit and the other does not.
@@ -196,16 +200,33 @@ def pair_cases(
         )
     _refuse_members(form, observations, name=name)
     warn_of_other_labels(forecasts, observations, names=(name, "observations"))
+    names = (name, "observations")
+    observations = at_places(observations, forecasts, names=names[::-1])
+    locations = [d for d in form.dims if d != dim and d in observations.dims]
+    by_position = paired_by_position(forecasts, observations, locations)
+    observations = like_places(observations, forecasts, locations, names=names)
     observations, matched, leads, found_at = _at_cases(
         form, forecasts, observations, dim, name=name
     )
-    note = "; ".join(remark for remark in (note, found_at) if remark) or None
-    for location in form.dims:
-        if location != dim and location in observations.dims:
-            require_equal_labels(forecasts, observations, location, names=(name, "observations"))
+    note = joined(note, found_at, by_position) or None
     unlabelled = [c for c in observations.coords if c not in observations.xindexes]
     observations = observations.drop_vars(unlabelled)
-    return Pairs(form, observations, dim, matched, note, leads=leads)
+    of_places = {
+        n: c.variable
+        for n, c in forecasts.coords.items()
+        if c.dims and {*c.dims} <= {*locations} and n not in locations and c.chunks is None
+    }
+    observations = observations.assign_coords(of_places)
+    return Pairs(form, observations, dim, matched, note, leads=leads, by_position=by_position)
+
+
+def paired_by_position(
+    forecasts: xr.DataArray, observations: xr.DataArray | xr.Dataset, dims: Iterable[Hashable]
+) -> str | None:
+    """Remark on dimensions along which nothing identifies the places of one of both; else None."""
+    shared = [d for d in dims if d in observations.dims and forecasts.sizes.get(d, 1) > 1]
+    unknown = [repr(d) for d in shared if lack_names(forecasts, observations, d)]
+    return f"paired by position along {' and '.join(unknown)}" if unknown else None
 
 
 def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> None:

@@ -11,9 +11,10 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_free, require_one_chunk
 
-from .dims import require_equal_labels
+from .dims import at_scalars
 from .forms import Form
 from .metadata import check_units
+from .places import at_places, like_places, refuse_other_name
 from .seasonal import at_valid_dates
 
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
@@ -64,10 +65,13 @@ def read_thresholds(
         raise TypeError(f"threshold must hold numbers, got {threshold.dtype}")
     check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))
     threshold = at_valid_dates(threshold, form, dim, name="threshold")
+    whole, names = form.broadcast().loc, ("forecast", "threshold")
+    others = [d for d in threshold.dims if d not in (*form.dims, THRESHOLD)]
+    threshold = at_scalars(threshold, whole, names=names, dims=others)
+    threshold = at_places(threshold, whole, names=names[::-1], dims=others)
     new = _new_dim(threshold, form)
-    for d in (d for d in threshold.dims if d in form.dims):
-        whole = next(part for part in form.parts.values() if d in part.dims)
-        require_equal_labels(whole, threshold, d, names=("forecast", "threshold"))
+    refuse_other_name(threshold, whole, names=names)
+    threshold = like_places(threshold, whole, form.dims, names=names, select=True)
     kept = [d for d in threshold.dims if d != new and d in threshold.indexes]
     values = threshold.drop_vars([c for c in threshold.coords if c not in kept]).astype(dtype)
     if new is None:

@@ -17,12 +17,12 @@ from xrecal.fit.mismatch_warnings import OFTEN, first_place, warn_of_novel
 from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
-from xrecal.inputs.metadata import history_line, with_conventions
+from xrecal.inputs.metadata import history_line, joined, with_conventions
 from xrecal.methods.mixing import AVERAGE
 from xrecal.typing import FloatArray
 
 from .novelty import DESCRIBED
-from .recalibrated import SLOT, Recalibrated
+from .recalibrated import SLOT, Recalibrated, by_position
 from .reductions import Reduction, on_circle, on_device
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     variables: dict[Hashable, xr.DataArray] = {}
     along: dict[Hashable, Hashable] = {}
     shared: dict[tuple[Hashable, ...], xr.DataArray] = {}
-    for name, (form, fitted) in match_variables(model, forecast).items():
+    matched = match_variables(model, forecast)
+    for name, (form, fitted) in matched.items():
         base = "forecast" if name is None else name
         source = Recalibrated(form, fitted, covariates)
         _require_free_names(base, source)
@@ -158,7 +159,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     attrs = forecast.attrs
     if isinstance(forecast, xr.DataArray):  # the others describe the variable
         attrs = {name: value for name, value in attrs.items() if name == "history"}
-    history = history_line(attrs, f"recalibrated by {model.method}")
+    line = joined(f"recalibrated by {model.method}", by_position(matched.values()))
+    history = history_line(attrs, line)
     return xr.Dataset(variables, attrs=with_conventions(history))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -27,7 +27,8 @@ from xrecal.fit.state import (
 )
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
-from xrecal.inputs.metadata import describing
+from xrecal.inputs.metadata import describing, joined
+from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Cases, NewCases, method_on_device
@@ -194,7 +195,12 @@ def recalibrated(model: Fitted, forecast: Labelled, covariates: Given) -> Source
     """The distributions that a model makes of every variable of a forecast."""
     matched = match_variables(model, forecast)
     variables = {name: Recalibrated(*pair, covariates, forecast) for name, pair in matched.items()}
-    return Sources(forecast, variables, model.method)
+    return Sources(forecast, variables, model.method, by_position(matched.values()))
+
+
+def by_position(matched: Iterable[tuple[Form, FittedVariable]]) -> str:
+    """Remark on places of forecasts that get fits by their position; an empty text if none do."""
+    return joined(*(paired_by_position(f.loc, v.state, v.locations) for f, v in matched))
 
 
 def knows_novelty(method: Method) -> bool:

@@ -14,8 +14,9 @@ from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, require_plain
-from xrecal.inputs.metadata import history_only
-from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
+from xrecal.inputs.metadata import history_only, joined
+from xrecal.inputs.pairing import Observations, pair_cases, pair_variables, paired_by_position
+from xrecal.inputs.places import at_places
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
 from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray, IntArray
@@ -456,7 +457,9 @@ def _along_single(
     Others are of all places, or over valid times.
     """
     single = single_dims(fitted, forecast)
-    observed = at_scalars(observed, forecast, names=("forecast", "observations"), dims=single)
+    names = ("forecast", "observations")
+    observed = at_scalars(observed, forecast, names=names, dims=single)
+    observed = at_places(observed, forecast, names=names[::-1], dims=single)
     for d in single:
         if d in observed.coords and observed[d].ndim == 0:
             same = observed[d].to_numpy() == forecast[d].to_numpy()
@@ -475,8 +478,10 @@ def score_variables(
     """Score every pair of variables and average over ``dim``."""
     results: dict[Hashable, xr.DataArray] = {}
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
+    remark = None
     for variable, (form, observed) in paired.items():
         scores = score(form, observed)
+        remark = remark or paired_by_position(form.loc, observed, form.dims)
         over = _dims_to_average(dim, scores)
         if not set(over) <= set(scores.dims):
             raise ValueError(
@@ -489,7 +494,7 @@ def score_variables(
             scores = _mean(scores, over)
         results[variable] = scores.assign_attrs(text.attrs(units))
     mean = f", mean over {told_dims(over)}" if over else ""
-    history = history_only(forecast.attrs, text.long_name + mean)
+    history = history_only(forecast.attrs, joined(text.long_name + mean, remark))
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(results.values())).rename(text.name).assign_attrs(history)
     return xr.Dataset(results, attrs=history)

@@ -23,7 +23,7 @@ from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import CALIBRATION, candidates
 from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
-from xrecal.inputs.metadata import describing, history_line, with_conventions
+from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays
@@ -94,6 +94,8 @@ class Sources(Generic[S]):
     variables: Mapping[Hashable, S]
     method: Method | None = None
     """Settings of the model that recalibrates them, if one does."""
+    remark: str | None = None
+    """Addition to the history, such as on places that are matched by position."""
 
     @property
     def after(self) -> str:
@@ -120,7 +122,7 @@ class Sources(Generic[S]):
             result = next(iter(results.values())).rename(name or self.forecast.name)
         else:
             result = xr.Dataset(results, attrs=with_conventions(self.forecast.attrs))
-        return result.assign_attrs(history_line(result.attrs, line))
+        return result.assign_attrs(history_line(result.attrs, joined(line, self.remark)))
 
 
 @dataclass(frozen=True)
