@@ -172,6 +172,15 @@ def _summary(x: Inputs) -> Found:
     return {name: (_only(table, name), "forecast") for name in names}
 
 
+def _scores_of_events(x: Inputs) -> Found:
+    new, observed, raw = x["forecast"], x["observations"], _raw(x)
+    brier = xrecal.diagnostics.brier_score(new, observed, x["monthly_threshold"], **raw)
+    correlation = xrecal.diagnostics.anomaly_correlation(
+        new, observed, x["seasonal_threshold"], **x.told("forecast")
+    )
+    return {"brier": (brier, "forecast"), "correlation": (correlation["correlation"], "forecast")}
+
+
 def _monitor(x: Inputs) -> Found:
     """Of normal distributions, whose PIT has no draws."""
     model = x["hindcast"].recal.fit(x["observations"], xrecal.EMOS(), **x.told("hindcast"))
@@ -210,11 +219,12 @@ CALLS: dict[str, Callable[[Inputs], Found]] = {
     "raw crps": _raw_crps,
     "raw exceedance": _raw_exceedance,
     "summary": _summary,
+    "scores of events": _scores_of_events,
     "monitor": _monitor,
     "stored": _stored_and_opened,
 }
 
-WITHOUT_METHOD = {"compare", "raw crps", "raw exceedance", "summary", "monitor"}
+WITHOUT_METHOD = {"compare", "raw crps", "raw exceedance", "summary", "scores of events", "monitor"}
 """Calls to which the method makes no difference."""
 
 ON_STEPS = {"quantile", "apply", "pit", "exceedance", "categories", "update", "cross_validate",

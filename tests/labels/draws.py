@@ -158,7 +158,7 @@ def is_about_other_cases(example: Example, pieces: Pieces) -> bool:
         if positions.size < whole[role].positions[dim].size
     }
     if (
-        example.call in ("summary", "update")
+        example.call in ("summary", "update", "scores of events")
         and {("forecast", "init"), ("forecast", "time")} & fewer
     ):
         return True

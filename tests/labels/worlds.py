@@ -10,9 +10,9 @@ import xarray as xr
 
 N_PAST, N_NEW, N_MEMBERS = 60, 8, 5
 
-STATIONS = ["Oslo", "Bergen", "Tromsø", "Bodø"]
+STATIONS = ["Oslo", "Reykjavík", "Tromsø", "Bodø"]
 
-PLACES = {"Oslo": (59.95, 10.72), "Bergen": (60.38, 5.33), "Tromsø": (69.65, 18.94),
+PLACES = {"Oslo": (59.95, 10.72), "Reykjavík": (64.13, -21.9), "Tromsø": (69.65, 18.94),
           "Bodø": (67.28, 14.4)}  # fmt: skip
 
 CLIMATE = np.array([280.0, 292.0, 271.0, 305.0, 262.0, 299.0])

@@ -275,6 +275,9 @@ def names_beside_a_counting_index(piece, rng, world):
 
 def _coordinates(piece: Piece, rng: np.random.Generator) -> dict[str, Any]:
     lat, lon = np.array([PLACES[s] for s in _names(piece)]).T
+    lon = pick(rng, [lon, lon % 360])
+    if rng.random() < 0.3:
+        lat, lon = lat.astype(np.float32), lon.astype(np.float32)
     names = pick(rng, [("latitude", "longitude"), ("lat", "lon")])
     return {names[0]: (lat, {"units": "degrees_north"}), names[1]: (lon, {"units": "degrees_east"})}
 
@@ -304,7 +307,8 @@ def names_of_another_type(piece, rng, world):
     names = _names(piece)
     types = [np.array(names, object), np.array(names), np.array(names, np.dtypes.StringDType()),
              np.array([n.encode() for n in names], object),
-             np.array([n.encode() for n in names])]  # fmt: skip
+             np.array([n.encode() for n in names]), np.array([n.ljust(12) for n in names]),
+             np.array([n.encode().ljust(20) for n in names])]  # fmt: skip
     return labelled(piece, name, pick(rng, types))
 
 
@@ -642,6 +646,26 @@ def with_valid_time_in_place_of_leads(piece, rng, world):
     return piece.renamed("lead", "L") if rng.random() < 0.5 else piece
 
 
+def _as_read(piece: Piece, world: World, starts: str, leads: str, members: str) -> Piece:
+    if "lead" not in piece.names or {starts, leads, members, "valid_time"} & {*piece.array.coords}:
+        raise NotHereError
+    piece = with_valid_times(piece, world)
+    for dim, new in {"init": starts, "lead": leads, "member": members}.items():
+        if piece.name(dim) is not None:
+            piece = piece.renamed(dim, new)
+    return piece.of(piece.array.assign_coords(surface=0.0))
+
+
+@way(*FORECASTS)
+def as_cfgrib_reads_them(piece, rng, world):
+    return _as_read(piece, world, "time", "step", "number")
+
+
+@way(*FORECASTS)
+def as_the_climate_data_store_has_them(piece, rng, world):
+    return _as_read(piece, world, "forecast_reference_time", "forecast_period", "number")
+
+
 def _one_lead(piece: Piece, rng: np.random.Generator, world: World) -> Piece:
     piece = piece.taken("lead", [any_of(piece, rng, "lead", world)])
     return with_valid_times(piece, world) if rng.random() < 0.5 else piece
@@ -823,6 +847,14 @@ def units_spelled_in_another_way(piece, rng, world):
     spelled = pick(rng, ["kelvin", "K", "Kelvin", "degK", "deg_K", "degrees_kelvin"])
     array = piece.array.copy()
     array.attrs["units"] = spelled
+    return piece.of(array)
+
+
+@way(*FORECASTS, "observations", *THRESHOLDS)
+def another_unit_stated(piece, rng, world):
+    """Of all alike; values of which some are in one unit and some in another are refused."""
+    array = piece.array.copy()
+    array.attrs["units"] = pick(rng, ["degC", "degree_Celsius", "celsius", "°C", "deg_C"])
     return piece.of(array)
 
 
