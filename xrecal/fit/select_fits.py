@@ -20,7 +20,7 @@ from xrecal.inputs.dims import LEVEL, MEMBER, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs
-from xrecal.inputs.places import along_place, find_places, like_places, place_of
+from xrecal.inputs.places import along_place, find_places, labels_agree, like_places, place_of
 from xrecal.inputs.valid_time import (
     along_lead,
     known_valid_times,
@@ -183,8 +183,8 @@ def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
         if d == lead:
             require_unit_of_leads(part, fitted, name="forecast")
             require_known_leads(part, fitted, name="forecast")
-        both = d in part.indexes and d in fitted.state.indexes
-        if both and part.indexes[d].isin(fitted.state.indexes[d]).all():
+        differ = not labels_agree(fitted.state, part, d)
+        if differ and part.indexes[d].isin(fitted.state.indexes[d]).all():
             require_unique(part.indexes[d], d, "forecast")
         at = find_places(fitted.state, part, d, names=MODEL_AND_FORECAST)
         if at is not None and not np.array_equal(at, np.arange(fitted.state.sizes[d])):
@@ -217,12 +217,13 @@ def _selected_along(
     """The fits at the places of a forecast along one dimension."""
     n = fitted.state.sizes[dim]
     state = _cut_alike(fitted.state.isel({dim: positions}), part, dim)
+    agree = labels_agree(state, part, dim)
     leads = fitted.leads
     if leads is not None and dim == leads.dim:
         leads = matched_leads(part, dim, np.array(leads.n_matched)[positions], dated=leads.dated)
     return replace(
         fitted,
-        state=state.assign_coords({dim: part[dim].variable}) if dim in part.indexes else state,
+        state=state if agree else state.assign_coords({dim: part[dim].variable}),
         leads=leads,
         selected={**(fitted.selected or {}), dim: (positions, n)},
     )

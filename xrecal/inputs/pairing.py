@@ -214,7 +214,7 @@ def pair_cases(
     of_places = {
         n: c.variable
         for n, c in forecasts.coords.items()
-        if c.dims and {*c.dims} <= {*locations} and n not in locations and c.chunks is None
+        if c.dims and {*c.dims} <= {*locations} and n not in forecasts.xindexes and c.chunks is None
     }
     observations = observations.assign_coords(of_places)
     return Pairs(form, observations, dim, matched, note, leads=leads, by_position=by_position)

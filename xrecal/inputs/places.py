@@ -241,17 +241,23 @@ def like_places(
             continue
         if not np.array_equal(at, np.arange(other.sizes[dim])):
             other = cast("Labels", other.isel({dim: at}))
-        if dim in wanted.indexes and dim in other.indexes:
+        if not labels_agree(wanted, other, dim):  # which only count places
             other = cast("Labels", other.assign_coords({dim: wanted[dim].variable}))
     _require_equal_fields(wanted, other, shared, names=names)
     return other
+
+
+def labels_agree(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
+    """Return whether labels along a dimension are the same, or one of two objects has none."""
+    both = dim in a.indexes and dim in b.indexes
+    return not both or bool(a.indexes[dim].equals(b.indexes[dim]))
 
 
 def _have_equal_labels_alone(
     a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable
 ) -> bool:
     """Return whether both have the same labels, and one of them no coordinate beside these."""
-    if dim not in a.indexes or dim not in b.indexes or not a.indexes[dim].equals(b.indexes[dim]):
+    if not (dim in a.indexes and dim in b.indexes and labels_agree(a, b, dim)):
         return False
     return any(all(n == dim for n, c in o.coords.items() if dim in c.dims) for o in (a, b))
 
@@ -265,6 +271,8 @@ def _refuse_unlike(
 ) -> None:
     """Raise ValueError unless one object has nothing that identifies places along ``dim``."""
     if dim in wanted.indexes and dim in other.indexes:
+        if labels_agree(wanted, other, dim):
+            return
         for obj, owner in ((wanted, names[0]), (other, names[1])):
             require_unique(obj.indexes[dim], dim, owner)
         require_equal_labels(wanted, other, dim, names=names)
