@@ -16,8 +16,7 @@ from click.testing import CliRunner
 from xrecal.cli.commands import xrecal as command
 
 from .calls import LEVELS, REMEDY, Found, Inputs, Pieces, RefusedError
-from .worlds import Piece, World, world
-from .writings import NotHereError
+from .worlds import NotHereError, Piece, World, world
 
 EMOS = ["--method", "emos"]
 COLUMNS = ",".join(f"{level:g}" for level in LEVELS)

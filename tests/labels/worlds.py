@@ -24,6 +24,10 @@ BIAS = np.array([1.0, 3.0, -2.0])
 KELVIN = {"units": "K"}
 
 
+class NotHereError(Exception):
+    """A way does not apply to an input."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """An input in some writing, and which canonical position each of its positions is."""
@@ -48,6 +52,8 @@ class Piece:
     def renamed(self, dim: str, new: str) -> "Piece":
         """Another name of a dimension, and of the coordinate along it."""
         old = self.names[dim]
+        if new != old and new in {*self.array.coords, *self.array.dims}:
+            raise NotHereError
         return self.of(self.array.rename({old: new}), names={**self.names, dim: new})
 
     def taken(self, dim: str, order: Any) -> "Piece":

@@ -15,17 +15,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from .worlds import PLACES, Piece, World
+from .worlds import PLACES, NotHereError, Piece, World
 
 FORECASTS = ("hindcast", "forecast")
 THRESHOLDS = ("threshold", "monthly_threshold", "seasonal_threshold")
 COVARIATES = ("covariate", "new_covariate")
 DATED = (*FORECASTS, "observations", *COVARIATES)
 PLACED = (*DATED, *THRESHOLDS)
-
-
-class NotHereError(Exception):
-    """A way does not apply to an input."""
 
 
 Rewrite = Callable[[Piece, np.random.Generator, World], Piece]
@@ -201,7 +197,7 @@ def usual_name_of_valid_times(piece, rng, world):
     return piece.renamed("time", pick(rng, ["valid_time", "date", "t", "day"]))
 
 
-@way(*PLACED)
+@way(*PLACED, moves_places=True)
 def another_name_of_stations(piece, rng, world):
     here(piece, "station")
     return piece.renamed("station", pick(rng, ["site", "location", "stn", "place"]))
