@@ -315,11 +315,25 @@ def compare(found: Found, expected: Found, pieces: Pieces, rtol: float, told: li
         if piece.names.get("quantile") and "quantile" in wanted.dims:
             names = {own: dim for own, dim in names.items() if dim != "quantile"}
         extra = [d for d in array.dims if names.get(d, d) not in wanted.dims]
+        if extra and _is_a_list(pieces, name, role, extra):
+            continue
         assert not extra, f"{name} has other dimensions: {array.dims} in place of {wanted.dims}"
         axes = {names.get(d, d): k for k, d in enumerate(array.dims)}
         assert set(axes) == set(wanted.dims), f"{name}: {array.dims} in place of {wanted.dims}"
         values = array.to_numpy().transpose([axes[d] for d in wanted.dims])
         _compare_values(name, values, wanted.to_numpy(), rtol, told)
+
+
+def _is_a_list(pieces: Pieces, threshold: str, role: str, extra: list[Any]) -> bool:
+    """Whether a dimension of a threshold has nothing in common with places of the forecasts.
+
+    Then each of its thresholds is one for all places, and the result has its dimension.
+    """
+    if threshold not in pieces or extra != [pieces[threshold].name("station")]:
+        return False
+    own, places = pieces[threshold], pieces[role]
+    here, there = own.array[extra[0]].to_numpy(), places.array[places.names["station"]].to_numpy()
+    return not {*map(str, here)} & {*map(str, there)}
 
 
 def _compare_values(name: str, got: Any, wanted: Any, rtol: float, told: list[str]) -> None:

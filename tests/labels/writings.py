@@ -371,8 +371,8 @@ def _rows_and_columns(piece: Piece, rng: np.random.Generator, two_dimensional: b
     if two_dimensional:
         both = np.meshgrid(lat, lon, indexing="ij")
         coords = {
-            "latitude": (("y", "x"), both[0] + 0.1 * np.arange(lon.size)),
-            "longitude": (("y", "x"), both[1] + 0.1 * np.arange(lat.size)[:, np.newaxis]),
+            "latitude": (("y", "x"), both[0] + 0.005 * both[1]),
+            "longitude": (("y", "x"), both[1] + 0.005 * both[0]),
         }
     piece = piece.of(piece.array.assign_coords(coords))
     return piece.taken("lat", slice(None, None, -1)) if rng.random() < 0.5 else piece
