@@ -26,9 +26,11 @@ def constraints() -> dict[str, str]:
     for requirement in stated:
         if requirement.startswith("xrecal["):
             continue
-        found = re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement)
+        found = re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:,!=[\d.*]+)*", requirement)
         if found is None:
-            raise ValueError(f"pyproject.toml: {requirement!r} is not of the form NAME>=VERSION")
+            raise ValueError(
+                f"pyproject.toml: {requirement!r} is not of the form NAME>=VERSION,!=VERSION,..."
+            )
         name, version = found.groups()
         if oldest.setdefault(name, version) != version:
             raise ValueError(f"pyproject.toml: {name} is from {oldest[name]} on, and {version}")

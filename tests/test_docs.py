@@ -4,6 +4,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -54,7 +56,10 @@ def test_files_and_folders_that_pages_name_are_there(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_first_lines_run_on_files(page, tmp_path, monkeypatch, capsys):
-    toy = xrecal.datasets.lorenz96(lead_days=[3]).isel(lead=0, location=0)
+    toy = xrecal.datasets.lorenz96(lead_days=[3], n_locations=9).isel(lead=0)
+    cells = pd.MultiIndex.from_product([[50, 51, 52], [8, 9, 10]], names=["lat", "lon"])
+    toy = toy.assign_coords(xr.Coordinates.from_pandas_multiindex(cells, "location"))
+    toy = toy.unstack("location")
     toy.forecast[:120].to_netcdf(tmp_path / "hindcast.nc")
     toy.forecast[120:130].to_netcdf(tmp_path / "forecast.nc")
     toy.observation.to_netcdf(tmp_path / "observations.nc")
@@ -68,8 +73,10 @@ def test_the_first_lines_run_on_files(page, tmp_path, monkeypatch, capsys):
     assert quantiles.notnull().all()
     assert quantiles.sizes["init"] == 10
     if page == "README.md":
-        assert xrecal.open_recalibrator("model.nc").method == xrecal.LinearPool(gap="5D")
+        assert xrecal.open_recalibrator("model.nc").method == xrecal.LinearPool(gap="7D")
         assert Path("report.pdf").read_bytes().startswith(b"%PDF")
+        assert names["model"].variables["forecast"].pool is not None
+        np.testing.assert_allclose(names["terciles"].sum("category"), 1)
 
 
 @pytest.fixture(scope="module")

@@ -340,3 +340,41 @@ def test_many_processes_that_start_at_once(empty, tmp_path, time):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert python(WORK).split() == alone
+
+
+HOMELESS = f"""
+import warnings
+from {__name__} import kernel_of, run_once
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        print(*run_once(kernel_of()))
+print(len(told), str(told[0].message))
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"HOME": "/nonexistent"}, "there is no folder /nonexistent"),
+        ({"XDG_CACHE_HOME": "/nonexistent"}, "there is no folder /nonexistent"),
+        ({FOLDER: "cache"}, "no absolute path"),
+    ],
+)
+def test_without_a_home_compiled_code_stays_in_memory(changes, told, tmp_path):
+    enter = f"import os\nos.chdir({str(tmp_path)!r})\n"
+    environment = {FOLDER: "", "XDG_CACHE_HOME": "", "HOME": str(tmp_path)} | changes
+    first, second, note = python(enter + HOMELESS, **environment).splitlines()
+    assert first == second == "2.0 3.0 4.0"
+    assert note.startswith("1 compiled code could not be kept in")
+    assert told in note
+    assert not list(tmp_path.iterdir())
+    assert not Path("/nonexistent").exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes anywhere")
+def test_a_home_that_is_read_only(tmp_path):
+    tmp_path.chmod(0o500)
+    environment = {FOLDER: "", "XDG_CACHE_HOME": "", "HOME": str(tmp_path)}
+    note = python(HOMELESS, **environment).splitlines()[-1]
+    assert note.startswith("1 compiled code could not be kept in")

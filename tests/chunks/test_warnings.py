@@ -78,3 +78,10 @@ def test_values_are_as_with_units():
     with pytest.warns(UserWarning, match="units of observations not stated"):
         found = HINDCAST.recal.crps(TRUTH.drop_attrs())
     np.testing.assert_array_equal(found, HINDCAST.recal.crps(TRUTH))
+
+
+def test_lines_run_without_a_name_are_warned():
+    lines = "forecast.recal.crps(observations)"
+    with pytest.warns(UserWarning, match="units of observations not stated") as caught:
+        exec(lines, {"forecast": HINDCAST, "observations": TRUTH.drop_attrs()})
+    assert caught[0].filename == "<string>"

@@ -90,3 +90,34 @@ def first_fit(folder, method=None, suffix=".nc"):
     path = folder / f"model{suffix}"
     model.save(path)
     return Days(folder, path, folder / "out", folder / "forecasts.nc", folder / "obs.nc")
+
+
+HOURS = np.array([24, 72])
+LEADS = {
+    "hours": ("lead", HOURS, {"units": "hours"}),
+    "lengths": ("lead", HOURS.astype("m8[h]").astype("m8[ns]")),
+    "standard": ("lead", HOURS / 1.0, {"units": "h", "standard_name": "forecast_period"}),
+    "valid times": ("lead", HOURS // 24),
+}
+"""One and three days in the ways in which files tell them; the last has valid times beside."""
+
+
+def drifting(leads, mornings, first, learned=40):
+    """Forecasts (init, lead, member) whose errors grow by three standard deviations.
+
+    From the observation of day ``first`` of the ``mornings`` on, which come after those learned.
+    """
+    rng = np.random.default_rng(1)
+    days = STARTS[0] + np.arange(learned + mornings + 3) * np.timedelta64(1, "D")
+    signal = 3 * rng.normal(size=days.size)
+    values = 280 + signal + rng.normal(size=days.size)
+    values[learned + first :] += 3
+    truth = xr.DataArray(values, {"time": days}, ["time"], "t2m", {"units": "K"})
+    starts = days[:-3]
+    at = np.arange(starts.size)[:, np.newaxis] + HOURS // 24
+    members = 280 + signal[at][..., np.newaxis] + rng.normal(size=(*at.shape, 4))
+    coords = {"init": starts, "lead": LEADS[leads]}
+    if leads == "valid times":
+        coords["valid_time"] = (("init", "lead"), days[at])
+    forecasts = xr.DataArray(members, coords, ["init", "lead", "member"], "t2m", {"units": "K"})
+    return forecasts, truth, learned

@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 import xrecal
 from tests.labelled import freeze, random
+from tests.marks import forbid_compute
 from xrecal.arrays.ckme.folds import arrange_folds, assign_folds
 from xrecal.fit.fitted import CASE
 from xrecal.fit.pooling import PooledTask
@@ -113,7 +114,7 @@ def test_any_order_and_chunks_give_the_same_bits_and_stay_lazy(pool, order, sche
     method = xrecal.CKME(support="errors")
     dims = order or FORECASTS.dims
     forecasts = FORECASTS.transpose(*dims)
-    pooled = [pool] if isinstance(pool, str) else list(pool)
+    pooled = () if isinstance(pool, dict) else np.atleast_1d(pool)
     cut = {d: 1 for d in ("lead", "lat", "lon") if d not in pooled}
     lazy = forecasts.chunk(cut).recal.fit(OBSERVED.chunk(cut), method, pool=pool)
     assert not lazy.is_computed
@@ -299,7 +300,27 @@ def test_pooled_dimensions_must_be_in_one_chunk():
     with pytest.raises(ValueError, match=r"hindcast.chunk\(\{'lat': -1\}\)"):
         FORECASTS.chunk(lat=2).recal.fit(OBSERVED, pool="lat")
     with pytest.raises(ValueError, match=r"observations.chunk\(\{'lat': -1\}\)"):
-        FORECASTS.recal.fit(OBSERVED.chunk(lat=2), pool={"lat": 3})
+        FORECASTS.recal.fit(OBSERVED.chunk(lat=2), pool="lat")
+
+
+@pytest.mark.parametrize("cut", [{"lat": 2, "lon": 3}, {"lat": (1, 4, 2), "lon": -1}], ids=str)
+def test_windows_reach_over_chunks(cut):
+    """Wider ones too, and cases of which only some positions are taken, with covariates."""
+    sizes = {"time": 12, "lat": 7, "lon": 4, "member": 3}
+    along = {"lat": np.arange(7.0), "lon": np.arange(4.0)}
+    forecasts = random(*sizes, seed=3, sizes=sizes, **along)
+    observed = random("time", "lat", "lon", seed=4, sizes=sizes, **along)
+    wind = random("time", "lon", seed=5, sizes=sizes, lon=along["lon"])
+    pool, given = {"lon": 3, "lat": 5}, {"wind": wind}
+    method = xrecal.EMOS(condition_on="wind")
+    for obs in (observed, observed.chunk(lat=3, lon=1)):
+        with forbid_compute():
+            lazy = forecasts.chunk(cut).recal.fit(obs, method, pool=pool, covariates=given)
+            issued = lazy.quantile(forecasts.chunk(cut), [0.1, 0.9], covariates=given)
+        model = forecasts.recal.fit(observed, method, pool=pool, covariates=given)
+        xr.testing.assert_identical(lazy.state.compute(), model.state)
+        expected = model.quantile(forecasts, [0.1, 0.9], covariates=given)
+        xr.testing.assert_identical(issued.compute(), expected)
 
 
 def test_parts_and_observations_may_lack_a_pooled_dimension():

@@ -140,7 +140,8 @@ def test_every_form(form):
 def test_lazy_and_equal_to_numpy_whatever_the_chunks_and_dimensions(output, pool):
     pool, method = POOLS[pool], xrecal.CKME(support="errors", half_life=900.0, gap=1, ridge=0.1)
     expected = validate(HINDCAST, TRUTH, method, pool, output=output)
-    cut = {d: 1 for d in ("lead", "lat", "lon") if d not in ([pool] if pool == "lead" else pool)}
+    pooled = () if isinstance(pool, dict) else np.atleast_1d(pool)
+    cut = {d: 1 for d in ("lead", "lat", "lon") if d not in pooled}
     turned = HINDCAST.transpose("lon", "member", "time", "lat", "lead")
     for hindcast, scheduler in ((HINDCAST, "threads"), (turned, "sync")):
         with forbid_compute():
@@ -303,7 +304,7 @@ def test_chunks_and_few_cases_are_told():
     with pytest.raises(ValueError, match=r"hindcast.chunk\(\{'lat': -1\}\)"):
         HINDCAST.chunk(lat=2).recal.cross_validate(TRUTH, pool="lat")
     with pytest.raises(ValueError, match=r"observations.chunk\(\{'lat': -1\}\)"):
-        HINDCAST.recal.cross_validate(TRUTH.chunk(lat=2), pool={"lat": 3})
+        HINDCAST.recal.cross_validate(TRUTH.chunk(lat=2), pool="lat")
     options = {"pool": ("lat", "lon"), "by": "retrospective", "blocks": 3, "output": "crps"}
     with pytest.raises(ValueError, match=r"at 9 pooled positions each, have .*=109"):
         HINDCAST.recal.cross_validate(TRUTH, xrecal.EMOS(), **options, min_samples=109)

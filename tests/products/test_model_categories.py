@@ -183,14 +183,43 @@ def test_edges_of_pooled_fits_are_of_the_pooled_cases():
     np.testing.assert_allclose(found.sum("category"), 1)
 
 
-def test_edges_of_fits_pooled_with_neighbours():
-    (hindcast, truth), (new, _) = ensemble_and_truth(n_lat=4), new_cases(n_lat=4)
-    model = hindcast.recal.fit(truth, xrecal.EMOS(), pool={"lat": 3})
-    edges = edges_of(model.categories(new, [0.3]))
-    for lat, rows in enumerate([slice(0, 2), slice(0, 3), slice(1, 4), slice(2, 4)]):
-        near = truth.isel(lat=rows).transpose("lon", ...).to_numpy().reshape(2, -1)
-        expected = np.quantile(near, 0.3, axis=1, method="inverted_cdf")
-        np.testing.assert_array_equal(edges.isel(category=0, lat=lat), expected)
+def windows(n_new=7):
+    """Cases at places whose climates differ, and new ones."""
+    cases = *ensemble_and_truth(n_lat=4), *new_cases(n_new, n_lat=4)
+    return tuple((case + 9 * case.lat * (1 + case.lon)).rename("t2m") for case in cases)
+
+
+@pytest.mark.parametrize("chunks", [{}, {"lat": 2, "lon": 1}])
+@pytest.mark.parametrize("at_most", [1500, 200])
+@pytest.mark.parametrize("window", [None, 120])
+def test_windows_have_the_edges_of_the_place_in_the_middle(window, at_most, chunks, monkeypatch):
+    monkeypatch.setattr("xrecal.inputs.pool.MAX_POOLED", at_most)
+    hindcast, truth, new, verified = (case.chunk(chunks) for case in windows())
+    method, pool = xrecal.CKME(support="errors", gap=0), {"lat": 3, "lon": 1}
+    pooled = hindcast.recal.fit(truth, method, pool=pool)
+    alone = hindcast.recal.fit(truth, method)
+    pairs = (pooled, alone), (m.update(new, verified) for m in (pooled, alone))
+    for with_neighbours, own in pairs:
+        found, expected = (
+            m.categories(new, QUINTILES, window=window) for m in (with_neighbours, own)
+        )
+        xr.testing.assert_equal(edges_of(found), edges_of(expected))
+        issued = with_neighbours.apply(new).recal.categories(edges_of(expected))["t2m"]
+        np.testing.assert_allclose(found, issued.transpose(*found.dims), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "by", [{"by": "block"}, {"by": "rolling", "refit": 30, "every": 15}], ids=str
+)
+def test_held_out_windows_have_the_edges_of_the_place_in_the_middle(by):
+    hindcast, truth, *_ = windows()
+    method = xrecal.EMOS()
+    given = {"method": method, "output": "categories", "min_samples": 5, **by}
+    found, expected = (
+        hindcast.recal.cross_validate(truth, pool=pool, **given) for pool in ({"lat": 3}, None)
+    )
+    xr.testing.assert_equal(edges_of(found), edges_of(expected))
+    assert (abs(found - expected) > 1e-3).any()
 
 
 def test_variables_have_edges_of_their_own():

@@ -2,15 +2,19 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import warnings
 from dataclasses import asdict, replace
 
 import pytest
 
+from tests.processes import FORKS
 from xrecal.storage import lock
 from xrecal.storage.lock import lock_of, locked, require_held
 
+HELD_BY = re.compile("process .* on this machine has been writing|another run has just begun")
 HELD = "process .* on this machine has been writing .*a.nc since .*; wait for it or, if it is no"
 
 
@@ -44,7 +48,7 @@ def test_only_one_writes(path):
 
 def test_the_lock_of_a_process_that_has_ended_is_taken_over(path):
     leave(path, pid=ended())
-    with pytest.warns(UserWarning, match=r"took over .*a.nc.lock of process \d+, which began"):  # noqa: SIM117
+    with pytest.warns(UserWarning, match=r"took over .*a.nc.lock of process \d+ on .*, which b"):  # noqa: SIM117
         with locked(path):
             require_held(path)
 
@@ -98,3 +102,48 @@ def test_of_two_that_begin_at_once_one_goes_on(path, monkeypatch):
     lock_of(path).touch()
     with pytest.raises(FileExistsError, match="another run has just begun to write"):
         locked(path).__enter__()
+
+
+def test_a_lock_that_cannot_be_written_is_none(path, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        locked(path).__enter__()
+    assert not lock_of(path).exists()
+
+
+ROUNDS = 60
+
+
+def compete(path, text, barrier, results):
+    """Try again and again, at the same moment as another process, to take a dead run's lock."""
+    for i in range(ROUNDS):
+        if barrier.wait() == 0:
+            lock_of(path).write_text(text)
+        barrier.wait()
+        try:
+            with warnings.catch_warnings(record=True), locked(path):
+                results.put((i, "got it"))
+                barrier.wait()
+        except FileExistsError as error:
+            results.put((i, str(error)))
+            barrier.wait()
+        barrier.wait()
+
+
+def test_of_two_that_take_over_at_once_one_gets_it(path):
+    text = json.dumps(asdict(replace(lock._me(), pid=ended())))
+    barrier, results = FORKS.Barrier(2), FORKS.SimpleQueue()
+    both = [FORKS.Process(target=compete, args=(path, text, barrier, results)) for _ in range(2)]
+    for process in both:
+        process.start()
+    told = [results.get() for _ in range(2 * ROUNDS)]
+    for process in both:
+        process.join()
+    for i in range(ROUNDS):
+        one, other = sorted(what == "got it" for n, what in told if n == i)
+        assert (one, other) == (False, True), i
+    assert all(what == "got it" or HELD_BY.match(what) for _, what in told)
+    assert not list(path.parent.iterdir())

@@ -10,6 +10,7 @@ from xrecal.storage.paths import (
     MARK,
     REPLACED,
     STORE,
+    UnreadableResultError,
     can_go_on,
     partial_of,
     put_in_place,
@@ -35,7 +36,7 @@ def text(path):
 
 
 def write(path, content):
-    with writing(path), written_aside(path) as aside:
+    with writing(path), written_aside(path, os.stat) as aside:
         make(aside, content)
 
 
@@ -75,7 +76,7 @@ def test_what_fails_changes_nothing(tmp_path):
     write(path, "old")
 
     def fail():
-        with written_aside(path) as aside:
+        with written_aside(path, os.stat) as aside:
             make(aside, "new")
             raise ZeroDivisionError
 
@@ -137,7 +138,7 @@ def test_only_who_holds_the_lock_moves_and_removes(tmp_path):
     with writing(path):
         new = paths.begin_partial(path, "{}") / "new.nc"
         new.write_text("new")
-    for act in (lambda: put_in_place(new, path), lambda: paths.discard_partial(path)):
+    for act in (lambda: put_in_place(new, path, os.stat), lambda: paths.discard_partial(path)):
         with pytest.raises(FileExistsError, match="is no more that of this run"):
             act()
     assert new.exists()
@@ -187,3 +188,24 @@ def test_waiting_for_the_disk_reaches_all_folders(tmp_path, monkeypatch):
     assert seen[:2] == [str(file) for file in files]
     assert {*seen[2:]} == {str(tmp_path / name) for name in ("", "a", "a/b")}
     assert len(seen) == 5
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_what_cannot_be_read_replaces_nothing(tmp_path, name):
+    path = tmp_path / name
+    write(path, "old")
+
+    def refuse(new):
+        assert new.exists()
+        raise KeyError("odd")
+
+    with (
+        pytest.raises(
+            UnreadableResultError, match=rf"made for .*{name} cannot be opened, so .*odd"
+        ),
+        writing(path),
+        written_aside(path, refuse) as aside,
+    ):
+        make(aside, "new")
+    assert text(path) == "old"
+    assert [one.name for one in tmp_path.iterdir()] == [name]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
-from xrecal.chunks.warnings import WARNED
+from xrecal.chunks.warnings import users_call
 from xrecal.inputs.forms import Labelled
 from xrecal.methods.call_errors import explain, unexplained
 
@@ -50,16 +50,13 @@ def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenat
 
     @wraps(function)
     def called(self: Accessor, /, *args: P.args, **given: P.kwargs) -> R:
-        outer = WARNED.get()
-        token = WARNED.set(set() if outer is None else outer)
-        try:
-            return behind(self._obj, *args, **given)
-        except TypeError:
-            call = f"{first.name}.{self._typed_as}.{called.__name__}"
-            explain(function, typed, call, args, given)
-            raise
-        finally:
-            WARNED.reset(token)
+        with users_call():
+            try:
+                return behind(self._obj, *args, **given)
+            except TypeError:
+                call = f"{first.name}.{self._typed_as}.{called.__name__}"
+                explain(function, typed, call, args, given)
+                raise
 
     held = inspect.Parameter("self", first.kind)
     vars(called)["__signature__"] = typed.replace(parameters=[held, *others])

@@ -12,11 +12,11 @@ Like Python's own compiled files it belongs in a folder that only its users can 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import pickle
 import sys
-import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +35,8 @@ from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
+from .whole_files import write_whole
+
 FOLDER = "XRECAL_CACHE_DIR"
 """Environment variable that names another folder than the user's cache."""
 
@@ -52,9 +54,23 @@ _VERSIONS = (
 
 
 def folder() -> Path:
-    """Where compiled code is kept: in ``XRECAL_CACHE_DIR``, or the user's cache."""
+    """Where compiled code is kept: in ``XRECAL_CACHE_DIR``, or the user's cache.
+
+    Raises
+    ------
+    OSError
+        If that is no absolute path, as where no home is known, or the user has no home: code from
+        another folder may be anybody's.
+    """
     given = os.environ.get(FOLDER)
-    return Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
+    path = Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
+    if not path.is_absolute():
+        raise OSError(errno.EINVAL, "no absolute path", str(path))
+    cache = path.parents[1]
+    home = cache if str(cache) == os.environ.get("XDG_CACHE_HOME") else cache.parent
+    if not given and not home.is_dir():
+        raise OSError(errno.ENOENT, f"there is no folder {home}", str(path))
+    return path
 
 
 class CompiledFiles(NullCache):
@@ -83,7 +99,8 @@ class CompiledFiles(NullCache):
         """Write what was compiled; where that is impossible, it lives as long as the process."""
         name, payload = self._name(data.codegen), dumps(_reduced(data))
         try:
-            _write(folder() / name, _digest(name.encode(), payload) + payload)
+            folder().mkdir(parents=True, exist_ok=True)
+            write_whole(folder() / name, _digest(name.encode(), payload) + payload)
         except OSError as error:
             _note(error)
 
@@ -144,24 +161,12 @@ def _digest(*parts: bytes) -> bytes:
     return digest.digest()
 
 
-def _write(path: Path, content: bytes) -> None:
-    """A file that is whole as soon as it is there; others may read it, as in a container."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{uuid.uuid4().hex}")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
 def _note(error: OSError) -> None:
     """Say once in a process that its compiled code is lost with it, and what helps."""
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
-            f"compiled code could not be kept in {folder()}: {error.strerror}. Each process "
+            f"compiled code could not be kept in {error.filename}: {error.strerror}. Each process "
             f"compiles its own for seconds; set {FOLDER} to a folder that can be written to.",
             stacklevel=2,
         )

@@ -161,7 +161,7 @@ def as_array(values: Any) -> Any:
 
 def contiguous(values: Any) -> Any:
     """An array whose rows follow each other in memory, where it is."""
-    return namespace(values).ascontiguousarray(values)
+    return namespace(values).asarray(values, order="C")
 
 
 def offered(name: str) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.dispatch import is_on_device, namespace
+from xrecal.arrays.dispatch import contiguous, is_on_device, namespace
 
 from .malloc import keep_freed_memory
 
@@ -281,11 +281,13 @@ class ToldTask:
     def __call__(self, *args: Any) -> Any:
         """The result of the function."""
         n_given = len(args) - len(self.dims)
+        # Of another layout in memory BLAS gives other last bits.
+        given = [contiguous(a) if hasattr(a, "strides") else a for a in args[:n_given]]
         with one_blas_thread():
             if not self.dims:
-                return self.function(*args)
+                return self.function(*given)
             try:
-                return self.function(*args[:n_given])
+                return self.function(*given)
             except Exception as error:
                 where = ", ".join(map(_range, self.dims, args[n_given:]))
                 message = f"{self.what} failed at {where}: {type(error).__name__}: {error}"

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 import numpy as np
 
 from xrecal.typing import FloatArray
+
+from .texts import quote, quoted
 
 WARNED: ContextVar[set[str] | None] = ContextVar("warned", default=None)
 """What the user's call has warned of already; None outside of one."""
@@ -19,15 +23,34 @@ def warn_once(text: str) -> None:
     """Warn of something, unless the same call has done so."""
     warned = WARNED.get()
     if warned is None or text not in warned:
-        warnings.warn(text, stacklevel=users_stacklevel())
+        warn(text)
     if warned is not None:
         warned.add(text)
+
+
+def warn(text: str) -> None:
+    """Warn the user's line of something; names and labels in the text are quoted."""
+    warnings.warn(quoted(text), stacklevel=users_stacklevel())
+
+
+@contextmanager
+def users_call() -> Iterator[None]:
+    """A call of the user: warns once of each thing, and quotes names and labels in its errors."""
+    outer = WARNED.get()
+    token = WARNED.set(set() if outer is None else outer)
+    try:
+        yield
+    except Exception as error:
+        quote(error)
+        raise
+    finally:
+        WARNED.reset(token)
 
 
 def users_stacklevel() -> int:
     """Level at which the caller's warning points to the first line outside this package."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("xrecal."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("xrecal."):
         frame, level = frame.f_back, level + 1
     return level
 
@@ -37,9 +60,8 @@ def warn_of_missing(values: FloatArray, counted: str, or_why: str, name: str) ->
     each = np.unique(values.astype(np.float64))
     below = min(1e19, 10.0 ** math.floor(math.log10(np.abs(each).min())))
     shown = ", ".join(f"{value:.6g}" for value in each[:3]) + ", ..." * (each.size > 3)
-    warnings.warn(
+    warn(
         f"{counted}stand for missing values, as they are beyond 1e19{or_why}: {shown}. They are "
         f"taken as missing: use {name}.where(abs({name}) < {below:g}), and the same for "
         "observations, to say so, or correct them",
-        stacklevel=users_stacklevel(),
     )

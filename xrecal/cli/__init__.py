@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib.util import find_spec
+from typing import Any
 
 
 def main() -> None:
@@ -12,4 +14,12 @@ def main() -> None:
         sys.exit("xrecal: the command line needs click; use pip install 'xrecal[cli,io]'")
     from .commands import xrecal
 
+    sys.excepthook = _print_fault
     xrecal(prog_name="xrecal")
+
+
+def _print_fault(*fault: Any) -> None:
+    """Print the traceback of a fault of xrecal, in which names and labels are quoted."""
+    from xrecal.chunks.texts import quoted
+
+    sys.stderr.write(quoted("".join(traceback.format_exception(*fault)), "\n"))

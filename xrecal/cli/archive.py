@@ -169,6 +169,9 @@ def _forecasts(
             f"forecasts {one.path} have no dates along {dim!r}, which tell which of them are new; "
             "write them with a coordinate of dates"
         )
+    if not given.sizes[dim] or given.indexes[dim].hasnans:
+        found = "a start without a date (NaT)" if given.sizes[dim] else "no start"
+        raise ValueError(f"forecasts {one.path} hold {found}; leave it out, or write it anew")
     return given
 
 

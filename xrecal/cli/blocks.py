@@ -26,6 +26,7 @@ import xarray as xr
 from xrecal.storage.paths import (
     MARK,
     STORE,
+    UnreadableResultError,
     begin_partial,
     can_go_on,
     discard_partial,
@@ -37,7 +38,7 @@ from xrecal.storage.paths import (
     sync,
     writing,
 )
-from xrecal.storage.storage import read_plain, require_whole, seal
+from xrecal.storage.storage import read_plain, require_opens, require_whole, seal
 from xrecal.storage.stored import UNFINISHED
 from xrecal.storage.untrusted import DATA
 
@@ -306,7 +307,11 @@ class Run:
     def _put(self, new: Path) -> None:
         """Move a result to the target, once it is on disk."""
         sync([new], self.folder)
-        put_in_place(new, self.target)
+        try:
+            put_in_place(new, self.target, require_opens)
+        except UnreadableResultError as error:
+            discard_partial(self.target)
+            raise RunError(str(error)) from error
         discard_partial(self.target)
 
 

@@ -8,24 +8,27 @@ command runs. So a run that was killed, missed or repeated leaves what an undist
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
-from hashlib import blake2b, file_digest
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.blockwise import TaskError
 from xrecal.fit.news import last_known
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.storage.paths import local_path
 
 from .archive import Archive, Date, open_archive, sources
-from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, stem_of
-from .cycle_scores import digest_of, joined, means, n_new, scored
+from .blocks import RunError
+from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, digest_of_file, stem_of
+from .cycle_scores import digest_of, joined, n_new, scored
+from .cycle_starts import cases_of, told, warnings_of
 from .cycle_terms import Cycle, Done, text_of
 from .fit_apply import for_files
-from .inputs import Source
 from .monitoring import count_alarms, watched
-from .session import ALARMED, NOTHING_NEW, Result, Session
+from .session import ALARMED, NOTHING_NEW, REFUSED, Result, Session
 
 SILENCE = np.timedelta64(14, "D")
 """Without observations for longer a model is behind."""
@@ -37,38 +40,46 @@ OF_SCORES = "xrecal_scores"
 def cycle_files(session: Session, cycle: Cycle) -> Result:
     """Do what is to be done; see the documentation of the command."""
     folder = Folder(local_path(cycle.output, name="the output"), cycle.model.path.suffix)
-    digest = _digest(cycle.model)
+    digest = digest_of_file(cycle.model)
     base = open_recalibrator(cycle.model.path)
     with warnings.catch_warnings():
         warnings.simplefilter("once")
-        archive = open_archive(
-            base,
-            sources(cycle.forecasts, "forecasts"),
-            sources(cycle.observations, "observations"),
-            cycle.variable,
-            cycle.observed_variable,
-        )
+        with _readable("observations"):
+            archive = open_archive(
+                base,
+                sources(cycle.forecasts, "forecasts"),
+                sources(cycle.observations, "observations"),
+                cycle.variable,
+                cycle.observed_variable,
+            )
         with folder.alone():
-            turn = _Turn(session, cycle, folder, base, archive)
+            turn = Turn(session, cycle, folder, base, archive)
             turn.read_mark(digest)
             turn.go_back()
             turn.count_future()
             turn.issue()
-            turn.score()
+            try:
+                turn.score()
+            except TaskError as error:
+                raise RunError(str(error)) from error
             turn.monitor()
             return turn.result()
 
 
-def _digest(one: Source) -> str:
-    """Hash of a model in a file; of a store of the sizes and dates of its files."""
-    if one.path.is_dir():
-        told = {k: v for k, v in one.fingerprint().items() if k != "path"}
-        return blake2b(repr(told).encode(), digest_size=16).hexdigest()
-    with one.path.open("rb") as stream:
-        return file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest()
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Raise ValueError where a library cannot read a damaged file."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, TaskError):
+            raise
+        raise ValueError(
+            f"some of the {name} cannot be read ({error}): a file is damaged; hand over whole files"
+        ) from error
 
 
-class _Turn:
+class Turn:
     """One run, within the lock of its folder."""
 
     def __init__(
@@ -102,7 +113,7 @@ class _Turn:
         if not kept:
             first = f"from {models[0]} to {models[-1]}" if models else "none yet"
             raise ValueError(
-                f"no model of {_told(self.cycle.model_at)} or before is kept, those kept are "
+                f"no model of {told(self.cycle.model_at)} or before is kept, those kept are "
                 f"{first}; name a later date, or begin again in another --output"
             )
         if self.after is not None and kept[-1] <= self.after:
@@ -122,38 +133,39 @@ class _Turn:
         if self.done.n_future:
             warnings.warn(
                 f"{self.done.n_future} observations are of the future, up to "
-                f"{_told(np.concatenate(latest).max())}, while it is {_told(now)}; they are not "
+                f"{told(np.concatenate(latest).max())}, while it is {told(now)}; they are not "
                 "used: check their dates, or give --now",
                 stacklevel=2,
             )
 
     def issue(self) -> None:
-        """Learn and issue, start by start."""
-        issued = self.folder.issued()
-        there = set(issued)
+        """Learn and issue, start by start; each start that was handed over is counted."""
+        issued, done = self.folder.issued(), self.done
         fit_knows = self._known_of(self.base)
         for start in self.archive.starts:
             stem = stem_of(start)
-            if start > self.cycle.now or stem in there:
-                continue
-            parent = self._parent(start, fit_knows)
-            if parent is None:
-                if issued and stem > issued[0]:
-                    self.done.too_late.append(stem)
-                continue
-            self._issue(start, parent)
-            self.done.issued.append(stem)
-            if issued and stem < issued[-1]:
-                self.done.late.append(stem)
-        for stems, text in (
-            (self.done.late, "issued by the models of before them"),
-            (self.done.too_late, "not issued, as all models that are kept know what came after"),
-        ):
-            if stems:
-                warnings.warn(
-                    f"{len(stems)} forecasts came late, {stems[0]} the first; they are {text}",
-                    stacklevel=2,
-                )
+            if stem in issued:
+                done.n_before += 1
+            elif start > self.cycle.now:
+                done.early.append(stem)
+            elif (parent := self._parent(start, fit_knows)) is None:
+                done.too_late.append(stem)
+            elif self._try_to_issue(start, parent) and issued and stem < issued[-1]:
+                done.late.append(stem)
+        done.part_from_hindcast(cases_of(self.base, self.archive.dim), self.folder.issued())
+        for text in warnings_of(done, self.cycle, None if fit_knows is None else fit_knows[1]):
+            warnings.warn(text, stacklevel=2)
+
+    def _try_to_issue(self, start: Date, parent: str) -> bool:
+        """Issue a start, or note why that cannot be; other starts do not wait for it."""
+        stem = stem_of(start)
+        try:
+            is_issued = self._issue(start, parent)
+        except (ValueError, TypeError, KeyError, TaskError) as error:
+            self.done.refused[stem] = str(error)
+            return False
+        (self.done.issued if is_issued else self.done.empty).append(stem)
+        return is_issued
 
     def _known_of(self, model: Recalibrator) -> tuple[Date, Date] | None:
         """The newest start and the newest valid time that a model has learned from."""
@@ -180,21 +192,30 @@ class _Turn:
             return ""
         return before[-1] if before else None
 
-    def _issue(self, start: Date, parent: str) -> None:
-        """Make the model of a start and its forecast, unless they are there."""
-        stem = stem_of(start)
+    def _issue(self, start: Date, parent: str) -> bool:
+        """Make the model of a start, unless it is there, and its forecast, unless that is empty."""
+        stem, forecast = stem_of(start), self._forecast(start)
         path = self.folder.model(stem)
         if parent != stem:
             model = self._learned(start, self.base if parent == "" else self._model(parent))
             if self.after is not None and parent != "" and parent <= self.after:
                 self._mark(self.folder.read_json(MARK)["fit"], stem)
             self.folder.write(path, model.save)
-        forecast = self._forecast(start)
         values = for_files(self.cycle.product.of(self._model(stem), forecast))
         (values,) = self.session.compute([values])
+        if all(bool(values[name].isnull().all()) for name in self.archive.variables):
+            if self._has_fit(stem) or all(one.isnull().all() for one in forecast.values()):
+                return False
+            self.done.missing.append(stem)
         values.attrs["xrecal_model"] = path.name
         self.folder.write_data(f"forecasts/{stem}.nc", values)
         self.done.has_written = True
+        return True
+
+    def _has_fit(self, stem: str) -> bool:
+        """Whether the model of a start has learned from enough cases at any place."""
+        fits = self._model(stem).variables.values()
+        return any(bool((one.state["status"] == 0).any()) for one in fits)
 
     def _model(self, stem: str) -> Recalibrator:
         return open_recalibrator(self.folder.model(stem))
@@ -202,24 +223,29 @@ class _Turn:
     def _forecast(self, start: Date) -> xr.Dataset:
         """The forecast of one start, in memory."""
         at = np.flatnonzero(self.archive.starts == start)
-        forecast: xr.Dataset
-        (forecast,) = self.session.compute([self.archive.forecasts.isel({self.archive.dim: at})])
-        return forecast
+        return self._read({self.archive.dim: at})
+
+    def _read(self, at: Mapping[Hashable, Any]) -> xr.Dataset:
+        """Some of the forecasts, in memory."""
+        read: xr.Dataset
+        with _readable("forecasts"):
+            (read,) = self.session.compute([self.archive.forecasts.isel(at)])
+        return read
 
     def _learned(self, start: Date, model: Recalibrator) -> Recalibrator:
         """A model with what had verified at a start."""
         dim = self.archive.dim
         fresh = np.zeros(self.archive.starts.size, bool)
         for name, one in self.archive.variables.items():
-            news = one.news_at(start, model.variables.get(name, one.fitted))
+            with _readable("forecasts"):
+                news = one.news_at(start, model.variables.get(name, one.fitted))
             fresh |= news.cases
             self.done.n_learned += news.n_learned
             self.done.n_revised += news.n_revised
         if fresh.any():
             at = {dim: np.flatnonzero(fresh)}
             known = {name: one.known_at(start) for name, one in self.archive.variables.items()}
-            (given,) = self.session.compute([self.archive.forecasts.isel(at)])
-            model = model.update(given, self.archive.observations(known, at))
+            model = model.update(self._read(at), self.archive.observations(known, at))
         self._warn_if_behind(start, model)
         return model
 
@@ -230,7 +256,7 @@ class _Turn:
             newest = known[1]
             days = int((start - newest) / np.timedelta64(1, "D"))
             warnings.warn(
-                f"the forecast of {_told(start)} is issued by a model that knows "
+                f"the forecast of {told(start)} is issued by a model that knows "
                 f"no observation of the {days} days before; hand over those of the gap, and it "
                 "learns from them",
                 stacklevel=2,
@@ -275,7 +301,8 @@ class _Turn:
         # What places an observation within a jump differs from start to start.
         seed = int(start.astype("datetime64[s]").astype(np.int64))
         model, forecast = self._model(stem_of(start)), self._forecast(start)
-        piece = scored(model, forecast, observed, here, seed)
+        valid = {name: self.archive.variables[name].valid.isel(at) for name in here}
+        piece = scored(model, forecast, observed, here, valid, seed)
         for name in here:
             self.done.tell(name, piece)
         return piece
@@ -307,32 +334,23 @@ class _Turn:
         status = {
             "last_issued": issued[-1] if issued else None,
             "n_issued": len(issued),
+            **done.not_issued,
             "models": kept,
             **counts,
         }
         done.has_written |= self.folder.write_json(STATUS, status) or bool(old)
-        alarmed = counts["alarms"] > 0 or counts["changes"] > before.get("changes", 0)
-        scores = {name: means(told) for name, told in done.scores.items()}
-        data = {
-            "status": "complete" if done.has_written else "nothing new",
-            "output": str(self.folder.path),
-            "issued": done.issued,
-            "late": done.late,
-            "too_late": done.too_late,
-            "learned": done.n_learned,
-            "revised": done.n_revised,
-            "of_the_future": done.n_future,
-            "scored": done.n_scored,
-            "unscored": done.n_unscored,
-            "scores": scores,
-            **counts,
-            "model": str(self.folder.model(kept[-1])) if kept else None,
-        }
-        if not done.has_written:
-            return Result(data, "nothing new", NOTHING_NEW)
-        return Result(data, text_of(data), ALARMED if alarmed else 0)
+        data = done.data(self.folder.path, self.archive.starts.size) | counts
+        data["model"] = str(self.folder.model(kept[-1])) if kept else None
+        code = 0 if done.has_written else NOTHING_NEW
+        if counts["changes"] > before.get("changes", 0):  # reported once, so before all others
+            code = ALARMED
+        elif (error := done.why_incomplete(self._newest_due())) is not None:
+            data, code = {**data, "status": "incomplete", "error": error}, REFUSED
+        elif counts["alarms"] and done.has_written:
+            code = ALARMED
+        return Result(data, text_of(data), code)
 
-
-def _told(date: Date) -> str:
-    """A date in messages."""
-    return str(date.astype("datetime64[s]"))
+    def _newest_due(self) -> str:
+        """The newest start that is not in the future; empty if there is none."""
+        due = self.archive.starts[self.archive.starts <= self.cycle.now]
+        return stem_of(due[-1]) if due.size else ""

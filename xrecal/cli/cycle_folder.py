@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,17 @@ from xrecal.storage.paths import (
     writing,
     written_aside,
 )
+from xrecal.storage.storage import open_data, require_opens
+
+from .inputs import Source
 
 MARK = "cycle.json"
 """The file by which a folder is known to be one of a cycle: which fit its models come from."""
 
 STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
+
+STEM = "[0-9]*T[0-9]*[0-9]"
+"""Pattern of names of starts; what else somebody puts beside them is not one."""
 
 
 def stem_of(start: np.datetime64) -> str:
@@ -81,7 +88,7 @@ class Folder:
 
     def write(self, path: Path, make: Callable[[Path], Any]) -> None:
         """Write a file by a function of the path that it is made at."""
-        with writing(path), written_aside(path) as aside:
+        with writing(path), written_aside(path, require_opens) as aside:
             make(aside)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
@@ -107,7 +114,7 @@ class Folder:
         path = self.path / name
         if not path.exists():
             return None
-        with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as opened:
+        with open_data(path, str(path)) as opened:
             return opened.load()
 
     def forecast(self, start: np.datetime64) -> Path:
@@ -120,12 +127,12 @@ class Folder:
 
     def models(self) -> list[str]:
         """Names of the starts whose models are kept, in order."""
-        found = (self.path / "models").glob(f"*{self.suffix}")
+        found = (self.path / "models").glob(f"{STEM}{self.suffix}")
         return sorted(path.name.removesuffix(self.suffix) for path in found)
 
     def issued(self) -> list[str]:
         """Names of the starts that were issued, in order."""
-        return sorted(path.stem for path in (self.path / "forecasts").glob("*.nc"))
+        return sorted(path.stem for path in (self.path / "forecasts").glob(f"{STEM}.nc"))
 
     def drop_models(self, stems: list[str]) -> None:
         """Remove models, one after the other."""
@@ -145,3 +152,12 @@ def _clean(folder: Path) -> None:
         with writing(path):
             discard_partial(path)
     assert not lock_of(folder / MARK).exists()
+
+
+def digest_of_file(one: Source) -> str:
+    """Hash of a model in a file; of a store of the sizes and dates of its files."""
+    if one.path.is_dir():
+        numbers = {k: v for k, v in one.fingerprint().items() if k != "path"}
+        return blake2b(repr(numbers).encode(), digest_size=16).hexdigest()
+    with one.path.open("rb") as stream:
+        return file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest()

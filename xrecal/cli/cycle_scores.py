@@ -21,11 +21,13 @@ def scored(
     forecast: xr.Dataset,
     observed: Mapping[Hashable, Any],
     here: Mapping[Hashable, xr.DataArray],
+    valid: Mapping[Hashable, xr.DataArray],
     seed: int,
 ) -> xr.Dataset:
     """CRPS with and without a model, transforms and observations of the forecast of a start.
 
-    ``here`` has the observations by the names of the results, ``observed`` as they are paired.
+    ``here`` has the observations by the names of the results, ``observed`` as they are paired;
+    ``valid`` the valid times.
     """
     made = {
         "crps": model.crps(forecast, observed),
@@ -39,6 +41,7 @@ def scored(
             piece[f"{name}_{what}"] = one
         ordered = [d for d in piece[f"{name}_crps"].dims if d in array.dims]
         piece[f"{name}_observation"] = array.transpose(*ordered)
+        piece[f"{name}_valid_time"] = valid[name].assign_attrs(long_name="valid time")
     whole = xr.Dataset({n: v.reset_coords(drop=True) for n, v in piece.items()})
     return for_files(whole.assign_attrs(title="scores of forecasts that have verified"))
 

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
+from xrecal.chunks.texts import quoted
 from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.fitted import FittedVariable
 from xrecal.fit.select_fits import explicit_member_dim
@@ -126,7 +127,7 @@ def fit_files(
     written = open_recalibrator(output.path)
     counts = {str(name): _counts(fitted) for name, fitted in written.variables.items()}
     lines = [
-        f"  {name}: {one['n_matched']} of {one['n_forecasts']} cases matched; "
+        f"  {quoted(name)}: {one['n_matched']} of {one['n_forecasts']} cases matched; "
         + ", ".join(f"{what}: {n}" for what, n in one["status"].items())
         for name, one in counts.items()
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,8 @@ from xrecal.inputs.dims import CALIBRATION, find_dim
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.pool import PoolOver
 from xrecal.storage.paths import local_path
-from xrecal.storage.storage import block_sizes, format_of_finished, require_whole
-from xrecal.storage.stored import MODEL, UNFINISHED
-from xrecal.storage.untrusted import DATA, require_known, require_small
+from xrecal.storage.storage import block_sizes, format_of_finished, open_data
+from xrecal.storage.stored import MODEL
 
 Blocks: TypeAlias = dict[Hashable, int]
 """Sizes of blocks of locations."""
@@ -54,32 +52,13 @@ class Source:
             If it cannot be read, is unfinished, lacks chunks or is a model, or needs code to be
             decoded that the file may bring along.
         """
-        options: dict[str, Any] = {"decode_timedelta": False}  # a number of days may be a forecast
-        options["engine"] = "netcdf4" if format_of_finished(self.path) == "netcdf" else "zarr"
-        try:
-            require_known(self.path, DATA)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "The specified chunks separate the stored")
-                warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
-                if chunks is not None:
-                    with xr.open_dataset(self.path, **options) as found:
-                        options["chunks"] = {d: chunks.get(d, -1) for d in found.dims}
-                dataset = xr.open_dataset(self.path, **options)
-            for name, coordinate in dataset.coords.items():
-                require_small(name, coordinate.variable)
-                coordinate.load()
-        except Exception as error:  # libraries answer a damaged file with errors of any class
-            raise ValueError(f"{self.name} {self.path} cannot be read: {error}") from error
-        if UNFINISHED in dataset.attrs:
-            raise ValueError(
-                f"{self.name} {self.path} is unfinished: {dataset.attrs[UNFINISHED]} was "
-                "interrupted; run it again with --resume"
-            )
+        dataset = open_data(self.path, f"{self.name} {self.path}")
         if MODEL in dataset.attrs:
             raise ValueError(f"{self.name} {self.path} is a fitted model; give a file of data")
-        if options["engine"] == "zarr":
-            require_whole(self.path, f"{self.name} {self.path}")
-        return dataset if options["engine"] == "netcdf4" else _by_name(dataset)
+        if chunks is not None:
+            dataset = dataset.chunk({d: chunks.get(d, -1) for d in dataset.dims})
+            dataset = dataset.assign_coords({n: c.load() for n, c in dataset.coords.items()})
+        return _by_name(dataset) if self.path.is_dir() else dataset
 
     def fingerprint(self) -> dict[str, Any]:
         """Numbers that change when the file does: path, number of files, bytes, newest date.
@@ -158,8 +137,8 @@ def observed_variables(
 
 
 def pool_dims(pool: PoolOver) -> tuple[Hashable, ...]:
-    """Dimensions whose cases are pooled, of an option."""
-    return tuple(pool) if isinstance(pool, (tuple, Mapping)) else ()
+    """Dimensions along which all positions share a fit, of an option."""
+    return pool if isinstance(pool, tuple) else ()
 
 
 def location_blocks(

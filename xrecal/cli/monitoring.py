@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
 from xrecal.diagnostics.monitor import Restart, monitor
 from xrecal.inputs.pairing import pair_variables
+from xrecal.storage.storage import open_data
 
 from .blocks import write_in_blocks
 from .fit_apply import Output, fingerprints, for_files
@@ -47,9 +49,13 @@ def watched(
     parts = {}
     for name in names:
         pit = scores[f"{name}_pit"]
-        score = xr.apply_ufunc(ndtri, pit.clip(SMALLEST, 1 - SMALLEST), keep_attrs=False)
-        zero = xr.zeros_like(score)
-        standard = xr.Dataset({f"{name}_loc": zero, f"{name}_scale": zero + 1})
+        # When each verifies, which labels of leads alone may not say.
+        pit = pit.assign_coords(valid_time=scores[f"{name}_valid_time"].variable)
+        score = pit.copy(data=ndtri(pit.to_numpy().clip(SMALLEST, 1 - SMALLEST)))
+        score.attrs = {}
+        standard = xr.Dataset(
+            {f"{name}_loc": xr.zeros_like(score), f"{name}_scale": xr.ones_like(score)}
+        )
         parts[name] = monitor(standard, {name: score}, dim, **watch.options)
     return together(parts)
 
@@ -86,12 +92,12 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
     if output.dry_run:
         run.is_complete(overwrite=output.overwrite, resume=output.resume)
         planned = {"status": "planned", "output": str(run.target)}
-        return Result(planned, f"monitor -> {run.target}: {', '.join(map(str, parts))}")
+        return Result(planned, f"monitor -> {run.target}: {', '.join(map(quoted, parts))}")
     with run.alone():
         if not run.is_complete(overwrite=output.overwrite, resume=output.resume):
             run.make_way(overwrite=output.overwrite)
             write_in_blocks(seen.chunk(), run, session.compute)
-    with xr.open_dataset(run.target, decode_timedelta=False) as written:
+    with open_data(run.target, str(run.target)) as written:
         counts = count_alarms(written)
     data = {"status": "complete", "output": str(run.target), **counts}
     text = f"wrote {run.target}: {counts['alarms']} alarms, {counts['changes']} changes"
@@ -106,8 +112,7 @@ def _as_numbers(seen: xr.Dataset) -> xr.Dataset:
         if array.dtype == bool:
             plain[name] = array.astype(np.int8).assign_attrs(array.attrs | {"dtype": "bool"})
         elif array.dtype.kind == "M":
-            since = array - np.datetime64(0, "s")
-            seconds = xr.where(array.notnull(), since / np.timedelta64(1, "s"), np.nan)
             units = {"units": "seconds since 1970-01-01"}
-            plain[name] = seconds.assign_attrs(array.attrs | units)
+            seconds = (array.data - np.datetime64(0, "s")) / np.timedelta64(1, "s")
+            plain[name] = array.copy(data=seconds).assign_attrs(array.attrs | units)
     return seen.assign(plain)

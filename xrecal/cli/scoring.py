@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal import diagnostics
+from xrecal.chunks.texts import quoted
 from xrecal.diagnostics.summary import Summary
 from xrecal.fit.mismatch_warnings import NOVEL
 from xrecal.inputs.forms import ancillary, read_forms
@@ -184,7 +185,7 @@ def _told(name: str, found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
     mean, n_cases = found["crps"].item(), found["n_cases"].item()
     units = shown_units(found["crps"].attrs)
     data: dict[str, Any] = {"crps": number(mean), "units": units, "n_cases": n_cases}
-    lines = [f"{name}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases"]
+    lines = [f"{quoted(name)}: CRPS {mean:.4g} {units}".rstrip() + f", {n_cases} cases"]
     for label, score in found["scores"].items():
         data[label] = _plain(score)
         of = shown_units(score.attrs)

@@ -5,12 +5,14 @@ Messages come in the words of the command line: options in place of parameters o
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from signal import SIGINT
 from time import perf_counter
@@ -18,6 +20,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from xrecal.chunks.texts import quoted
+from xrecal.storage.paths import UnwritableError
 from xrecal_command import exit_code, interruptible
 
 from .blocks import RunError
@@ -28,6 +32,11 @@ REFUSED, UNREACHABLE, FAILED = 3, 4, 5
 
 ALARMED, NOTHING_NEW = 10, 11
 """Exit codes of work that is done, of the daily cycle and the monitor."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk, of a user's share of it, and of a limit on the size of files."""
+
+_REMEDY = "; make room, or raise the limit (ulimit -f), and repeat the command"
 
 _POOL = re.compile(r"pool=(?:'(\w+)'|\((.*?)\))")
 """Dimensions to pool, as they are typed in Python."""
@@ -107,16 +116,40 @@ def run(
     else:
         data = {"command": command, **data, "seconds": round(perf_counter() - start, 3)}
         data |= {"exit_code": code} if code else {}
-        click.echo(json.dumps(data, allow_nan=False) if as_json else text)
+        code = _print(_json(data) if as_json else text, command) or code
         if code:
             sys.exit(code)
         return
     code, status, message = failure
     if as_json:
         failed = {"command": command, "status": status, "error": message, "exit_code": code}
-        click.echo(json.dumps(failed))
-    click.echo(f"xrecal {command}: {message}", err=True)
+        code = _print(_json(failed), command) or code
+    _print_aside(f"xrecal {command}: {message}")
     sys.exit(code)
+
+
+def _json(data: dict[str, Any]) -> str:
+    """JSON in ASCII; of its characters only this one is no text that a terminal shows."""
+    return json.dumps(data, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def _print(text: str, command: str) -> int:
+    """Print a result; the exit code where standard output does not take it, as on a full disk."""
+    try:
+        click.echo(quoted(text, "\n"))
+    except OSError as error:
+        if error.errno not in FULL:  # a pipe that is closed, which click answers
+            raise
+        _print_aside(f"xrecal {command}: the result cannot be printed: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still holds
+        return FAILED
+    return 0
+
+
+def _print_aside(text: str) -> None:
+    """Print a line on standard error; where it takes nothing, there is nobody to read it."""
+    with suppress(OSError):
+        click.echo(quoted(text), err=True)
 
 
 def is_terminal() -> bool:
@@ -134,12 +167,21 @@ def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] |
         return exit_code(signals[0] if signals else SIGINT), "interrupted", message
     if isinstance(error, UnreachableError) or isinstance(error.__cause__, UnreachableError):
         return UNREACHABLE, "unreachable", str(error)
-    if isinstance(error, RunError):
-        return FAILED, "failed", str(error)
+    if isinstance(error, (RunError, UnwritableError)) or _is_full(error):
+        return FAILED, "failed", f"{error}{_REMEDY if _is_full(error) else ''}"
     if isinstance(error, (ValueError, TypeError, KeyError, OSError, ImportError)):
         message = str(error.args[0] if isinstance(error, KeyError) else error)
         return REFUSED, "refused", for_command_line(message)
     return None
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Whether an error comes of a disk that takes no more."""
+    while error is not None:
+        if isinstance(error, UnwritableError) or getattr(error, "errno", None) in FULL:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextmanager
@@ -147,7 +189,7 @@ def _warnings_as_lines() -> Iterator[None]:
     """Warnings as one line each on standard error."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        click.echo(f"warning: {for_command_line(str(message))}", err=True)
+        _print_aside(f"warning: {for_command_line(str(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xrecal.chunks.texts import quoted
 from xrecal.fit.news import news_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import read_forms
@@ -41,7 +42,7 @@ def update_files(session: Session, one: Source, pair: Pair, output: Output) -> R
     }
     run = output.run(request, *inputs)
     text = ", ".join(
-        f"{name}: {told['learned']} observations learned, {told['revised']} revised"
+        f"{quoted(name)}: {told['learned']} observations learned, {told['revised']} revised"
         for name, told in counts.items()
     )
     if output.dry_run:

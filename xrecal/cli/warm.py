@@ -40,8 +40,8 @@ def compile_all() -> dict[str, Any]:
         kernel.compile(None)
     if CompiledFiles.error is not None:
         raise OSError(
-            f"compiled code could not be kept in {folder()}: {CompiledFiles.error}; set {FOLDER} "
-            "to a folder that can be written to"
+            f"compiled code could not be kept: {CompiledFiles.error}; set {FOLDER} to a folder "
+            "that can be written to"
         )
     compiled = sum(bool(kernel.stats.cache_misses) for kernel in kernels)
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -12,7 +11,7 @@ import xarray as xr
 
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.held_out import By, Splits
 from xrecal.fit.mismatch_warnings import warn_of_other_reading
@@ -166,7 +165,7 @@ def compare(
     how = _dependence(block_length, cluster)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
-    positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.dims
+    positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.forecast_dims
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples, "pool": pool}
@@ -278,11 +277,10 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
         return
     seen = int(labels[1].isin(labels[0]).sum())
     if seen:
-        warnings.warn(
+        warn(
             f"{seen} of {labels[1].size} forecasts to score are among those the methods were "
             "fitted on, which flatters them; pass forecasts they have not seen, or none to "
             "cross-validate",
-            stacklevel=users_stacklevel(),
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
 from xrecal.inputs.metadata import shown_units
 
 from .best_not_calibrated import TESTS, remark_on_best
@@ -347,7 +348,8 @@ class Table(NamedTuple):
 
     def text(self) -> str:
         """Columns of equal width; the first to the left, numbers to the right."""
-        every = [self.head, *self.rows] if self.head else self.rows
+        given = [self.head, *self.rows] if self.head else self.rows
+        every = [[quoted(cell) for cell in row] for row in given]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         lines = [
             "  ".join(
@@ -356,7 +358,7 @@ class Table(NamedTuple):
             ).rstrip()
             for row in every
         ]
-        return "\n".join([*lines, self.foot])
+        return "\n".join([*lines, quoted(self.foot, "\n")])
 
     def html(self) -> str:
         """The same table in a notebook."""

@@ -320,7 +320,12 @@ def as_dataset(
     require_free(evidence.form.dims, variables)
     line = joined(f"{what} over {told_dims(evidence.dims)}", evidence.pairs.by_position)
     history = history_only(evidence.attrs, line)
-    plain = {name: a.drop_vars(variables, errors="ignore") for name, a in variables.items()}
+    # A scalar, such as the level of the atmosphere, gives way to a new dimension of its name.
+    names = {*variables, *(d for a in variables.values() for d in a.dims)}
+    plain = {
+        name: a.drop_vars([c for c in a.coords if c in names and a.coords[c].dims != (c,)])
+        for name, a in variables.items()
+    }
     result = xr.Dataset(plain, attrs={**attrs, **history})
     given = [d for d in evidence.form.dims if d in result.dims]
     return result.transpose(*given, ...)

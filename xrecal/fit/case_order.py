@@ -143,6 +143,8 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
             f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
             f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit"
         )
+    if pool.own_fits:  # whose labels are those of locations
+        return
     if isinstance(fitted.method, SharedCKME):
         given = {n: label.to_numpy() for n, label in place_labels(form, pool).items()}
         known = {n: fitted.state.coords[n].to_numpy() for n in given if n in fitted.state.coords}

@@ -6,7 +6,6 @@ plans and ridge curves share) and fits them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import xarray as xr
 
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import Given, period_of, read_covariates
 from xrecal.inputs.dates import CaseAxis, case_axis
@@ -304,6 +303,7 @@ def prepare(
     elif pooled is not None and not in_splits:
         pooled = pooled.learning_from(n_dates, all_cases=not method.keeps_cases)
     positions = () if pooled is None else pooled.dims
+    whole = () if pooled is None else pooled.forecast_dims
     n_positions = 1 if pooled is None else len(pooled.taken)
     if pairs.n_matched * n_positions < min_samples:
         each = f", at {n_positions} pooled positions each," if pooled else ""
@@ -318,12 +318,12 @@ def prepare(
         method = shared
     _refuse_reserved(form, method)
     if not one_by_one:
-        require_whole_cases(pairs, positions)
+        require_whole_cases(pairs, whole)
     axis = axis_of(pairs)
     axis = axis if pooled is None or in_splits or one_by_one else pooled.axis(axis, n_dates)
     method, note = method.check(axis, n_dates * n_positions)
     if note is not None:
-        warnings.warn(note, stacklevel=users_stacklevel())
+        warn(note)
     given: dict[str, xr.DataArray] = {}
     if method.covariates or covariates is not None:
         given = read_covariates(
@@ -331,7 +331,7 @@ def prepare(
         )
     for name, value in given.items():
         if not one_by_one:
-            require_one_chunk(value, (dim, *positions), name=f"the covariate {name!r}")
+            require_one_chunk(value, (dim, *whole), name=f"the covariate {name!r}")
     if shared is not None:
         assert pooled is not None
         along = {dim: pairs.observations.sizes[dim]}
@@ -359,7 +359,7 @@ def _with_shared(
     method = replace(settled, methods=mixed, bounds="auto", condition_on=None)
     _refuse_reserved(pairs.form, method)
     if note is not None and note != of_all.note:  # which has been told
-        warnings.warn(note, stacklevel=users_stacklevel())
+        warn(note)
     whole = f"one component from the cases of all {of_all.method.places} places"
     note = joined(whole, note, of_all.note)
     cases = Cases(of_all.pairs, of_all.method, of_all.axis, of_all.covariates)

@@ -91,6 +91,16 @@ class FittedVariable:
         return flat.rename({CASE + "_": CASE}).assign_attrs(observed.attrs)
 
     @property
+    def climatology(self) -> xr.DataArray:
+        """Observations (..., case) of each location itself; of all places where they share a fit.
+
+        Without coordinates of the cases.
+        """
+        cases = slice(None) if self.pool is None else self.pool.own_cases
+        own = self.observed.isel({CASE: cases})
+        return own.drop_vars([c for c in own.coords if c not in self.locations])
+
+    @property
     def locations(self) -> tuple[Hashable, ...]:
         """Dimensions with a fit of their own."""
         return self.state.variables["status"].dims

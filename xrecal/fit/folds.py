@@ -33,7 +33,7 @@ class Known(NamedTuple):
     issued: Forecasts
     """(L, T, m) forecasts as they were"""
     learned: FloatArray
-    """(L, N) observations that the fit has learned from"""
+    """(L, N) observations of the location itself that the fit has learned from"""
 
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
@@ -205,9 +205,10 @@ class PooledCrossValidationTask(SplitTask):
         """Run the task on one chunk."""
         n_others = self.n_learned - len(self.parts)
         n_core = (*[2] * len(self.parts), *[1] * n_others, *self.reduction.n_axes)
-        leads = (a.shape[: a.ndim - n] for a, n in zip(args, n_core, strict=True))
+        leads = (a.shape[: a.ndim - n] for a, n in zip(args, n_core, strict=False))
         lead = np.broadcast_shapes(*leads)
         results = self.reduction.empty((*lead, args[len(self.parts)].shape[-1]))
+        args, wanted = args[: len(n_core)], args[len(n_core) :]
         dated = [np.moveaxis(result, len(lead), 0) for result in results]
         cut = self.n_learned
         for fold in self.folds:
@@ -217,7 +218,7 @@ class PooledCrossValidationTask(SplitTask):
             given += [np.take(a, fold.test, axis=-n) for a, n in cores]
             predict = partial(self._predict, fold)
             task = PooledTask(predict, fold.pool, (*n_core[:cut], *n_core), n_served=len(args))
-            reduced = task(*given)
+            reduced = task(*given, *wanted)
             each = reduced if isinstance(reduced, tuple) else (reduced,)
             for array, values in zip(dated, each, strict=True):
                 array[fold.test] = np.moveaxis(np.asarray(values), len(lead), 0)
@@ -268,7 +269,9 @@ class PooledCrossValidationTask(SplitTask):
         new, observed = held_out.as_new(which), held_out.observations[:, which]
         distribution = fold.method.predict_locations(new, train, state)
         numbers = np.broadcast_to(fold.test[which % fold.test.size], observed.shape)
-        known = Known(observed, numbers, new.forecasts, train.observations)
+        assert fold.pool is not None
+        own = train.observations[:, fold.pool.own_cases]
+        known = Known(observed, numbers, new.forecasts, own)
         return self.reduction(distribution, known, [a[:, which] for a in arrays])
 
     def _cases(self, args: Sequence[npt.NDArray[Any]], axis: CaseAxis) -> Cases:

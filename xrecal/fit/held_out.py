@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -12,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import run_blockwise, work_on
-from xrecal.chunks.warnings import users_stacklevel, warn_once
+from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.warnings import warn, warn_once
+from xrecal.chunks.windows import run_windows
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.inputs.forms import Form, numbers_of
@@ -176,11 +176,12 @@ class HeldOut:
             tuple(tuple(new.values()) for new in out),
             tuple(dtypes or [parts["loc"].dtype] * len(out)),
         )
-        results = run_blockwise(
+        results = run_windows(
             self._task(tuple(parts), wanted),
             *parts.values(),
             *others.values(),
             *arrays,
+            windows={} if pairs.pool is None else pairs.pool.windows,
             core=[*[(*cases, CASE_MEMBER)] * len(parts), *[cases] * len(others), *core],
             out=[(*cases, *new) for new in out],
             dtypes=wanted.dtypes,
@@ -229,16 +230,15 @@ class HeldOut:
 
     def in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
         """Cases, dimensions and coordinates as in the hindcast."""
-        form, dim, pool = self.given, self.dim, self.prepared.pairs.pool
+        form, dim = self.given, self.dim
         order = _order(form, dim)
         if order is not None:
             result = result.isel({dim: np.argsort(order)})
-        within = {dim, *(pool.dims if pool else ())}
         coords = {
             name: coordinate
             for part in form.parts.values()
             for name, coordinate in part.coords.items()
-            if within & {*coordinate.dims} and form.member_dim not in coordinate.dims
+            if form.member_dim not in coordinate.dims and name not in new
         }
         return result.assign_coords(coords).transpose(*form.order(new))
 
@@ -324,15 +324,12 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
             "min_samples if so few are meant"
         )
     if few:
-        warnings.warn(
+        warn(
             f"{few} of {len(folds)} splits leave fewer than min_samples={min_samples} cases to "
             "learn from; the cases they test are NaN",
-            stacklevel=users_stacklevel(),
         )
     if notes and prepared.note is None:  # that on all cases has been told
-        warnings.warn(
-            f"{notes[0]} (in {len(notes)} of {len(folds)} splits)", stacklevel=users_stacklevel()
-        )
+        warn(f"{notes[0]} (in {len(notes)} of {len(folds)} splits)")
     return folds
 
 

@@ -8,7 +8,6 @@ may be starts or valid times. Each is a warning, as it may be meant.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Iterable
 
 import numpy as np
@@ -17,7 +16,7 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
 from xrecal.arrays.distributions.forms import beyond_all
-from xrecal.chunks.warnings import users_stacklevel, warn_of_missing
+from xrecal.chunks.warnings import warn, warn_of_missing
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
 from xrecal.inputs.forms import VECTOR, Form
@@ -70,7 +69,7 @@ def _warn(messages: Iterable[str | None]) -> None:
     """Warn with each different message; None is none."""
     for message in dict.fromkeys(messages):
         if message is not None:
-            warnings.warn(message, stacklevel=users_stacklevel())
+            warn(message)
 
 
 def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None:
@@ -143,12 +142,11 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
         if width > 0 and (lowest - high > width or low - highest > width):
             units = shown_units(fitted.attrs)
             name = "forecast" if form.name is None else f"{form.name} of the forecast"
-            warnings.warn(
+            warn(
                 f"{name} is between {lowest:.4g} and {highest:.4g}, far from the hindcast that "
                 f"the model was fitted on, {low:.4g} to {high:.4g} {units}".rstrip()
                 + ": is it in another unit, whatever its attribute units says, or another "
                 "variable? Give it in the unit of the hindcast",
-                stacklevel=users_stacklevel(),
             )
 
 
@@ -292,11 +290,10 @@ def warn_of_other_reading(
     remedy = (
         "" if valid else (f", or rename {dim!r} to 'valid_time' in both and give dim='valid_time'")
     )
-    warnings.warn(
+    warn(
         f"{name} is taken to hold forecasts that {given}, but its means go clearly better with the "
         f"observations if they {instead}. If they do, set "
         f'{name}[{dim!r}].attrs["standard_name"] = {standard!r}{remedy}',
-        stacklevel=users_stacklevel(),
     )
 
 
@@ -319,13 +316,12 @@ def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
     n, n_novel = np.count_nonzero(~np.isnan(values)), np.count_nonzero(novel)
     if n_novel > OFTEN * n or (values > ALIEN).any():
         of = "" if name is None else f" of {name!r}"
-        warnings.warn(
+        warn(
             f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "
             f"(novelty above {NOVEL:g}, up to {np.nanmax(values):.2g})"
             f"{first_place(novelty.copy(data=novel))}: what is issued of them comes from "
             "climatology or from the errors of forecasts unlike them. Judge these yourself; the "
             "novelty that apply and model.novelty give tells which they are",
-            stacklevel=users_stacklevel(),
         )
 
 

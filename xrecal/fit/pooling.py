@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +18,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.blockwise import run_blockwise
+from xrecal.chunks.windows import run_windows
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
@@ -96,9 +99,10 @@ def pooled_covariate(value: xr.DataArray, pool: Pool, case: Hashable = CASE) -> 
 def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArray:
     """An array (..., pooled dimensions, date, ...) for each pooled case (..., case, ...)."""
     inside = value.dims[value.dims.index(DATE) :]
-    (pooled,) = run_blockwise(
+    (pooled,) = run_windows(
         PooledTask(_SameCases(), pool, (len(inside),)),
         value,
+        windows=pool.windows,
         core=[(*pool.dims, *inside)],
         out=[(*pool.own_fits, case, *inside[1:])],
         dtypes=[value.dtype],
@@ -166,6 +170,9 @@ class PooledTask:
     The last ``n_served`` arguments are not pooled: the task gets them as they are, (B, t, n, ...),
     at the t positions that each fit is for, and returns arrays (B, t, ...), so that results have
     all pooled dimensions.
+
+    Of chunks that overlap, arguments that follow say which positions have results; see
+    :func:`xrecal.chunks.windows.run_windows`.
     """
 
     def __init__(
@@ -191,24 +198,27 @@ class PooledTask:
         """Run the task on one chunk."""
         from xrecal.arrays.rows import location_blocks
 
+        args, wanted = args[: len(self.n_core)], args[len(self.n_core) :]
         n_pooled = len(self.pool.dims)
         split = [a.ndim - n_pooled - n for a, n in zip(args, self.n_core, strict=True)]
         lead = np.broadcast_shapes(*(a.shape[:s] for a, s in zip(args, split, strict=True)))
         whole = [
             np.broadcast_to(a, (*lead, *a.shape[s:])) for a, s in zip(args, split, strict=True)
         ]
-        learned = self.pool.positions()
-        served = np.arange(math.prod(self.pool.sizes)).reshape(len(learned), -1)
+        sizes = whole[0].shape[len(lead) : len(lead) + n_pooled]
+        learned = replace(self.pool, sizes=sizes).positions()
+        served = np.arange(math.prod(sizes)).reshape(len(learned), -1)
+        inside = reduce(and_, wanted).ravel() if wanted else np.ones(len(learned), dtype=bool)
+        learned, served = learned[inside], served[inside]
         n_fits = math.prod(lead) * len(learned)
         each = [a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole]
-        shape = (*lead, *(self.pool.sizes if self.pool.own_fits or self.n_served else ()))
         joined: list[npt.NDArray[Any]] = []
         cut = len(whole) - self.n_served
         size = sum(each[:cut]) * learned.shape[1] + sum(each[cut:]) * served.shape[1]
         for block in location_blocks(n_fits, 4 * size):
             fits = np.arange(n_fits)[block]
-            given = [_as_cases(self._at(a, lead, learned, fits)) for a in whole[:cut]]
-            given += [self._at(a, lead, served, fits) for a in whole[cut:]]
+            given = [_as_cases(_at(a, lead, sizes, learned, fits)) for a in whole[:cut]]
+            given += [_at(a, lead, sizes, served, fits) for a in whole[cut:]]
             result = self.task(*given)
             results = result if isinstance(result, tuple) else (result,)
             xp = namespace(results[0])
@@ -216,23 +226,42 @@ class PooledTask:
                 joined = [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
             for array, part in zip(joined, results, strict=True):
                 array[block] = part
+        if wanted:
+            joined = [_among(array, lead, inside) for array in joined]
+        shape = (*lead, *(sizes if self.pool.own_fits or self.n_served else ()))
         skip = 2 if self.n_served else 1
         shaped = tuple(array.reshape((*shape, *array.shape[skip:])) for array in joined)
         return shaped if len(shaped) > 1 else shaped[0]
 
-    def _at(
-        self, array: npt.NDArray[Any], lead: tuple[int, ...], positions: IntArray, fits: IntArray
-    ) -> npt.NDArray[Any]:
-        """Array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
-        of_fit = positions[fits % len(positions)]
-        outer = np.unravel_index(fits // len(positions), lead) if lead else ()
-        inner = np.unravel_index(np.maximum(of_fit, 0), self.pool.sizes)
-        xp = namespace(array)
-        at = tuple(map(xp.asarray, (*(i[:, np.newaxis] for i in outer), *inner)))
-        taken: npt.NDArray[Any] = xp.array(array[at])
-        if (of_fit < 0).any():
-            taken[xp.asarray(of_fit < 0)] = np.nan
-        return taken
+
+def _at(
+    array: npt.NDArray[Any],
+    lead: tuple[int, ...],
+    sizes: tuple[int, ...],
+    positions: IntArray,
+    fits: IntArray,
+) -> npt.NDArray[Any]:
+    """Array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
+    of_fit = positions[fits % len(positions)]
+    outer = np.unravel_index(fits // len(positions), lead) if lead else ()
+    inner = np.unravel_index(np.maximum(of_fit, 0), sizes)
+    xp = namespace(array)
+    at = tuple(map(xp.asarray, (*(i[:, np.newaxis] for i in outer), *inner)))
+    taken: npt.NDArray[Any] = xp.array(array[at])
+    if (of_fit < 0).any():
+        taken[xp.asarray(of_fit < 0)] = np.nan
+    return taken
+
+
+def _among(
+    results: npt.NDArray[Any], lead: tuple[int, ...], inside: npt.NDArray[np.bool_]
+) -> npt.NDArray[Any]:
+    """Results (fits inside, ...) among those of all positions of a chunk, zero elsewhere."""
+    xp = namespace(results)
+    rest = results.shape[1:]
+    among = xp.zeros((math.prod(lead), inside.size, *rest), dtype=results.dtype)
+    among[:, xp.asarray(inside)] = results.reshape(-1, int(inside.sum()), *rest)
+    return among.reshape(-1, *rest)
 
 
 def _as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:

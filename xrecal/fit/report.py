@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS, TOO_FEW
+from xrecal.chunks.texts import quoted
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods.settings_html import folded, framed, settings_table, table
@@ -31,7 +32,7 @@ def describe_recalibrator(model: Fitted) -> str:
     facts = [("method", repr(model.method))]
     for name, fitted in model.variables.items():
         facts += facts_of_variable(name, fitted)
-    lines = [f"  {label:<17}{text}" for label, text in facts]
+    lines = [f"  {quoted(label):<17}{quoted(text)}" for label, text in facts]
     return "\n".join(["<xrecal.Recalibrator>", *lines])
 
 

@@ -7,7 +7,7 @@ forecasts are brought together by the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import as_array, namespace
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.windows import run_windows
 from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
@@ -59,22 +60,21 @@ def fit_state(
     periods = {name: period_of(value) for name, value in covariates.items()}
     every = parameters_of(method, feature_count(periods))
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
-    task: Callable[..., Any]
-    task = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
+    task: Any = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
     stored = tuple(parts) if method.keeps_cases else ()
     observed = [name for name in others if name not in covariates]
     of_cases = {name: others[name] for name in covariates}
     n_cases = pairs.observations.sizes[pairs.dim]
     sizes: dict[Hashable, int] = {}
     cases: tuple[Hashable, ...] = (CASE,)
-    own_fits: tuple[Hashable, ...] = ()
+    windows: dict[Hashable, int] = {}
     if pool is not None:
         of_cases = {name: pooled_covariate(value, pool) for name, value in of_cases.items()}
         others = {name: across(value, pool) for name, value in others.items()}
         n_cases *= len(pool.taken)
         sizes |= dict(zip(pool.dims, pool.sizes, strict=True))
         task = PooledTask(task, pool, (2,) * len(parts) + (1,) * len(others))
-        cases, own_fits = (*pool.dims, DATE), pool.own_fits
+        cases, windows = (*pool.dims, DATE), pool.windows
     sizes |= {CASE: n_cases, CASE_MEMBER: next(iter(parts.values())).sizes[CASE_MEMBER]}
     for parameter in parameters.values():
         sizes |= {d: size for d, size in parameter.sizes(n_cases).items() if d != CASE}
@@ -87,13 +87,14 @@ def fit_state(
             name: (tuple(parameter.dims), parameter.dtype) for name, parameter in parameters.items()
         },
     }
-    results = run_blockwise(
+    results = run_windows(
         task,
         *parts.values(),
         *others.values(),
         *shared,
+        windows=windows,
         core=[(*cases, CASE_MEMBER)] * len(parts) + [cases] * len(others) + [()] * len(shared),
-        out=[(*own_fits, *dims) for dims, _ in out.values()],
+        out=[(*windows, *dims) for dims, _ in out.values()],
         dtypes=[dtype for _, dtype in out.values()],
         sizes=sizes,
         what=work_on("the fit", pairs.form.name),

@@ -174,7 +174,7 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
         pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
         pairs = in_order_of_fits(pairs, fitted)
         if not isinstance(fitted.method, SharedCKME):
-            require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.dims)
+            require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.forecast_dims)
         found[other] = replace(pairs, pool=fitted.pool)
     one = as_one(found) if isinstance(fitted.method, VectorCKME) else found[name]
     others = [other for other in found if other != name]

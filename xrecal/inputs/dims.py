@@ -7,7 +7,6 @@ Levels are those along a dimension of quantiles.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray
 
 from .metadata import OF_CASES, standard_name_of
@@ -194,9 +193,8 @@ def match_labels(
             + if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
         )
     if matched < size / 2:
-        warnings.warn(
+        warn(
             f"only {matched} of {size} forecasts along {dim!r} have an observation",
-            stacklevel=users_stacklevel(),
         )
     if wanted.equals(observed):
         return observations, matched
@@ -292,11 +290,10 @@ def warn_of_other_labels(
             continue
         theirs, mine = label.to_numpy()[()], np.ravel(forecasts[name].to_numpy())
         if isinstance(theirs, str | int | np.integer) and (mine != theirs).any():
-            warnings.warn(
+            warn(
                 f"{names[0]} is at {name} {_first(mine)}{', ...' if mine.size > 3 else ''}, but "
                 f"{names[1]} at {theirs}: do they belong together? If so, use "
                 f"{names[0]}.drop_vars({name!r})",
-                stacklevel=users_stacklevel(),
             )
 
 

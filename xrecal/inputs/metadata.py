@@ -12,6 +12,8 @@ from typing import Any
 
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
+
 CONVENTIONS = "CF-1.11"
 """Metadata conventions of what is issued."""
 
@@ -141,7 +143,7 @@ def same_units(a: str, b: str) -> bool:
 def shown_units(attrs: Mapping[Any, Any]) -> str:
     """Units to print behind a number; nothing for a dimensionless variable."""
     units = str(attrs.get("units", "1"))
-    return "" if same_units(units, "1") else units
+    return "" if same_units(units, "1") else quoted(units)
 
 
 def standard_name_of(coordinate: xr.DataArray | xr.Variable) -> str | None:

@@ -42,9 +42,21 @@ class Pool:
         return () if self.widths is None else self.dims
 
     @property
+    def windows(self) -> dict[Hashable, int]:
+        """Pooled dimensions with the width of the window along each; empty without windows."""
+        return {} if self.widths is None else dict(zip(self.dims, self.widths, strict=True))
+
+    @property
     def forecast_dims(self) -> tuple[Hashable, ...]:
         """Pooled dimensions along which all forecasts share a fit."""
         return self.dims if self.widths is None else ()
+
+    @property
+    def own_cases(self) -> slice:
+        """Cases of the location itself, where a window has those of neighbours too."""
+        if self.widths is None:
+            return slice(None)
+        return slice(self.taken.index(math.prod(self.widths) // 2), None, len(self.taken))
 
     @property
     def note(self) -> str | None:

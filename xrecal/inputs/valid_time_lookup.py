@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from typing import Any
 
@@ -12,7 +11,7 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.blockwise import run_blockwise
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray, IntArray
 
 from .dims import if_days_agree, require_unique
@@ -153,10 +152,9 @@ def _require_matches(
             + if_days_agree(wanted.ravel(), times.to_numpy(), time)
         )
     if matched < wanted.size / 2:
-        warnings.warn(
+        warn(
             f"only {matched} of {wanted.size} forecasts over starts and leads have an observation "
             f"at their valid time along {time!r}",
-            stacklevel=users_stacklevel(),
         )
 
 

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from xrecal.chunks.warnings import WARNED
+from xrecal.chunks.warnings import users_call
 
 from . import CKME, METHODS
 from .base import Shown, changed, kinds_with, settings_of
@@ -43,15 +43,12 @@ def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def called(*args: P.args, **given: P.kwargs) -> R:
-            outer = WARNED.get()
-            token = WARNED.set(set() if outer is None else outer)
-            try:
-                return function(*args, **given)
-            except TypeError:
-                explain(function, typed, call, args[n_held:], given)
-                raise
-            finally:
-                WARNED.reset(token)
+            with users_call():
+                try:
+                    return function(*args, **given)
+                except TypeError:
+                    explain(function, typed, call, args[n_held:], given)
+                    raise
 
         if call.startswith("xrecal."):
             called.__module__, _, called.__name__ = call.rpartition(".")

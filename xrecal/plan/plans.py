@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 import xarray as xr
 from dask.utils import format_bytes
 
+from xrecal.chunks.texts import quoted
+
 from .costs import Resources
 
 Chunks: TypeAlias = Mapping[Hashable, int]
@@ -167,7 +169,8 @@ class Plan:
         for part in self.variables:
             chunks = typed(part, part.chunks) if typed else f".chunk({dict(part.chunks)})"
             lines += _lines(part, chunks)
-        return "\n".join([*lines, *_total(self), *(f"  note           {n}" for n in self.notes)])
+        lines += [*_total(self), *(f"  note           {n}" for n in self.notes)]
+        return "\n".join(map(quoted, lines))
 
     def __str__(self) -> str:
         return self.table()

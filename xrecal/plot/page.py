@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from xrecal import diagnostics
+from xrecal.arrays.whole_files import write_whole
 from xrecal.diagnostics.comparison import Table
 from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce import Test
@@ -178,8 +180,10 @@ def report(
         datasets |= {f"{RAW} {name}": data for name, data in beside.items()}
     figure = _draw(_computed(datasets), _title(evidence), _subtitle(evidence, raw is not None))
     if path is not None:
-        metadata = {"CreationDate": None} if Path(path).suffix.lower() == ".pdf" else None
-        figure.savefig(path, dpi=DPI, metadata=metadata)  # so that equal pages are equal files
+        kind, page = Path(path).suffix.lower().removeprefix("."), BytesIO()
+        metadata = {"CreationDate": None} if kind == "pdf" else None  # equal pages are equal files
+        figure.savefig(page, format=kind, dpi=DPI, metadata=metadata)
+        write_whole(Path(path), page.getvalue())
     return figure
 
 

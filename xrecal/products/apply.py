@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.chunks.blockwise import require_free
-from xrecal.chunks.warnings import users_stacklevel
+from xrecal.chunks.warnings import warn
 from xrecal.fit.fitted import CASE, Fitted
 from xrecal.fit.mismatch_warnings import OFTEN, first_place, warn_of_novel
 from xrecal.fit.select_fits import as_given, match_variables
@@ -303,12 +302,11 @@ def _warn_of_far(
         return
     where = first_place(beyond.copy(data=far))
     where += _component(members, weights.where(beyond > FAR), record)
-    warnings.warn(
+    warn(
         f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass beyond the "
         f"observed record by more than its range, up to {np.nanmax(values):.0%}{where}. If that is "
         "not plausible, give the method bounds=, more cases, or members that are past "
         f"observations; {base}_beyond tells which they are",
-        stacklevel=users_stacklevel(),
     )
 
 

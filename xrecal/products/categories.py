@@ -134,8 +134,8 @@ def model_categories(
         Probabilities >= 0 that sum to one, with ``category`` in place of the members: of
         below_normal, near_normal and above_normal for terciles. Coordinates ``lower_edge`` and
         ``upper_edge`` (NAME_lower_edge, ... in a Dataset): a value y is in the category if
-        ``lower_edge < y <= upper_edge``. NaN where the forecast or the fit is missing, or no
-        case lies within the window.
+        ``lower_edge < y <= upper_edge``. NaN where the forecast, the fit or the record of
+        the location is missing, or no case lies within the window.
 
     Raises
     ------
@@ -147,7 +147,8 @@ def model_categories(
     -----
     Edges are quantiles of the observations that the fit has used, at each location: the
     smallest observation with a share of at least q at or below it. All count equally, whatever
-    the method's half-life; those of a pooled fit are of the pooled cases. Where many
+    the method's half-life. A fit to all positions along a dimension has edges of all of them; one
+    with windows those of the location in the middle. Where many
     observations are equal (no rain) edges may be too, with probability 0 between them.
 
     Examples
@@ -276,9 +277,6 @@ def _climatology_edges(
 ) -> xr.DataArray:
     """Quantiles of the calibration observations at each location, perhaps near each date."""
     form, fitted, dtype = source.form, source.fitted, source.threshold_dtype
-    observed = fitted.observed.drop_vars(
-        [c for c in fitted.state.coords if c not in fitted.locations], errors="ignore"
-    )
     season = None if window is None else _season(form, fitted, window)
     dates, position = None, None
     sizes: dict[Hashable, int] = {EDGE: levels.size}
@@ -287,7 +285,7 @@ def _climatology_edges(
         sizes = {_DATE: dates.size, **sizes}
     (edges,) = run_blockwise(
         _Edges(levels, dtype, _known_days(fitted), dates, window),
-        observed,
+        fitted.climatology,
         core=[(CASE,)],
         out=[tuple(sizes)],
         dtypes=[dtype],
@@ -316,8 +314,11 @@ def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
 def _known_days(fitted: FittedVariable) -> FloatArray | None:
     """Calendar days of the observations; models of before know the season alone."""
     days = fitted.axis.season if fitted.axis.day is None else fitted.axis.day
+    if days is None:
+        return None
     each = fitted.observed.sizes[CASE] // max(fitted.state.sizes[CASE], 1)
-    return days if days is None or each == 1 else np.repeat(days, each)
+    days = np.repeat(days, each)
+    return days if fitted.pool is None else days[fitted.pool.own_cases]
 
 
 class _Edges:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import Prepared, axis_of, fit_group, prepare
-from xrecal.fit.fitted import CASE_MEMBER, FittedVariable
+from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
 from xrecal.fit.folds import Fold, HeldOutReduction, Known, KnownName, as_arrays
 from xrecal.fit.shared_places import pools_share
 from xrecal.fit.update import with_cases
@@ -165,10 +165,7 @@ class ReplayTask:
             elif name == "cases":
                 extras.append(xr.DataArray(test, dims=[dim]))
             else:
-                learned = fitted.state["observations"]
-                extras.append(
-                    learned.drop_vars([c for c in learned.coords if c not in fitted.locations])
-                )
+                extras.append(fitted.climatology.rename({CASE: "xrecal_own_cases"}))
         reduction = partial(known_of, wanted=self.wanted, names=tuple(names))
         return source.reduce(reduction, *self.settings.new, extras=extras)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from .settings import decode, encode
-from .untrusted import read_json, require_small
+from .untrusted import read_json, require_small, to_json
 
 RECORD = "xrecal_variables"
 """Attribute that says what each variable of a file was."""
@@ -61,7 +60,7 @@ def to_plain(dataset: xr.Dataset) -> xr.Dataset:
             "coordinate": name in dataset.coords,
             "attrs": encode(dict(variable.attrs), f"an attribute of {name!r}"),
         }
-    text = json.dumps({"variables": record, "levels": levels}, allow_nan=False)
+    text = to_json({"variables": record, "levels": levels}, "attributes of the variables")
     coords = {name: plain[name] for name in plain if name in dataset.dims}
     rest = {name: plain[name] for name in plain if name not in coords}
     return xr.Dataset(rest, coords, attrs={**dataset.attrs, RECORD: text})

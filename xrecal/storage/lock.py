@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
+from uuid import uuid4
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,14 @@ def locked(path: Path) -> Iterator[None]:
         If another process writes there, or may do so.
     """
     lock, me = lock_of(path), _me()
-    _acquire(lock, path, me)
+    gone = _acquire(lock, path, me)
     try:
+        if gone is not None:
+            warnings.warn(
+                f"took over {lock} of process {gone.pid} on {gone.host}, which began at "
+                f"{gone.since} and is gone",
+                stacklevel=3,
+            )
         yield
     finally:
         if _read(lock) == me:
@@ -80,28 +88,75 @@ def require_held(path: Path) -> None:
         )
 
 
-def _acquire(lock: Path, path: Path, me: Holder) -> None:
-    """Create the lock, or raise FileExistsError."""
-    holder = _read(lock)
-    if holder is not None and holder.is_gone(me):
-        warnings.warn(
-            f"took over {lock} of process {holder.pid}, which began at {holder.since} and is gone",
-            stacklevel=4,
-        )
-        lock.unlink(missing_ok=True)
-    elif holder is not None:
-        where = "this machine" if holder.host == me.host else f"the host {holder.host}"
-        raise FileExistsError(
-            f"process {holder.pid} on {where} has been writing {path} since {holder.since}; wait "
-            f"for it or, if it is no more, remove its lock: rm {lock}"
-        )
+def _acquire(lock: Path, path: Path, me: Holder) -> Holder | None:
+    """Create the lock, or take over that of a process that is gone, or raise FileExistsError.
+
+    Returns
+    -------
+    Holder or None
+        The process that is gone.
+    """
+    for _ in range(3):  # another process may be faster, and done again
+        holder = _read(lock)
+        if holder is None:
+            if _create(lock, me):
+                return None
+        elif holder.is_gone(me):
+            if _take_over(lock, holder, me):
+                return holder
+        else:
+            where = "this machine" if holder.host == me.host else f"the host {holder.host}"
+            raise FileExistsError(
+                f"process {holder.pid} on {where} has been writing {path} since {holder.since}; "
+                f"wait for it or, if it is no more, remove its lock: rm {lock}"
+            )
+    raise FileExistsError(f"another run has just begun to write {path}; wait")
+
+
+def _create(lock: Path, me: Holder) -> bool:
+    """Create a lock where there is none; whether no other process was faster."""
     try:
-        with lock.open("x") as stream:
-            stream.write(json.dumps(asdict(me)))
-            stream.flush()
-            os.fsync(stream.fileno())
-    except FileExistsError as error:
-        raise FileExistsError(f"another run has just begun to write {path}; wait") from error
+        stream = lock.open("x")
+    except FileExistsError:
+        return False
+    try:
+        with stream:
+            _write(stream, me)
+    except OSError:  # as on a full disk
+        lock.unlink()
+        raise
+    return True
+
+
+def _take_over(lock: Path, gone: Holder, me: Holder) -> bool:
+    """Replace the lock of a process that is gone; whether no other process was faster.
+
+    Whoever wants to replace it first gets the old file for itself: the next one then reads whose it
+    is by now.
+    """
+    import fcntl  # which others than POSIX lack, but there no process is known to be gone
+
+    draft = lock.with_name(f"{lock.name}.{uuid4().hex}")
+    try:
+        with lock.open("rb") as old:
+            fcntl.flock(old, fcntl.LOCK_EX)
+            if _read(lock) != gone:
+                return False
+            with draft.open("x") as stream:
+                _write(stream, me)
+            draft.replace(lock)
+    except FileNotFoundError:  # the other one is done already
+        return False
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def _write(stream: TextIO, me: Holder) -> None:
+    """Write who holds a lock, and wait until that is on disk."""
+    stream.write(json.dumps(asdict(me)))
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def _read(lock: Path) -> Holder | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -144,13 +144,19 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """A name to write to, within :func:`writing`; moved to its place if nothing fails."""
+def written_aside(path: Path, check: Callable[[Path], object]) -> Iterator[Path]:
+    """A name to write to, within :func:`writing`; moved to its place if nothing fails.
+
+    ``check`` raises an error unless what was written can be read.
+    """
     try:
         new = begin_partial(path, "{}") / f"new{path.suffix}"
-        yield new
+        try:
+            yield new
+        except RuntimeError as error:  # of the library of netCDF, which does not say why
+            raise UnwritableError(f"{path} cannot be written: {error}") from error
         sync(new.rglob("*") if new.is_dir() else [new], new.parent)
-        put_in_place(new, path)
+        put_in_place(new, path, check)
     finally:
         discard_partial(path)
 
@@ -164,8 +170,29 @@ def begin_partial(path: Path, request: str) -> Path:
     return folder
 
 
-def put_in_place(new: Path, path: Path) -> None:
-    """Move what is complete from ``NAME.partial`` to its place; what stands there goes in there."""
+class UnwritableError(OSError):
+    """A disk has not taken what was to be written; what was there stays."""
+
+
+class UnreadableResultError(ValueError):
+    """What was written cannot be read back, so it does not replace what was there."""
+
+
+def put_in_place(new: Path, path: Path, check: Callable[[Path], object]) -> None:
+    """Move what is complete from ``NAME.partial`` to its place; what stands there goes in there.
+
+    Raises
+    ------
+    UnreadableResultError
+        If ``check`` raises an error for what is to be moved.
+    """
+    try:
+        check(new)
+    except Exception as error:
+        raise UnreadableResultError(
+            f"what was made for {path} cannot be opened, so {path} is left as it was: {error}; "
+            "check labels, attributes and values of the inputs, and the disk"
+        ) from error
     place = real_path(path)
     require_held(place)
     if place.is_dir() or (new.is_dir() and place.exists()):

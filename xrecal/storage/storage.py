@@ -19,6 +19,7 @@ from xrecal.fit.fitted import Fitted
 
 from .checks import Checked, require_ordered
 from .encoding import from_plain, to_plain
+from .open_files import open_file
 from .paths import (
     FileFormat,
     can_go_on,
@@ -32,13 +33,23 @@ from .paths import (
     written_aside,
 )
 from .stored import MODEL as MODEL_ATTR
-from .stored import expected_arrays, from_dataset, prefix_of, read_header, to_dataset
+from .stored import (
+    SCHEMA_ATTR,
+    UNFINISHED,
+    expected_arrays,
+    from_dataset,
+    prefix_of,
+    read_header,
+    to_dataset,
+)
 from .untrusted import (
+    DATA,
     MODEL,
     Allowed,
     UnreadableError,
+    open_known,
+    read_json,
     reading,
-    require_known,
     require_small,
 )
 
@@ -120,7 +131,7 @@ def save(
                 f"an interrupted run left {partial_of(target)}; repeat its command with --resume, "
                 "or use overwrite=True to discard it"
             )
-        with written_aside(target) as aside:
+        with written_aside(target, require_opens) as aside:
             if kind == "netcdf":
                 dataset.to_netcdf(aside, engine="netcdf4")
             else:
@@ -285,6 +296,56 @@ def open_fitted(
     return from_dataset(dataset.assign(lazy), what)
 
 
+def require_opens(path: Path) -> None:
+    """Raise an error unless a result opens; of a model all numbers are looked at, part by part."""
+    if path.suffix == ".json":
+        read_json(path.read_bytes())
+        return
+    with open_known(path, DATA, decode_cf=False) as found:
+        is_model = SCHEMA_ATTR in found.attrs
+    if not is_model:
+        open_data(path, str(path)).close()
+        return
+    import dask
+
+    lazy = open_fitted(path, chunks={})
+    arrays = [array for v in lazy.variables.values() for array in v.state.values()]
+    with dask.config.set(scheduler="threads"):
+        dask.compute([array.isnull().any() for array in arrays if array.chunks is not None])
+    if path.is_file():
+        open_file(path).close()
+
+
+def open_data(path: Path, what: str) -> xr.Dataset:
+    """Open forecasts, observations or scores: values are read when they are needed, labels now.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing, or only what an interrupted run left.
+    ValueError
+        If it cannot be read, is unfinished or lacks chunks, or needs code to be decoded that the
+        file may bring along.
+    """
+    file_format = format_of_finished(path)
+    try:
+        # A number of days may be a forecast.
+        dataset = open_known(path, DATA, decode_timedelta=False)
+        for name, coordinate in dataset.coords.items():
+            require_small(name, coordinate.variable)
+            coordinate.load()
+    except Exception as error:  # libraries answer a damaged file with errors of any class
+        raise ValueError(f"{what} cannot be read: {error}") from error
+    if UNFINISHED in dataset.attrs:
+        raise ValueError(
+            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
+            "--resume"
+        )
+    if file_format == "zarr":
+        require_whole(path, what)
+    return dataset
+
+
 def _is_small(variable: xr.Variable) -> bool:
     """Whether the numbers of a stored array are checked at opening: few in a single chunk.
 
@@ -328,14 +389,9 @@ def read_plain(
     allowed: Allowed = MODEL,
 ) -> xr.Dataset:
     """A file or store as it is, lazily; with ``chunks``, even if empty, as Dask arrays."""
-    options: dict[str, Any] = {"engine": "netcdf4"}
-    if format_of(path) == "zarr":
-        options = {"engine": "zarr", "consolidated": False}
+    options = {"consolidated": False} if format_of(path) == "zarr" else {}
     try:
-        require_known(path, allowed)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
-            return xr.open_dataset(path, decode_cf=False, chunks=chunks, **options)
+        return open_known(path, allowed, decode_cf=False, chunks=chunks, **options)
     except Exception as error:  # libraries answer a damaged file with errors of any class
         kind = "Zarr store" if path.is_dir() else "netCDF file"
         raise UnreadableError(

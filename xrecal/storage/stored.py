@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +21,7 @@ from xrecal.methods.pool import LinearPool
 
 from .checks import Expected, require_sound
 from .settings import decode, encode
-from .untrusted import UnreadableError, damaged, read_json, reading, require_small
+from .untrusted import UnreadableError, damaged, read_json, reading, require_small, to_json
 
 try:
     VERSION = version("xrecal")
@@ -82,7 +81,7 @@ def to_dataset(model: Fitted) -> xr.Dataset:
             "method": repr(model.method),
             "calibration_period": "; ".join(periods),
             SCHEMA_ATTR: SCHEMA,
-            MODEL: json.dumps(header, allow_nan=False),
+            MODEL: to_json(header, "attributes or settings of the model"),
         }
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from .open_files import open_file
 
 LIMIT_JSON = 2**26
 """Bytes of a text of JSON."""
@@ -114,6 +117,19 @@ def read_json(text: str | bytes) -> Any:
 _TOO_DEEP = f"JSON is nested more than {LIMIT_DEPTH} levels deep"
 
 
+def to_json(value: Any, what: str) -> str:
+    """Text of JSON that :func:`read_json` reads; ValueError for a value that it would refuse."""
+    text = json.dumps(value, allow_nan=False)
+    try:
+        read_json(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{what} cannot be stored: {error}; leave attributes of the hindcast out, with "
+            "hindcast.drop_attrs(), fit and save again"
+        ) from error
+    return text
+
+
 def require_small(name: object, variable: xr.Variable) -> None:
     """Raise ValueError if a variable is too large to be read at opening."""
     if variable.nbytes > LIMIT_READ:
@@ -144,6 +160,21 @@ def require_known(path: Path, allowed: Allowed) -> None:
                 raise ValueError(f"the metadata of {name!r} are incomplete: {error!r}") from error
             except ValueError as error:
                 raise ValueError(f"the array {name!r} {error}") from error
+
+
+def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
+    """Open a file or store as xarray does, after :func:`require_known`; lazily.
+
+    A netCDF file is opened once for both, and for all who read it.
+    """
+    store = None if path.is_dir() else open_file(path)
+    require_known(path, allowed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
+        warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
+        if store is None:
+            return xr.open_dataset(path, engine="zarr", **options)
+        return xr.open_dataset(store, engine="store", **options)
 
 
 def _metadata_files(store: Path) -> Iterator[Path]:
@@ -308,8 +339,8 @@ def _require_known_file(path: Path, allowed: Allowed) -> None:
     from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
 
     # The library behind is not safe for threads: others may be reading through xarray.
-    with NETCDF4_PYTHON_LOCK, netCDF4.Dataset(path) as file:
-        whole = 0
+    file, whole = open_file(path).ds, 0
+    with NETCDF4_PYTHON_LOCK:
         for name, variable in file.variables.items():
             told, dtype = f"the variable {name!r}", variable.dtype
             own = isinstance(variable.datatype, (netCDF4.CompoundType, netCDF4.VLType))

@@ -1,0 +1,27 @@
+"""Texts of strangers, such as names, units and labels, as messages show them."""
+
+from __future__ import annotations
+
+
+def quoted(text: object, keep: str = "") -> str:
+    r"""A text without characters that change what a terminal shows, which are written as escapes.
+
+    These are control characters, line ends and marks of the direction of writing, but for ``keep``.
+
+    Examples
+    --------
+    >>> from xrecal.chunks.texts import quoted
+    >>> print(quoted("K" + chr(27) + "[2J"))
+    K\\x1b[2J
+    """
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in shown)
+
+
+def quote(error: BaseException | None) -> None:
+    """Quote the texts of an error, and of those that it comes from; their own line ends stay."""
+    while error is not None:
+        error.args = tuple(quoted(one, "\n") if type(one) is str else one for one in error.args)
+        error = error.__cause__ or error.__context__
