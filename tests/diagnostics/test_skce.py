@@ -161,7 +161,8 @@ def test_status_of_each_location():
     truth[5:, 0, 1] = np.nan  # five
     truth[:, 1, 0] = 280.0  # constant
     forecast["t2m_weight"][{"time": 2, "lat": 1, "lon": 1}] = 0.3  # not summing to one
-    found = forecast.recal.skce_test(truth, **OPTIONS)
+    with pytest.warns(UserWarning, match=r"do not sum to one in 1 of 120 .*; their sum is 1\.5\."):
+        found = forecast.recal.skce_test(truth, **OPTIONS)
     np.testing.assert_array_equal(found.status, [[TOO_FEW, FEW], [NO_SPREAD, REFUSED]])
     np.testing.assert_array_equal(found.p_value.isnull(), [[True, False], [True, True]])
     np.testing.assert_array_equal(found.skce.isnull(), [[True, False], [True, True]])
@@ -171,7 +172,8 @@ def test_status_of_each_location():
     assert named[FEW] == "few_cases"
     assert named[REFUSED] == "weights_or_scales_refused"
     negative = forecast.assign(t2m_weight=-forecast.t2m_weight)
-    assert (negative.recal.skce(TRUTH).status == REFUSED).all()
+    with pytest.warns(UserWarning, match=r"their sum is -1\.5 to -1\. Results that need them"):
+        assert (negative.recal.skce(TRUTH).status == REFUSED).all()
 
 
 def test_identical_forecasts_are_compared_without_regard_to_them():

@@ -118,4 +118,4 @@ def test_single_members_have_no_shapes_and_the_pool_says_nothing_of_it():
     alone = one.recal.fit(
         TRUTH.isel(lat=[0], lon=[0]), xrecal.CKME(support="errors", compare="shapes")
     )
-    assert (alone.state["status"] & IDENTICAL > 0).all()
+    assert (alone.state["status"] & IDENTICAL == 0).all()  # it issues errors around the means

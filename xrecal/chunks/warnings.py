@@ -55,13 +55,13 @@ def users_stacklevel() -> int:
     return level
 
 
-def warn_of_missing(values: FloatArray, counted: str, or_why: str, name: str) -> None:
-    """Warn of values that stand for missing ones, and say what to type."""
+def warn_of_missing(values: FloatArray, counted: str, beside: str, name: str) -> None:
+    """Warn of values that are missing beside others, and say what to type."""
     each = np.unique(values.astype(np.float64))
-    below = min(1e19, 10.0 ** math.floor(math.log10(np.abs(each).min())))
+    below = 10.0 ** math.floor(math.log10(np.abs(each).min()))
     shown = ", ".join(f"{value:.6g}" for value in each[:3]) + ", ..." * (each.size > 3)
     warn(
-        f"{counted}stand for missing values, as they are beyond 1e19{or_why}: {shown}. They are "
-        f"taken as missing: use {name}.where(abs({name}) < {below:g}), and the same for "
-        "observations, to say so, or correct them",
+        f"{counted} stand for missing values, as they are a million times {beside} or more: "
+        f"{shown}. They are taken as missing: use {name}.where(abs({name}) < {below:g}), and the "
+        "same for observations, to say so, or correct them",
     )

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.fit.fitted import FittedVariable
+from xrecal.fit.mismatch_warnings import without_unseen_values
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.dims import LEVEL, MEMBER
@@ -291,4 +292,5 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
             every = index.union(np.unique(np.ravel(wanted)).astype(index.dtype))
             observed = observed.reindex({along: every})
     pairs = in_order(pair_cases(form, observed, dim, name="forecasts"))
-    return Verifying(fitted, replace(pairs, observations=pairs.observations.load()), valid)
+    known = without_unseen_values(pairs.observations.load(), fitted)
+    return Verifying(fitted, replace(pairs, observations=known), valid)

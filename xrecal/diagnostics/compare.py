@@ -19,6 +19,7 @@ from xrecal.fit.pooling import read_pool
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
+from xrecal.inputs.missing import without_declared
 from xrecal.inputs.pairing import pair_cases
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.valid_time import lead_to_look_up
@@ -303,12 +304,12 @@ def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Fo
 
 
 def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
-    """The variable of a Dataset with one, or the DataArray as it is."""
+    """The variable of a Dataset with one, or the DataArray; NaN for declared missing values."""
     if isinstance(observations, xr.DataArray):
-        return observations
+        return without_declared(observations)
     if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
         raise ValueError(f"compare takes one variable; pass {name} as a DataArray")
-    return next(iter(observations.data_vars.values()))
+    return without_declared(next(iter(observations.data_vars.values())))
 
 
 def _label(

@@ -13,11 +13,12 @@ import xarray as xr
 
 from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.held_out import Splits
+from xrecal.fit.mismatch_warnings import without_unseen_values
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.select_fits import match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of
-from xrecal.inputs.pairing import Pairs, in_order, pair_cases
+from xrecal.inputs.pairing import Pairs, in_order, known_pairs, pair_cases
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.recalibrated import Recalibrated
@@ -114,10 +115,11 @@ def on_unseen(
     ((form, fitted),) = match_variables(model, forecast).values()
     form, verified = _in_pieces(form, verified, (case,))
     pairs = pair_cases(form, verified, case, name="forecast")
+    verified = without_unseen_values(pairs.observations, fitted)
     scores, pit, quantiles = Recalibrated(form, fitted, covariates).reduce(
         evidence_of,
         *EVIDENCE,
-        extras=[pairs.observations, *numbers_of(form, case)],
+        extras=[verified, *numbers_of(form, case)],
     )
     units = {k: v for a in (form.loc, verified) for k, v in a.attrs.items() if k == "units"}
     scores = scores.assign_attrs(CRPS.attrs(units))
@@ -138,7 +140,8 @@ def as_issued(
 ) -> Known:
     """Evidence on the forecast as it is."""
     start = perf_counter()
-    pairs = pair_cases(form, observed, case, name=name)
+    pairs = known_pairs(pair_cases(form, observed, case, name=name), name=name)
+    form = pairs.form
     scores = reduce(Issued(form), crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
     calibration = skce_test_of(_whole(in_order(pairs), case), block_length, SEED)

@@ -299,7 +299,7 @@ def generalised_discrimination(
     observed = observed.expand_dims({d: sizes[d] for d in dims if d not in observed.dims})
     observed = observed.transpose(*[d for d in loops if d in observed.dims], *dims)
     score, influence = run_blockwise(
-        _Pairs(len(dims)),
+        _Pairs(len(dims), "levels" in parts),
         observed.drop_vars([c for c in observed.coords if c not in observed.indexes]),
         *parts.values(),
         core=[dims, *[core] * len(parts)],
@@ -316,17 +316,23 @@ def generalised_discrimination(
 
 
 class _Pairs:
-    """Observations (..., *cases), members (..., *cases, m) and perhaps weights to scores."""
+    """Observations (..., *cases), members (..., *cases, m) and perhaps weights to scores.
 
-    def __init__(self, n_axes: int) -> None:
-        self.n_axes = n_axes
+    ``of_levels``: in place of weights there are the levels of quantiles.
+    """
+
+    def __init__(self, n_axes: int, of_levels: bool) -> None:
+        self.n_axes, self.of_levels = n_axes, of_levels
 
     def __call__(
         self, observations: np.ndarray, members: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores (...) and influences (..., *cases)."""
         from xrecal.arrays import generalised_discrimination as of_pairs
+        from xrecal.arrays.distributions.missing import level_masses
 
+        if self.of_levels and weights is not None:
+            weights = level_masses(weights, members)
         given = members if weights is None else np.broadcast_arrays(members, weights)[0]
         lead = np.broadcast_shapes(observations.shape, given.shape[:-1])
         y = np.broadcast_to(observations, lead)

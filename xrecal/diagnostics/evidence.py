@@ -25,7 +25,14 @@ from xrecal.inputs.dates import case_axis, clusters_of_cases
 from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
 from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
 from xrecal.inputs.metadata import history_only, joined
-from xrecal.inputs.pairing import Observations, Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.pairing import (
+    Observations,
+    Pairs,
+    in_order,
+    known_pairs,
+    pair_cases,
+    pair_variables,
+)
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.reductions import Reduction
 from xrecal.products.source import Issued, reduce
@@ -139,6 +146,7 @@ def read_evidence(
     named = named_dims(dim, form.dims, name="forecast")
     along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)
+    pairs = known_pairs(pairs)
     if ordered:
         pairs = in_order(pairs)
     return Evidence(pairs, named or (pairs.dim,), forecast.attrs)

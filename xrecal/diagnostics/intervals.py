@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import require_free
-from xrecal.inputs.dims import Dims, is_between
+from xrecal.inputs.dims import NEAR, Dims, is_between
 from xrecal.inputs.forms import Form, Labelled, levels_of
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
@@ -137,9 +137,13 @@ def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray,
     """
     wanted = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     ends = evidence.reduce(partial(quantiles_of, levels=wanted), new={LEVEL: wanted.size})
-    known = np.tile(is_known(evidence.form, levels), 2)
-    if not known.all():
-        ends = ends.where(xr.DataArray(known, dims=[LEVEL]))
+    form = evidence.form
+    if form.levels is not None:  # forecasts may lack some
+        there = form.levels.where(form.loc.notnull())
+        least, most = there.min(form.member_dim), there.max(form.member_dim)
+        low, high = (xr.DataArray(end, dims=[LEVEL]) for end in np.split(wanted, 2))
+        known = (low >= least - NEAR) & (high <= most + NEAR)
+        ends = ends.where(xr.concat([known, known], LEVEL))
     return ends.isel({LEVEL: slice(levels.size)}), ends.isel({LEVEL: slice(levels.size, None)})
 
 

@@ -20,7 +20,7 @@ from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, listed
 from xrecal.inputs.forecasts import weighted
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
+from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import ScoreName, score_variables
 from xrecal.typing import FloatArray
@@ -188,7 +188,8 @@ def _of_fields(
 ) -> xr.DataArray:
     """Scores of one variable."""
     refuse_circular(form.period, form.name, "scores of fields take values on a line")
-    pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+    pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
+    form = pairs.form
     field = _field_dims(form, over)
     _require_joint(form, field, what)
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}

@@ -15,7 +15,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_plain
 from xrecal.inputs.metadata import history_only, joined
-from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
+from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
 from xrecal.products.reductions import Reduction
 from xrecal.products.scores import pit_of, quantile_pit_of
@@ -108,7 +108,7 @@ def pit(
     for name, (form, observed) in pair_variables(
         forecast, observations, member_dim, name="forecast"
     ).items():
-        pairs = pair_cases(form, observed, name="forecast", require_dim=False)
+        pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
         remark = remark or pairs.by_position
         values = pit_of_cases(Evidence(pairs, (pairs.dim,)), seed, augmented)
         transforms[name] = values.assign_attrs(ATTRS)

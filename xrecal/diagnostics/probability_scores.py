@@ -13,7 +13,7 @@ from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Form, Labelled, require_plain
-from xrecal.inputs.pairing import Observations, pair_cases
+from xrecal.inputs.pairing import Observations, known_pairs, pair_cases
 from xrecal.inputs.thresholds import (
     Edges,
     Threshold,
@@ -320,8 +320,8 @@ def _brier(form: Form, observed: xr.DataArray, thresholds: Thresholds, fair: boo
     """Brier score of each case and threshold."""
     if fair:
         require_plain(form, "fair=True")
-    pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-    return brier(Issued(form), pairs.observations, thresholds, fair)
+    pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
+    return brier(Issued(pairs.form), pairs.observations, thresholds, fair)
 
 
 def brier_scores(evidence: Evidence, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:

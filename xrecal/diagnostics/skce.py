@@ -12,6 +12,7 @@ import xarray as xr
 
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
+from xrecal.chunks.warnings import warn
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.covariates import season_of
 from xrecal.inputs.dims import Dims
@@ -232,6 +233,7 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     evidence, note = by_quantiles(evidence)
     form, serial = evidence.form, settings.test == "serial"
     dims = evidence.dims_by_time if serial else evidence.dims
+    _warn_of_sums(form)
     for part in form.parts.values():
         require_one_chunk(part, [*dims, form.member_dim], name="forecast")
     require_one_chunk(evidence.observations, dims, name="observations")
@@ -259,6 +261,25 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     results = tuple(r.transpose(*[d for d in loops if d in r.dims]) for r in results)
     variables = _described(results, settings, note)
     return as_dataset(evidence, variables, "squared kernel calibration error")
+
+
+def _warn_of_sums(form: Form) -> None:
+    """Warn of weights in memory that do not sum to one, with their sums."""
+    from xrecal.arrays.calibration.expectations import SUM_TOLERANCE
+
+    weights = form.weights
+    if weights is None or not isinstance(weights.data, np.ndarray):
+        return
+    there = weights.notnull().any(form.member_dim).to_numpy()
+    sums = weights.sum(form.member_dim, dtype=np.float64).to_numpy()[there]
+    wrong = sums[np.abs(sums - 1.0) > SUM_TOLERANCE]
+    if wrong.size:
+        ends = dict.fromkeys(f"{end:.8g}" for end in (wrong.min(), wrong.max()))
+        warn(
+            f"weights along {form.member_dim!r} do not sum to one in {wrong.size} of {sums.size} "
+            f"sets of weights; their sum is {' to '.join(ends)}. Results that need them are NaN: "
+            f"use weights / weights.sum({form.member_dim!r})"
+        )
 
 
 def _described(
@@ -345,7 +366,8 @@ class _SkceTask:
         """Errors, p-values, statuses, block lengths, numbers of cases (...) of some locations."""
         from xrecal.arrays import SkceSettings, skce_locations
         from xrecal.arrays.calibration.skce import one_row_each
-        from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
+        from xrecal.arrays.distributions.forms import VALID, verdicts
+        from xrecal.arrays.distributions.missing import forecasts_from
 
         lead = np.broadcast_shapes(
             *(a.shape[: a.ndim - n] for a, (_, n) in zip(args, self.core, strict=True))
@@ -354,7 +376,7 @@ class _SkceTask:
         parts = dict(zip(self.names, rows, strict=True))
         observed, season = parts.pop("observed"), parts.pop("season", None)
         numbers = np.broadcast_to(sum(args[len(rows) :]), lead).reshape(-1)
-        forecasts = Forecasts(**parts)
+        forecasts = forecasts_from(parts)
         estimates = skce_locations(
             forecasts,
             observed,

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import FEWEST_AT_BOUND, SHARE_AT_BOUND
 from xrecal.arrays.rows import check_probability
 from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
@@ -164,21 +165,58 @@ def ranked(scores: xr.DataArray, edges: Thresholds) -> xr.DataArray:
 
 
 def ranked_reference(
-    events: Events, probabilities: Sequence[float] | np.ndarray | None, evidence: Evidence
+    events: Events,
+    probabilities: Sequence[float] | np.ndarray | None,
+    evidence: Evidence,
+    *,
+    of_levels: bool = False,
 ) -> xr.DataArray:
-    """Ranked probability scores of probabilities of the categories, or of their shares."""
+    """Ranked probability scores of probabilities of the categories, or of their shares.
+
+    ``of_levels``: probabilities are those between the levels of quantiles, whatever their edges.
+    """
     dim = events.thresholds.dim
     above = None
     if probabilities is not None:
         given, n = np.asarray(probabilities), events.happened.sizes[dim] + 1
         if given.dtype.kind not in "iuf" or given.shape != (n,) or abs(given.sum() - 1) > 1e-6:
+            numbers = given.dtype.kind in "iuf" and given.shape == (n,)
             raise ValueError(
                 f"reference must hold a probability of each of {n} categories, with the sum 1, or "
                 f"be a forecast, got {probabilities!r:.60}"
+                + (f", whose sum is {given.sum():.8g}" if numbers else "")
             )
         check_probability("reference", given)
         above = xr.DataArray(1.0 - np.cumsum(given)[:-1], dims=[dim])
+        above = _with_ties(above, events, evidence, of_levels)
     return ranked(_squared(events, above, evidence), events.thresholds)
+
+
+def _with_ties(
+    above: xr.DataArray, events: Events, evidence: Evidence, of_levels: bool
+) -> xr.DataArray:
+    """Probabilities above edges; the shares of these cases where ties contradict them.
+
+    Two equal edges, such as the terciles of a dry season, have nothing between them. The levels of
+    quantiles are no probabilities where many observations lie on an edge.
+    """
+    dim, cases = events.thresholds.dim, list(evidence.dims)
+    edges = events.thresholds.values.drop_vars(dim, errors="ignore")
+    known = events.happened.where(events.probability.notnull()).astype(np.float64)
+    between = above.isel({dim: slice(None, -1)}) - above.isel({dim: slice(1, None)})
+    equal = (edges.isel({dim: slice(None, -1)}) == edges.isel({dim: slice(1, None)})) & (
+        between > 0
+    )
+    tied = equal.pad({dim: (0, 1)}, constant_values=False) | equal.pad(
+        {dim: (1, 0)}, constant_values=False
+    )
+    if not of_levels:
+        return xr.where(tied, known.where(tied).mean(cases), above)
+    on_edge = ((evidence.observations == edges) & known.notnull() & ~tied).sum(cases)
+    n_free = (known.notnull() & ~tied).sum(cases)
+    much = on_edge >= np.maximum(FEWEST_AT_BOUND, SHARE_AT_BOUND * n_free)
+    free = xr.where(much, known.where(~tied).mean(cases), above)
+    return xr.where(tied, known.where(tied).mean(cases), free)
 
 
 def _brier_of_probability(

@@ -45,7 +45,7 @@ _AREA = {
     "frequency": "share of cases in the category",
 }
 _SKILL = {
-    "rpss": "skill: 1 - ranked probability score / that of equal odds",
+    "rpss": "skill: 1 - ranked probability score / that of climatological odds",
     "rpss_error": "standard error of the skill, with autocorrelation",
     "p_value": "two-sided p-value of equal scores, t-test by cosines, with autocorrelation",
 }
@@ -91,7 +91,9 @@ def tercile_summary(
         standard error ``roc_area_error``; ``brier_score``, which is
         ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
         ranked probability score; ``rpss``, its skill against odds of a third each, with
-        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``. Lazy if an input is.
+        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``. Lazy if an input is. Without
+        ``edges``, and at edges that are equal or hold at least 5 % of the observations (a dry
+        season), the odds are the shares of these cases: climatology scores 0 against itself.
 
     Raises
     ------
@@ -137,7 +139,7 @@ def tercile_summary(
         ),
         **described(area_parts(evidence, bare, happened), _AREA, NO_UNIT),
         **parts,
-        **_ranked(evidence, events, fair),
+        **_ranked(evidence, events, fair, None if edges is None else ODDS),
     }
     counts = counted(known.isel({CATEGORY: 0}, drop=True), evidence.dims)
     variables = {"probability": probability, **where_enough(variables, counts)}
@@ -184,10 +186,12 @@ def _in_category(events: Events) -> xr.DataArray:
     return whole.assign_coords({CATEGORY: list(TERCILES)})
 
 
-def _ranked(evidence: Evidence, events: Events, fair: bool) -> dict[str, xr.DataArray]:
-    """Mean ranked probability score and its skill."""
+def _ranked(
+    evidence: Evidence, events: Events, fair: bool, odds: Sequence[float] | None
+) -> dict[str, xr.DataArray]:
+    """Mean ranked probability score and its skill against odds, or the shares of these cases."""
     scores = ranked(brier_scores(evidence, events.thresholds, fair), events.thresholds)
-    others = ranked_reference(events, ODDS, evidence)
+    others = ranked_reference(events, odds, evidence, of_levels=True)
     found = skill_of(scores, others, evidence)
     both = scores.where(scores.notnull() & others.notnull())
     mean = mean_of_known(evidence, both)

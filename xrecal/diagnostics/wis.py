@@ -46,12 +46,29 @@ def wis_of(
 
 
 def quantile_wis_of(
-    distribution: Empirical, observations: FloatArray, levels: FloatArray, chosen: IntArray
+    distribution: Empirical,
+    observations: FloatArray,
+    levels: FloatArray,
+    chosen: IntArray,
+    all_chosen: bool,
 ) -> tuple[FloatArray, ...]:
-    """Weighted interval scores (L, T) of quantiles that were issued, at those chosen (k,)."""
-    from xrecal.arrays import weighted_interval_score
+    """Weighted interval scores (L, T) of quantiles that were issued, at those chosen (k,).
 
-    return (weighted_interval_score(observations, distribution.members[..., chosen], levels),)
+    Of all that each forecast has, if ``all_chosen`` and these suit the score.
+    """
+    from xrecal.arrays import quantile_score, weighted_interval_score
+    from xrecal.arrays.scores.intervals import NEAR
+
+    quantiles = distribution.members[..., chosen]
+    scores = weighted_interval_score(observations, quantiles, levels)
+    there = ~np.isnan(quantiles)
+    partner = np.abs(levels[:, np.newaxis] + levels - 1.0).argmin(-1)
+    middle = there[..., np.abs(levels - 0.5) <= NEAR].any(-1)
+    some = ~there.all(-1) & middle & (there == there[..., partner]).all(-1)
+    if all_chosen and some.any():
+        each = quantile_score(observations[some], quantiles[some], levels)
+        scores[some] = 2.0 * np.where(there[some], each, 0.0).sum(-1) / there[some].sum(-1)
+    return (scores,)
 
 
 @explained("xrecal.diagnostics.wis")
@@ -78,7 +95,8 @@ def wis(
     -------
     DataArray or Dataset
         Score >= 0 of each case in the unit of the variable, as from ``crps``; smaller is better.
-        NaN where the observation or one of the quantiles is missing.
+        NaN where the observation or one of the ``levels`` is missing; without ``levels`` a
+        forecast that lacks some is scored at those it has, if they suit the score.
 
     Raises
     ------
@@ -115,7 +133,8 @@ def wis(
             return against(form, observed, partial(wis_of, levels=wanted))
         chosen = _chosen(form, asked)
         wanted = check_symmetric(levels_of(form)[chosen])
-        reduction = partial(quantile_wis_of, levels=wanted, chosen=chosen)
+        own = {"chosen": chosen, "all_chosen": asked is None}
+        reduction = partial(quantile_wis_of, levels=wanted, **own)
         return against(form, observed, reduction)
 
     return score_variables(forecast, observations, one, dim, member_dim, WIS)

@@ -15,12 +15,13 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
-from xrecal.arrays.distributions.forms import beyond_all
-from xrecal.chunks.warnings import warn, warn_of_missing
+from xrecal.arrays.distributions.missing import MILLION, largest_of
+from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import LEAD, candidates, text_of
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.metadata import shown_units, standard_name_of
+from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.inputs.places import ROUNDING, is_angle, names_place
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.valid_time import (
@@ -36,6 +37,7 @@ from xrecal.inputs.valid_time import (
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
+from .state import largest_seen
 
 SHOWN = 6
 """Labels that a warning shows."""
@@ -49,6 +51,9 @@ NOVEL = 0.5
 OFTEN = 0.1
 """Share of such forecasts above which they are told: of ordinary ones, 2 in 100 are such after 30
 cases and 1 in 1000 after 300, more where their tails are heavy."""
+
+SEEN = "the largest that the model has seen"
+"""Words for the values with which new ones are compared."""
 
 ALIEN = 0.9
 """Novelty of which a single forecast is told: twice as far off as the past ones were."""
@@ -297,14 +302,43 @@ def warn_of_other_reading(
     )
 
 
-def warn_of_fill_members(forecasts: Iterable[NewForecast]) -> None:
-    """Warn of members of forecasts in memory that are beyond 1e19, and taken as missing."""
-    for form, _ in forecasts:
+def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
+    """Warn of members in memory that are missing beside all that the fit has seen, or may be."""
+    for form, fitted in forecasts:
         if isinstance(form.loc.data, np.ndarray):
-            values = form.loc.data[beyond_all(form.loc.data)]
-            if values.size:
-                name = "forecast" if form.name is None else f"{form.name} of the forecast"
-                warn_of_missing(values, f"{values.size} members of {name} ", "", "forecast")
+            name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
+            known = without_unseen_values(form.loc, fitted)
+            if known.chunks is None:
+                found = form.loc.data[np.isnan(known.data) & ~np.isnan(form.loc.data)]
+                warn_of_absurd(found, name=name, beside=SEEN)
+                warn_of_customary({name: known.data})
+
+
+def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
+    """Warn of observations in memory that are missing beside all that was seen, or may be."""
+    given = (
+        np.broadcast_to(observed.to_numpy(), known.shape) if observed.dims == known.dims else None
+    )
+    if given is not None:
+        found = given[np.isnan(known.data) & ~np.isnan(given)]
+        warn_of_absurd(found[:0], found, name="forecast", beside=SEEN)
+    warn_of_customary({"observations": known.data})
+
+
+def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
+    """Members or observations, NaN where missing beside all that a fit has seen at their place.
+
+    Values in memory of which none is that large are returned as they are.
+    """
+    in_memory = isinstance(values.data, np.ndarray)
+    if in_memory and largest_of(values.data[np.newaxis])[0] <= MILLION:
+        return values
+    if not in_memory and values.chunks is None:  # of a GPU
+        return values
+    seen = largest_seen(fitted)
+    sizes = abs(values)
+    absurd = (seen > 0) & (sizes > MILLION) & (sizes < np.inf) & (sizes > MILLION * seen)
+    return values.where(~absurd).transpose(*values.dims, ...)
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:

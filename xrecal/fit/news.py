@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from xrecal.typing import IntArray
 from .case_order import n_positions, order_by_labels
 from .fitted import CASE, FittedVariable
 from .joining import ADDED, ADDED_MEMBER
+from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
 from .update import added_arguments, at_known
 
@@ -43,7 +45,8 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
     """
     k, pairs = n_positions(fitted), in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
-    forecasts, new = added_arguments(pairs, fitted)
+    known = without_unseen_values(pairs.observations, fitted)
+    forecasts, new = added_arguments(replace(pairs, observations=known), fitted)
     known = xr.DataArray(order.known >= 0, dims=[ADDED])
     seen = at_known(fitted.state["observations"], order).where(known)
     new, seen = xr.broadcast(new.astype(seen.dtype).compute(), seen.compute())

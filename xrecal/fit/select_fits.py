@@ -35,9 +35,9 @@ from .fitted import Fitted, FittedVariable
 from .jointly import require_members, with_vector
 from .mismatch_warnings import (
     warn_of_far_values,
-    warn_of_fill_members,
     warn_of_new_labels,
     warn_of_other_place,
+    warn_of_unseen,
 )
 
 MODEL_AND_FORECAST = ("the model", "forecast")
@@ -84,7 +84,7 @@ def match_variables(
     warn_of_new_labels(selected.values())
     if read_values:
         warn_of_far_values(selected.values())
-        warn_of_fill_members(selected.values())
+        warn_of_unseen(selected.values())
     return selected
 
 

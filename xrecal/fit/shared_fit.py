@@ -244,7 +244,11 @@ class _Usable:
         rows = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in args[:k]]
         others = [np.broadcast_to(a, lead).ravel() for a in args[k:]]
         _, cases, flags = cases_of(
-            dict(zip(self.parts, rows, strict=True)), others, self.periods, CaseAxis()
+            dict(zip(self.parts, rows, strict=True)),
+            others,
+            self.periods,
+            CaseAxis(),
+            case_by_case=True,  # what else the chunk holds must not matter
         )
         return lead, cases, int(flags[0])
 

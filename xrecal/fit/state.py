@@ -26,7 +26,7 @@ from xrecal.methods import LinearPool, Method
 from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits, method_on_device
 from xrecal.typing import FloatArray, IntArray
 
-from .fitted import CASE, CASE_MEMBER, feature_count, parameters_of
+from .fitted import CASE, CASE_MEMBER, FittedVariable, feature_count, parameters_of
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def fit_state(
     every = parameters_of(method, feature_count(periods))
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
     task: Any = _FitTask(method, tuple(parts), tuple(parameters), axis, periods, min_samples)
-    stored = tuple(parts) if method.keeps_cases else ()
+    stored = kept_parts(parts) if method.keeps_cases else {}
     observed = [name for name in others if name not in covariates]
     of_cases = {name: others[name] for name in covariates}
     n_cases = pairs.observations.sizes[pairs.dim]
@@ -79,7 +79,7 @@ def fit_state(
     for parameter in parameters.values():
         sizes |= {d: size for d, size in parameter.sizes(n_cases).items() if d != CASE}
     out: dict[str, tuple[Sequence[Hashable], Any]] = {
-        **{name: ((CASE, CASE_MEMBER), parts[name].dtype) for name in stored},
+        **{name: ((CASE, CASE_MEMBER), dtype) for name, dtype in stored.items()},
         **{name: ((CASE,), others[name].dtype) for name in observed},
         "n_cases": ((), np.int32),
         "status": ((), np.int16),
@@ -213,11 +213,15 @@ def cases_of(
     others: Sequence[npt.NDArray[Any]],
     periods: Mapping[str, float | None],
     axis: CaseAxis,
+    *,
+    largest: FloatArray | None = None,
+    case_by_case: bool = False,
 ) -> tuple[tuple[int, ...], Cases, IntArray]:
     """Shape of the locations of a chunk, its cases, and bits of the status of each location.
 
     ``parts`` of the forecasts are (..., n, m), ``others``, observations, perhaps those of further
-    variables, and covariates, (..., n).
+    variables, and covariates, (..., n). Values are missing beside the ``largest`` (L,) that a model
+    has seen, or all others of the location, or those of the same case where a chunk has some only.
     """
     from xrecal.arrays.distributions.forms import usable_observations
     from xrecal.arrays.status import FILL, INVALID
@@ -232,7 +236,16 @@ def cases_of(
     }
     values = [np.broadcast_to(other, (*lead, core[0])).reshape(-1, core[0]) for other in others]
     n_observed = len(values) - len(periods)
-    members, (observed, *partners), filled = without_fill_values(members, values[:n_observed])
+    if case_by_case:
+        rows = {name: a.reshape(-1, 1, a.shape[-1]) for name, a in members.items()}
+        cleaned, (found,), filled = without_absurd(rows, [values[0].reshape(-1, 1)])
+        members = {name: a.reshape(-1, *core) for name, a in cleaned.items()}
+        observed, partners = found.reshape(-1, core[0]), []
+        filled = filled.reshape(-1, core[0]).any(-1)
+    else:
+        members, (observed, *partners), filled = without_absurd(
+            members, values[:n_observed], largest
+        )
     forecasts, values = forecasts_of(members), values[n_observed:]
     covariates = covariates_of(values, periods, observed)
     usable, invalid = usable_observations(forecasts, observed)
@@ -246,6 +259,12 @@ def cases_of(
     return lead, Cases(forecasts, usable, covariates, axis, partners=shared), flags
 
 
+def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Parts of forecasts in the state and their types: of quantiles it keeps the masses."""
+    types = {name: part.dtype for name, part in parts.items() if name != "levels"}
+    return types | ({"weights": types["loc"]} if "levels" in parts else {})
+
+
 def parts_to_keep(
     parts: Mapping[str, FloatArray], cases: Cases, lead: tuple[int, ...]
 ) -> list[FloatArray]:
@@ -255,12 +274,12 @@ def parts_to_keep(
     assert cases.forecasts is not None
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
-        return [ordered[name].astype(a.dtype, copy=False) for name, a in parts.items()]
+        return [ordered[n].astype(dtype, copy=False) for n, dtype in kept_parts(parts).items()]
     kept = []  # members of vectors stay where they are
     for name, part in parts.items():
         whole = np.broadcast_to(part, (*lead, *part.shape[-2:])).reshape(-1, *part.shape[-2:])
         if name.startswith(VECTOR):
-            whole = without_fill_values({name: whole}, [])[0][name]
+            whole = without_absurd({name: whole}, [])[0][name]
         kept.append(whole)
     return kept
 
@@ -293,22 +312,30 @@ def cases_of_state(
     return Cases(forecasts_of(parts) if parts else None, state["observations"], covariates, axis)
 
 
-def without_fill_values(
-    parts: Mapping[str, FloatArray], observed: Sequence[FloatArray]
+def without_absurd(
+    parts: Mapping[str, FloatArray],
+    observed: Sequence[FloatArray],
+    largest: FloatArray | None = None,
 ) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
-    """Members (L, n, m) and observations (L, n), NaN where values stand for missing ones.
+    """Members (L, n, m) and observations (L, n), NaN where they are missing beside others.
 
-    And whether locations (L,) have such values. Each array of vectors is judged alone, as their
-    variables may have different units. Arrays of a GPU are left as they are.
+    And whether locations (L,) have such values. They are compared with the ``largest`` (L,) that a
+    model has seen, or with one another. Each array of vectors is judged alone, as their variables
+    may have different units. Arrays of a GPU are left as they are.
     """
-    from xrecal.arrays.distributions.forms import fill_values
+    from xrecal.arrays.distributions.missing import absurd_among, beyond
 
     own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
     arrays = [*(parts[name] for name in own), *observed]
     filled = namespace(arrays[0]).zeros(len(arrays[0]), dtype=bool)
     if namespace(arrays[0]) is not np:
         return dict(parts), list(observed), filled
-    masks = fill_values(*arrays) if own == ["loc"] else [fill_values(a)[0] for a in arrays]
+    if own != ["loc"]:
+        masks = tuple(absurd_among(a)[0] for a in arrays)
+    elif largest is None:
+        masks = absurd_among(*arrays)
+    else:
+        masks = tuple(beyond(a, largest.reshape(-1, *[1] * (a.ndim - 1))) for a in arrays)
     for place, mask in enumerate(masks):
         if mask.any():
             arrays[place] = np.where(mask, arrays[place].dtype.type(np.nan), arrays[place])
@@ -317,21 +344,41 @@ def without_fill_values(
     return cleaned, arrays[len(own) :], filled
 
 
-def without_fill_members(parts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Parts (L, T, m) of new forecasts, NaN where a member is beyond 1e19.
+def without_unseen(
+    parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Parts (L, T, m) of new forecasts, NaN where missing beside all that the fit has seen.
 
-    What is large beside the others is no reason: each forecast is judged alone, so that it does not
-    matter which are asked for together. Arrays of a GPU are left as they are.
+    Each forecast is judged alone, so that it does not matter which are asked for together. Arrays
+    of a GPU are left as they are.
     """
-    from xrecal.arrays.distributions.forms import beyond_all
+    from xrecal.arrays.distributions.missing import MILLION, beyond, largest_of
 
     cleaned = dict(parts)
     for name, part in parts.items():
-        if (name == "loc" or name.startswith(VECTOR)) and namespace(part) is np:
-            mask = beyond_all(part)
-            if mask.any():
-                cleaned[name] = np.where(mask, part.dtype.type(np.nan), part)
+        if name not in ("loc", "scale") and not name.startswith(VECTOR):
+            continue
+        if namespace(part) is np and largest_of(part[np.newaxis])[0] > MILLION:
+            own = name if name.startswith(VECTOR) else "loc"
+            seen = [state[n] for n in (own, *(["observations"] * (own == "loc"))) if n in state]
+            mask = beyond(part, largest_of(*seen)[:, np.newaxis, np.newaxis])
+            cleaned[name] = np.where(mask, part.dtype.type(np.nan), part)
     return cleaned
+
+
+def largest_seen(fitted: FittedVariable) -> xr.DataArray:
+    """Largest absolute value of the members and observations of a fit at each of its locations."""
+    own = f"{VECTOR}{getattr(fitted.method, 'own', '')}"
+    seen = [fitted.state[name] for name in ("loc", own, "observations") if name in fitted.state]
+    largest: list[xr.DataArray] = []
+    for array in seen:
+        bare = array.drop_vars([c for c in array.coords if c not in fitted.locations])
+        over = [d for d in array.dims if d not in fitted.locations]
+        largest += [abs(bare.max(over)), abs(bare.min(over))]
+    whole = largest[0].fillna(0.0)
+    for each in largest[1:]:
+        whole = xr.where(each > whole, each, whole)
+    return whole
 
 
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
@@ -341,11 +388,12 @@ def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     misses is missing in all.
     """
     from xrecal.arrays.distributions.forms import Forecasts
+    from xrecal.arrays.distributions.missing import forecasts_from
 
     names = [name for name in parts if name.startswith(VECTOR)]
     vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
     if not vector:
-        return Forecasts(**parts)
+        return forecasts_from(parts)
     missing = np.isnan(vector).any(0)
     whole = [np.where(missing, np.nan, members) for members in vector]
     return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))

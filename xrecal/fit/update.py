@@ -45,9 +45,21 @@ from .select_fits import (
     matching_covariates,
 )
 from .shared_update import with_shared_cases
-from .state import COVARIATE, cases_of, is_part, parts_to_keep, task_arguments, without_labels
+from .state import (
+    COVARIATE,
+    cases_of,
+    is_part,
+    kept_parts,
+    largest_seen,
+    parts_to_keep,
+    task_arguments,
+    without_labels,
+)
 
 F = TypeVar("F", bound=Fitted)
+
+LARGEST = "largest_seen"
+"""Largest absolute value that the model has seen, inside a task."""
 
 NONE_YET: Mapping[Hashable, FittedVariable] = {}
 
@@ -218,11 +230,12 @@ def _added_state(
     """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
     parts, others = _arguments(pairs, covariates)
     chosen, own = _chosen_and_own(fitted.state)
+    chosen[LARGEST] = largest_seen(fitted).variable
     locations = fitted.locations
     core = {name: tuple(d for d in v.dims if d not in locations) for name, v in chosen.items()}
     compared = [fitted, *partners] if order.has_known else []
     seen = [at_known(variable.state["observations"], order) for variable in compared]
-    kept = tuple(parts) if fitted.method.keeps_cases else ()
+    kept = kept_parts(parts) if fitted.method.keeps_cases else {}
     n_core = {name: len(dims) for name, dims in core.items()}
     results = run_blockwise(
         _UpdateTask(fitted, order, axis, tuple(parts), own, n_core),
@@ -243,7 +256,7 @@ def _added_state(
             *[(ADDED,)] * (len(own) + 1),
         ],
         dtypes=[
-            *(parts[name].dtype for name in kept),
+            *kept.values(),
             others["observations"].dtype,
             np.int32,
             np.int16,
@@ -326,11 +339,13 @@ class _UpdateTask:
         parts, args = dict(zip(self.parts, args, strict=False)), args[len(self.parts) :]
         n_seen = (len(args) - len(self.periods)) // 2 if self.order.has_known else 0
         others, seen = args[: len(args) - n_seen], args[len(args) - n_seen :]
-        lead, cases, flags = cases_of(parts, others, self.periods, self.axis)
-        fitted = {}
+        shapes = (*(a.shape[:-2] for a in parts.values()), *(a.shape[:-1] for a in others))
+        lead, fitted = np.broadcast_shapes(*shapes), {}
         for (name, n_core), a in zip(self.chosen.items(), chosen, strict=True):
             core = a.shape[a.ndim - n_core :]
             fitted[name] = np.broadcast_to(a, (*lead, *core)).reshape(-1, *core)
+        largest = fitted.pop(LARGEST)
+        _, cases, flags = cases_of(parts, others, self.periods, self.axis, largest=largest)
         assert isinstance(self.method, Updatable)
         own = self.method.update_locations(cases, fitted, self.order.slots)
         known = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in seen]

@@ -15,11 +15,12 @@ from xrecal.typing import FloatArray, Places
 from .circular import PERIOD, read_period
 from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim, require_readable
 from .metadata import OF_CASES, check_units
+from .missing import without_declared
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
 
-PARTS = ("loc", "scale", "weights", "lower", "upper")
+PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
 """Arrays of a form, of which all but the first may be lacking."""
 
 VECTOR = "vector_"
@@ -40,6 +41,8 @@ class Form:
     """Members, values of quantiles, or locations of normal components."""
     scale: xr.DataArray | None = None
     weights: xr.DataArray | None = None
+    levels: xr.DataArray | None = None
+    """Levels in [0, 1] of quantiles, from which tasks take the masses of those that are there."""
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
     vector: tuple[xr.DataArray, ...] = ()
@@ -112,8 +115,7 @@ class Form:
         """The same forecast with other arrays."""
         loc, *others = (parts.get(name) for name in PARTS)
         assert loc is not None
-        scale, weights, lower, upper = others
-        return replace(self, loc=loc, scale=scale, weights=weights, lower=lower, upper=upper)
+        return replace(self, loc=loc, **dict(zip(PARTS[1:], others, strict=True)))
 
 
 def read_forms(
@@ -168,11 +170,12 @@ def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) 
         return None
     _require_own_name(array, name=name)
     require_readable(array, name=name)
+    array = without_declared(array)
     if array.sizes[dim] == 0:
         raise ValueError(f"{name} has no members: its dimension {dim!r} has length 0")
     if dim not in LEVEL.names:
         return Form(array.name, "ensemble", dim, array)
-    return Form(array.name, "quantile", dim, array, weights=_level_masses(array, dim, name))
+    return Form(array.name, "quantile", dim, array, levels=_levels(array, dim, name))
 
 
 def _require_own_name(array: xr.DataArray, *, name: str) -> None:
@@ -184,8 +187,8 @@ def _require_own_name(array: xr.DataArray, *, name: str) -> None:
         )
 
 
-def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
-    """Mass of each quantile: between the midpoints to its neighbours, end levels the tails."""
+def _levels(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
+    """Levels in [0, 1] of quantiles; ValueError if they are none."""
     top = 100.0 if dim == "percentile" else 1.0
     if dim not in array.coords:
         raise ValueError(f"{name} has no levels along {dim!r}; add them as its coordinate")
@@ -204,12 +207,8 @@ def _level_masses(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray
             f"{given.max():g}; use {name}.rename(percentile='quantile') for levels from 0 to 1, "
             "and divide them by 100 before if they are percent"
         )
-    order = np.argsort(levels)
-    edges = np.concatenate([[0.0], (levels[order][1:] + levels[order][:-1]) / 2, [1.0]])
-    masses = np.empty_like(levels)
-    masses[order] = np.diff(edges)
-    weights = xr.DataArray(masses.astype(array.dtype), dims=[dim], coords={dim: array.coords[dim]})
-    return like(weights, array)
+    whole = xr.DataArray(levels, dims=[dim], coords={dim: array.coords[dim]})
+    return like(whole, array)
 
 
 def _read_dataset(
@@ -236,7 +235,7 @@ def _read_dataset(
         if form is not None and variable in weights:
             weight = dataset[weights[variable]]
             require_readable(weight, name=f"{name}[{weights[variable]!r}]")
-            form = replace(form, kind="weighted", weights=weight)
+            form = replace(form, kind="weighted", weights=without_declared(weight))
         if form is not None:
             forms[variable] = form
     if member_dim is not None and all(form.member_dim != member_dim for form in forms.values()):
@@ -291,7 +290,7 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
         )
     whole = {
         part: array if dim in array.dims else array.expand_dims({dim: size}, axis=-1)
-        for part, array in parts.items()
+        for part, array in ((part, without_declared(array)) for part, array in parts.items())
     }
     form = Form(base, "censored" if bounds else "normal", dim, whole["loc"])
     return form.with_parts(whole | bounds)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.warnings import warn_of_missing, warn_once
+from xrecal.chunks.warnings import warn_once
 from xrecal.typing import FloatArray
 
 from .dims import (
@@ -26,6 +26,7 @@ from .dims import (
 )
 from .forms import Form, Labelled, read_forms
 from .metadata import check_units, joined
+from .missing import OTHERS, known_values, warn_of_absurd, warn_of_customary, without_declared
 from .places import at_places, lack_names, like_places
 from .valid_time import (
     VALID_TIME,
@@ -186,6 +187,7 @@ def pair_cases(
     if not isinstance(observations, xr.DataArray):
         raise TypeError(f"observations must be a DataArray, got {type(observations).__name__}")
     require_readable(observations, name="observations")
+    observations = without_declared(observations)
     note = check_units(
         name, form.loc.attrs.get("units"), "observations", observations.attrs.get("units")
     )
@@ -355,7 +357,7 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
 
     Of arrays that are not in memory, or are on a GPU, nothing is known.
     """
-    from xrecal.arrays.distributions.forms import fill_values
+    from xrecal.arrays.distributions.missing import absurd_among
 
     loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
     if (
@@ -370,18 +372,27 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     if {*observed.dims} <= {*first.dims}:  # else the members are narrower, of normal distributions
         observed = observed.broadcast_like(first).transpose(*first.dims)
         arrays.append(observed.to_numpy().reshape(-1, observed.shape[-1]))
-    found = [a[mask] for a, mask in zip(arrays, fill_values(*arrays), strict=True)]
+    found = [a[mask] for a, mask in zip(arrays, absurd_among(*arrays), strict=True)]
     found = [*found, arrays[0][:0].ravel()][:2]
     return found[0], found[1]
 
 
+def known_pairs(pairs: Pairs, *, name: str = "forecast") -> Pairs:
+    """Forecasts as issued and their observations, NaN where they are missing beside the others."""
+    form = pairs.form
+    loc, observed = known_values(form.loc, pairs.observations, form.member_dim, name=name)
+    return replace(pairs, form=replace(form, loc=loc), observations=observed)
+
+
 def to_learn_from(pairs: Pairs) -> Pairs:
-    """Cases in order; warn of values in memory that stand for missing ones, as they are taken."""
-    members, observed = _values_for_missing(pairs)
-    if members.size + observed.size:
-        counted = f"{members.size} members of hindcast and {observed.size} observations"
-        values = np.concatenate([members, observed])
-        warn_of_missing(values, f"{counted} ", " or 1000 times all others", "hindcast")
+    """Cases in order; warn of values in memory that stand for missing ones."""
+    absurd = _values_for_missing(pairs)
+    warn_of_absurd(*absurd, name="hindcast", beside=OTHERS)
+    arrays = {"hindcast": pairs.form.loc, "observations": pairs.observations}
+    warn_of_customary(
+        {name: a.to_numpy() for name, a in arrays.items() if isinstance(a.data, np.ndarray)},
+        np.concatenate(absurd),
+    )
     return in_order(pairs)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.splitting import Span
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 from .base import (
     N_QUANTILES,
@@ -87,13 +87,6 @@ class Component:
     def on_cases(self) -> bool:
         """Whether each member comes from one past case."""
         return self.on_observations or self.support is not None
-
-    def flags(self, status: IntArray) -> IntArray:
-        """Status (L,) of the pool by that of its fit: forecasts may be alike in shape alone."""
-        from xrecal.arrays.status import IDENTICAL
-
-        shapes = isinstance(self.method, CKME) and self.method.shapes
-        return status & ~IDENTICAL if shapes else status
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters of the method; covariates that it does not condition on do not count.

@@ -45,6 +45,7 @@ from .components import (
     components_of,
     fit_method,
     giving_way,
+    judge_of,
     novelty_of,
     share_alone,
 )
@@ -304,6 +305,7 @@ class LinearPool(Shown):
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
+        from xrecal.arrays.status import IDENTICAL
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -323,7 +325,7 @@ class LinearPool(Shown):
             quantiles[:, :, c] = held_out
             if component is self.shared:
                 continue
-            state["status"] |= component.flags(np.asarray(fitted["status"], np.int64))
+            state["status"] |= np.asarray(fitted["status"], np.int64)
             if component.support is not None:  # of many cases it holds out some, and so do all
                 held = ~np.isnan(held_out[..., 0])
                 many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
@@ -331,10 +333,16 @@ class LinearPool(Shown):
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
         state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
+        alike = (state["status"] & IDENTICAL) > 0
+        if alike.any():  # the first CKME issues climatology there, and never a new forecast itself
+            judge = judge_of(self.components)
+            state["pool_weight"][alike] = np.arange(len(self.components)) == judge
         if self.tails is not None:
             of_blocks, weights = quantiles[:, 0], state["pool_weight"]
             tails = tails_of_mixture(of_blocks, weights, cases.observations, bounds)
-            state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
+            none = alike[:, np.newaxis]
+            state["tail_excess"] = np.where(none, np.nan, tails.excess)
+            state["tail_shape"] = np.where(none, np.nan, tails.shape)
         return state
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
@@ -351,7 +359,7 @@ class LinearPool(Shown):
             if isinstance(component.method, (CKME, SharedCKME)):
                 continue
             own = component.method.fit_locations(cases, min_samples)
-            status |= component.flags(np.asarray(own["status"], status.dtype))
+            status |= np.asarray(own["status"], status.dtype)
             learned |= component.labelled(own)
         return {**learned, "status": status}
 

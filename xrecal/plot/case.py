@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
+from xrecal.arrays.distributions.missing import level_masses
 from xrecal.inputs.forms import Form, Labelled
 
 from .labels import WIDTH_BELOW, label_of, pretty_units, shown_labels
@@ -226,8 +227,12 @@ class OneCase:
     def members(self) -> Members:
         """Members with a weight, ascending."""
         values = self.form.loc.to_numpy().astype(np.float64)
-        weights = self.form.weights
-        masses = np.ones_like(values) if weights is None else weights.to_numpy().astype(np.float64)
+        given, levels = self.form.weights, self.form.levels
+        masses = np.ones_like(values)
+        if given is not None:
+            masses = given.to_numpy().astype(np.float64)
+        elif levels is not None:
+            masses = level_masses(levels.to_numpy(), values)
         used = np.flatnonzero(np.isfinite(values) & (masses > 0))
         order = used[np.argsort(values[used], kind="stable")]
         labels = self._case_labels()

@@ -22,8 +22,8 @@ from xrecal.fit.state import (
     cases_of_state,
     covariates_of,
     forecasts_of,
-    without_fill_members,
     without_labels,
+    without_unseen,
 )
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
@@ -365,7 +365,7 @@ class PredictTask:
     ) -> tuple[NewCases, Cases]:
         """Forecasts, and the cases that they are compared with."""
         values = [others[COVARIATE + name] for name in self.periods]
-        forecasts = forecasts_of(without_fill_members(new))
+        forecasts = forecasts_of(without_unseen(new, state))
         covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
         kept = {name: period for name, period in self.periods.items() if COVARIATE + name in state}
         return NewCases(forecasts, covariates), cases_of_state(state, kept, self.axis)

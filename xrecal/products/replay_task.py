@@ -14,6 +14,7 @@ import xarray as xr
 from xrecal.fit.fit_hindcast import Prepared, axis_of, fit_group, prepare
 from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
 from xrecal.fit.folds import Fold, HeldOutReduction, Known, KnownName, as_arrays
+from xrecal.fit.mismatch_warnings import without_unseen_values
 from xrecal.fit.shared_places import pools_share
 from xrecal.fit.update import with_cases
 from xrecal.inputs.forms import Form
@@ -161,7 +162,8 @@ class ReplayTask:
         extras = [_along(extra, dim, test) for extra in cases.extras]
         for name in names:
             if name == "observed":
-                extras.append(_along(cases.pairs.observations, dim, test))
+                observed = _along(cases.pairs.observations, dim, test)
+                extras.append(without_unseen_values(observed, fitted))
             elif name == "cases":
                 extras.append(xr.DataArray(test, dims=[dim]))
             else:

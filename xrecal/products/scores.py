@@ -10,12 +10,19 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
+from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, require_plain
 from xrecal.inputs.metadata import history_only, joined
-from xrecal.inputs.pairing import Observations, pair_cases, pair_variables, paired_by_position
+from xrecal.inputs.pairing import (
+    Observations,
+    known_pairs,
+    pair_cases,
+    pair_variables,
+    paired_by_position,
+)
 from xrecal.inputs.places import at_places
 from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
 from xrecal.methods.call_errors import explained
@@ -270,8 +277,8 @@ def against(
     extras: Sequence[xr.DataArray] = (),
 ) -> xr.DataArray:
     """Result of a reduction of issued forecasts and what verified."""
-    pairs = pair_cases(form, observed, name="forecast", require_dim=False)
-    return reduce(Issued(form), reduction, new, [pairs.observations, *extras])
+    pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
+    return reduce(Issued(pairs.form), reduction, new, [pairs.observations, *extras])
 
 
 def model_crps(
@@ -444,7 +451,10 @@ def score_recalibrated(
         observed = _along_single(observed, forecast, source.fitted)
         along = source.dim if source.dim in source.form.dims else None
         pairs = pair_cases(source.form, observed, along, name="forecast", require_dim=False)
-        return source.as_given(score(source, pairs.observations))
+        known = without_unseen_values(pairs.observations, source.fitted)
+        if isinstance(known.data, np.ndarray):
+            warn_of_unseen_values(pairs.observations, known)
+        return source.as_given(score(source, known))
 
     return score_variables(forecast, observations, one, dim, member_dim, text)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.dims import CALIBRATION, candidates
 from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
 from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
+from xrecal.inputs.missing import known_values
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays
@@ -195,7 +196,11 @@ class Issued:
 def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
     """The distributions of every forecast variable as they were issued."""
     forms = read_forms(forecast, member_dim)
-    return Sources(forecast, {name: Issued(form) for name, form in forms.items()})
+    known = {}
+    for name, form in forms.items():
+        (loc,) = known_values(form.loc, None, form.member_dim)
+        known[name] = Issued(replace(form, loc=loc))
+    return Sources(forecast, known)
 
 
 def check_count(n: int | None, seed: int) -> int:
@@ -242,7 +247,8 @@ class StatisticTask:
 
     def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
         """Run the task on one chunk."""
-        from xrecal.arrays.distributions.forms import Forecasts, distribution_of
+        from xrecal.arrays.distributions.forms import distribution_of
+        from xrecal.arrays.distributions.missing import forecasts_from
 
         given = args[: len(self.parts)]
         whole, lead = together(given)
@@ -252,10 +258,13 @@ class StatisticTask:
         shape: tuple[int, ...] = (math.prod(locations),)
         if self.n_shared:
             shape = (*shape, math.prod(lead[len(locations) :]))
-        flat = {name: a.reshape(*shape, n) for name, a in parts.items() if name != "loc"}
         own = shape[:1] if self.n_shared else shape
+        flat = {
+            name: a if name == "levels" else a.reshape(*(own if name == "loc" else shape), n)
+            for name, a in parts.items()
+        }
         lower, upper = flat.pop("lower", None), flat.pop("upper", None)
-        distribution = distribution_of(Forecasts(parts["loc"].reshape(*own, n), **flat))
+        distribution = distribution_of(forecasts_from(flat))
         if lower is not None or upper is not None:
             distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
         extra = args[len(self.parts) :]

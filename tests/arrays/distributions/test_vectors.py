@@ -365,7 +365,7 @@ def test_prepared_ensembles_have_the_same_distances(seed, missing):
         wx[1, 2] = 0.0
     centre = np.array([280.0, 280.0])
     a, b = prepare_vectors(x, wx, centre), prepare_vectors(y, wy, centre)
-    tolerance = rounding_of_vectors(a[0], b[0], centre)
+    tolerance = rounding_of_vectors(a[0], a[2], b[0], centre)
     rows, columns = np.array([6, 0, 2, 4]), np.array([1, 3])
     found = prepared_distances(a, rows, b, columns, tolerance, False)
     expected = cross_vector_distances(x, wx, y, wy)[np.ix_(rows, columns)]

@@ -259,7 +259,9 @@ def _check_sound(forecasts: Forecasts) -> None:
             wrong = part[i][(part[i] < 0) | np.isinf(part[i])][0]
             raise ValueError(f"{name} of forecast {i} holds {wrong:g}; give finite ones >= 0")
     total = np.nansum(forecasts.weights[i])  # type: ignore[index]
-    raise ValueError(f"weights of forecast {i} sum to {total:g}; divide them by their sum")
+    raise ValueError(
+        f"weights of forecast {i} sum to {total:.8g}, not to one; divide them by their sum"
+    )
 
 
 def target_bandwidth(observations: FloatArray) -> float:

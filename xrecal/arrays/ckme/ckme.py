@@ -20,6 +20,7 @@ from .fitting import (
     Place,
     Results,
     Task,
+    are_identical,
     bandwidth_of,
     candidates_of,
     check_settings,
@@ -245,7 +246,8 @@ def search_locations(
                 code,
                 (float(results.low[number]), float(results.high[number])),
             )
-            place = Place(number, ordered.slot[cell, :n], one.median, one.precision)
+            identical = are_identical(one.median, one.mean)
+            place = Place(number, ordered.slot[cell, :n], one.median, one.precision, identical)
             low = float(results.low[number])
             by_group = calibration.blocks == 0 and holds_several(folds)
             search = Search(candidates, low=low, low_rank=low_rank, n=n, by_group=by_group)

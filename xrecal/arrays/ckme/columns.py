@@ -100,13 +100,14 @@ class Arranged(NamedTuple):
         """Squared distances (k, n) from some ensembles to all."""
         n = self.spread.size
         distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
-        subtract_spread(distances, self.spread[cases], self.spread, self.tolerance, False)
+        tolerance = np.full(cases.size, self.tolerance)
+        subtract_spread(distances, self.spread[cases], self.spread, tolerance, False)
         distances[np.arange(cases.size), cases] = 0.0
         return distances
 
 
 def arrange(x: FloatArray, weights: FloatArray) -> Arranged:
     """Ensembles (n, m) with members in order."""
-    centre, tolerance = centre_and_rounding((x, weights))
+    centre, tolerance = centre_and_rounding(x, weights)
     points, mass, spread = sorted_rows(x, weights, centre)
     return Arranged(points, mass, spread, in_order(points, mass), tolerance)

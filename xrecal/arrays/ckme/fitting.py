@@ -27,6 +27,9 @@ from .solvers import SOLVERS, landmark_slots
 HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
 """Half-lives tried, as parts of the calibration period."""
 
+IDENTICAL_MEANS = 1e-12
+"""Differences of means, in parts of the largest one, up to which they are the same."""
+
 LATER_PARTS = 8
 """Parts of the period; all but the first are forecast from those before."""
 
@@ -90,6 +93,17 @@ class Place(NamedTuple):
     """Of the distances of forecasts that differ; infinite where none do"""
     precision: FloatArray
     """(k,) weight of each feature in the distance of covariates"""
+    identical: bool
+    """True if all forecasts are the same, in their mean too"""
+
+
+def are_identical(median: float, mean: FloatArray) -> bool:
+    """True if forecasts of a median distance, and of means (n,), are all the same.
+
+    Shapes may be the same where means differ.
+    """
+    size = IDENTICAL_MEANS * np.abs(mean).max(initial=0.0)
+    return math.isinf(median) and float(np.ptp(mean)) <= size
 
 
 SearchLocations = Callable[[Calibration, Settings, FloatArray, Task], Results]
@@ -169,12 +183,11 @@ def fit_location(
     at, best = place.number, search.best
     kernels, supports, _ = search.candidates
     widening, strength = np.array(kernels).T
-    identical = math.isinf(place.median)
     results.bandwidth[at] = bandwidth_of(settings, place.median)
     results.precision[at] = place.precision
-    results.status[at] |= IDENTICAL * identical | CONSTANT * (place.precision == 0).any()
+    results.status[at] |= IDENTICAL * place.identical | CONSTANT * (place.precision == 0).any()
     # Forecasts that are all the same say nothing, whichever ridge; covariates may.
-    silent = identical and not (strength > 0).any()
+    silent = math.isinf(place.median) and not (strength > 0).any()
     ridge = 1.0 if silent and settings.ridge is None else settings.ridge
     alone = supports.size * widening.size == 1
     if ridge is not None and alone and not (task.grid_only or task.forward):
@@ -277,18 +290,24 @@ def half_lives(
 def of_support(
     results: Results, best: IntArray, settings: Settings, lives: FloatArray
 ) -> FittedCKME:
-    """Fit of one support at each location, by its place (L,) in the settings."""
+    """Fit of one support at each location, by its place (L,) in the settings.
+
+    Where all forecasts are the same, a centre says nothing: there members are past observations.
+    """
     at = np.arange(best.size), best
     codes = np.array([SUPPORTS.index(support) for support in settings.supports])
     ridge = results.ridge[at]
     missing = np.isnan(ridge)
+    alike = (results.status & IDENTICAL) > 0
+    plain = np.zeros(results.centre.shape[-1])
+    plain[2] = 1.0
     return FittedCKME(
         results.bandwidth * results.widening[at],
         ridge,
         results.strength[at],
         results.precision,
-        codes[best].astype(np.int8),
-        results.centre[at],
+        np.where(alike, OBSERVATIONS, codes[best]).astype(np.int8),
+        np.where((alike & ~missing)[:, np.newaxis], plain, results.centre[at]),
         np.where(missing, math.nan, results.low),
         np.where(missing, math.nan, results.high),
         np.where(missing, math.nan, lives),
@@ -296,7 +315,7 @@ def of_support(
         results.n_cases,
         results.status.astype(np.int8),
         results.landmark[at],
-        results.beside.astype(np.int8),
+        np.where(alike, 0, results.beside).astype(np.int8),
         results.beside_centre,
     )
 

@@ -226,7 +226,8 @@ class _Distances:
     def __init__(self, rows: _Ensembles, columns: _Ensembles | None = None) -> None:
         self._rows, self._among = rows.prepared, columns is None
         self._columns = rows.prepared if columns is None else columns.prepared
-        self._tolerance = rounding_of_vectors(self._rows[0], self._columns[0], rows.centre)
+        points, _, start, _ = self._rows
+        self._tolerance = rounding_of_vectors(points, start, self._columns[0], rows.centre)
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
         rows, columns = (np.ascontiguousarray(part.ravel()) for part in chosen)

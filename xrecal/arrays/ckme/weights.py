@@ -14,7 +14,15 @@ from xrecal.arrays.rows import Kept, location_blocks
 from xrecal.typing import FloatArray, IntArray
 
 from .centre import FILL_ROWS, Ranked
-from .embedding import Embedding, FittedCKME, case_weights, check_choice, check_forecasts, lives_of
+from .embedding import (
+    Embedding,
+    Familiarity,
+    FittedCKME,
+    case_weights,
+    check_choice,
+    check_forecasts,
+    lives_of,
+)
 from .location import (
     Cases,
     NewForecasts,
@@ -337,7 +345,7 @@ class _Ensembles:
         for rows in _parts(out.weights.shape[0]):
             similarities = self._similarities(rows, chosen)
             if out.novelty is not None and familiar is not None:
-                out.novelty[rows] = familiar.novelty(similarities)
+                out.novelty[rows] = self._novelty(familiar, similarities, rows)
             signed = solve(similarities[:, :rank])
             # The solution is that of R K R, with the roots R of the case weights: β = R α.
             signed *= learned.one.root
@@ -377,7 +385,16 @@ class _Ensembles:
         familiar = self.learned.familiarity
         chosen = self.learned.chosen(familiar.known.size)
         for rows in _parts(novelty.size):
-            novelty[rows] = familiar.novelty(self._similarities(rows, chosen))
+            novelty[rows] = self._novelty(familiar, self._similarities(rows, chosen), rows)
+
+    def _novelty(self, familiar: Familiarity, similarities: FloatArray, rows: slice) -> FloatArray:
+        """Novelty (q,) of some forecasts; 1 of those that differ from cases that are all alike."""
+        novelty = familiar.novelty(similarities)
+        if np.isinf(self.learned.fitted.bandwidth):
+            learned = self.learned
+            first = from_new(self.new, learned.cases, learned.cell, rows, slice(1), self._across)
+            novelty[first[:, 0] > 0] = 1.0
+        return novelty
 
     def _similarities(self, rows: slice, chosen: slice | IntArray) -> FloatArray:
         """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""

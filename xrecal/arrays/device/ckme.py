@@ -15,6 +15,7 @@ from xrecal.arrays.ckme.fitting import (
     Place,
     Results,
     Task,
+    are_identical,
     bandwidth_of,
     candidates_of,
     check_settings,
@@ -122,6 +123,7 @@ def search_locations(
             own = take(xp, bounds[0], part.places, 0), take(xp, bounds[1], part.places, 0)
             judge = Judge(where, own, candidates.supports, settings.projection, settings.loss)
             median, precision = to_host(where.median).tolist(), to_host(where.precision)
+            identical = list(map(are_identical, median, to_host(where.cases.mean)))
             search_of = partial(
                 Search,
                 candidates,
@@ -132,7 +134,7 @@ def search_locations(
             searches = [
                 fit_location(
                     results,
-                    Place(number, group.slots, median[i], precision[i]),
+                    Place(number, group.slots, median[i], precision[i], identical[i]),
                     search_of(low=float(low[number])),
                     settings,
                     task,

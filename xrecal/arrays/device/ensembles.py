@@ -89,14 +89,17 @@ def across(ones: Ensembles, others: Ensembles) -> Any:
 
 
 def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
-    """Distances of rounding size as 0, as on the host; NaN for ensembles without members."""
+    """Distances of rounding size as 0, as on the host; NaN for ensembles without members.
+
+    None of the first ones, which may be new forecasts, decides on the rounding of another.
+    """
     xp = namespace(squared)
-    first, second = ones.sums, others.sums
-    count = xp.maximum(first[:, 1] + second[:, 1], xp.ones_like(first[:, 1]))
-    centre = (first[:, 0] + second[:, 0]) / count
-    low = xp.maximum(first[:, 2], second[:, 2]) + centre
-    widest = xp.maximum(low, xp.maximum(first[:, 3], second[:, 3]) - centre)
-    tolerance = ROUNDING * xp.maximum(widest, xp.zeros_like(widest)) + 4 * EPSILON * xp.abs(centre)
-    squared = xp.where(squared <= tolerance[:, None, None], 0.0, squared)
+    total, count, low, high = (others.sums[:, k] for k in range(4))
+    centre = total / xp.maximum(count, xp.ones_like(count))
+    widest = xp.maximum(xp.maximum(low + centre, high - centre), xp.zeros_like(centre))[:, None]
+    centre = centre[:, None]
+    own = xp.maximum(ones.points[..., -1] - centre, centre - ones.points[..., 0])
+    tolerance = ROUNDING * xp.maximum(widest, own) + 4 * EPSILON * xp.abs(centre)
+    squared = xp.where(squared <= tolerance[..., None], 0.0, squared)
     known = ones.known[:, :, None] & others.known[:, None, :]
     return xp.where(known, squared, float("nan"))

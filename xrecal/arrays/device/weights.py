@@ -278,10 +278,14 @@ class _Ensembles:
         alone = xp.sort(clipped(xp, 1.0 - (1.0 - share) / (1.0 - leverage)), axis=-1)
         usual = (alone[:, (where.n - 1) // 2] + alone[:, where.n // 2]) / 2
         usual = xp.where(usual > SMALL_RIDGE, usual, SMALL_RIDGE)[:, None]
+        alike = xp.isinf(self.fitted.bandwidth)[:, None]
+        any_case = indices(xp, np.zeros((self.group.places.size, 1), np.int64))
         for first in range(0, int(novelty.shape[1]), ROWS):
             new, of, _ = self._part(first)
             share = xp.sum(self._signed(new, of, solution), axis=-1)
-            self._put(novelty, 1.0 - clipped(xp, share / usual), first)
+            found = 1.0 - clipped(xp, share / usual)
+            apart = across(new, take_rows(where.ensembles, any_case))[..., 0]
+            self._put(novelty, xp.where(alike & (apart > 0), 1.0, found), first)
 
     def _part(self, first: int) -> tuple[Ensembles, Any, tuple[Any, Any]]:
         """Some of the new forecasts in order, their covariates and moments."""

@@ -166,10 +166,10 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
 
 def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
     """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n)."""
-    centre, tolerance = centre_and_rounding((x, weights))
+    centre, tolerance = centre_and_rounding(x, weights)
     points, mass, spread = sorted_rows(x, weights, centre)
     squared = mean_distances(points, mass, in_order(points, mass), x.shape[0])
-    subtract_spread(squared, spread, spread, tolerance, True)
+    subtract_spread(squared, spread, spread, np.full(spread.size, tolerance), True)
     return squared
 
 
@@ -177,11 +177,13 @@ def cross_distances(
     x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
 ) -> FloatArray:
     """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
-    centre, tolerance = centre_and_rounding((x, x_weights), (y, y_weights))
+    # Rows of x are new forecasts: none of them may move the centre or the rounding of another.
+    centre, tolerance = centre_and_rounding(y, y_weights)
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
     squared = mean_distances(x_points, x_mass, in_order(y_points, y_mass), y.shape[0])
-    subtract_spread(squared, x_spread, y_spread, tolerance, False)
+    widest = np.abs(x_points).max(axis=1, initial=0.0)
+    subtract_spread(squared, x_spread, y_spread, np.maximum(tolerance, ROUNDING * widest), False)
     return squared
 
 
@@ -209,13 +211,12 @@ def _checked(
     return values, weights
 
 
-def centre_and_rounding(*ensembles: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
-    """A common centre, which keeps offsets such as 273.15 out of the sums, and their rounding.
+def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """A common centre of ensembles (n, m), which keeps offsets such as 273.15 out of the sums.
 
-    Ensembles are members (n, m) with their weights.
+    And their rounding.
     """
-    counted = [values[(weights > 0) & ~np.isnan(values)] for values, weights in ensembles]
-    members = counted[0] if len(counted) == 1 else np.concatenate(counted)
+    members = values[(weights > 0) & ~np.isnan(values)]
     if members.size == 0:
         return 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore"):  # NaN says it as well
@@ -321,13 +322,16 @@ def fill_mean_distances(
 
 @kernel
 def subtract_spread(
-    mean: OutMatrix, x_spread: Vector, y_spread: Vector, tolerance: float, symmetric: bool
+    mean: OutMatrix, x_spread: Vector, y_spread: Vector, tolerance: Vector, symmetric: bool
 ) -> None:
-    """``E|X-Y|`` (n, q) to squared distances, in place; differences of rounding size are none."""
+    """``E|X-Y|`` (n, q) to squared distances, in place.
+
+    Differences up to the ``tolerance`` (n,) of the row, which is rounding, are none.
+    """
     for i in range(mean.shape[0]):
         for j in range(i if symmetric else mean.shape[1]):
             d = 2 * mean[i, j] - x_spread[i] - y_spread[j]
-            mean[i, j] = 0.0 if d <= tolerance else d
+            mean[i, j] = 0.0 if d <= tolerance[i] else d
             if symmetric:
                 mean[j, i] = mean[i, j]
         if symmetric:

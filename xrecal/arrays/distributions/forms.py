@@ -30,16 +30,6 @@ FEWEST_AT_BOUND = 5
 """How many these must be: one of 20 observations is at each end of any variable."""
 
 
-LARGEST = 1e19
-"""Finite values beyond it stand for missing ones: fill values of netCDF are 9.97e36 and 1e20."""
-
-APART = 1e3
-"""So do the largest values where they are so many times the largest of the others ..."""
-
-SMALLEST_FILL = 999.0
-"""... and at least this, the smallest that is customary: rain in a desert is no fill value."""
-
-
 class Distances(Protocol):
     """Squared distances that are computed when they are asked for."""
 
@@ -137,42 +127,6 @@ def usable_observations(
     usable = np.copy(observations)
     usable[(verdict != VALID) | infinite] = np.nan
     return usable, ((verdict == INVALID_FORECAST) | infinite).any(axis=-1)
-
-
-def beyond_all(values: FloatArray) -> npt.NDArray[np.bool_]:
-    """Where finite values are beyond 1e19, and so stand for missing ones."""
-    sizes = np.abs(values)
-    return (sizes > LARGEST) & (sizes < np.inf)
-
-
-def fill_values(*arrays: FloatArray) -> tuple[npt.NDArray[np.bool_], ...]:
-    """Where arrays (L, ...) of one variable hold finite values that stand for missing ones.
-
-    At each location those beyond 1e19, and those more than 1e3 times all others, which are half of
-    the values or more.
-    """
-    values = [np.asarray(a).reshape(len(a), math.prod(a.shape[1:])) for a in arrays]
-    masks = tuple(np.zeros(a.shape, np.bool_) for a in arrays)
-    largest = np.zeros(len(arrays[0]))
-    for a in values:
-        for end in (np.fmax.reduce(a, axis=-1, initial=0), np.fmin.reduce(a, axis=-1, initial=0)):
-            np.maximum(largest, np.abs(end), out=largest)
-    for cell in np.flatnonzero(largest >= SMALLEST_FILL):
-        here = [np.abs(a[cell]) for a in values]
-        limit = _limit(np.concatenate(here))
-        for mask, own in zip(masks, here, strict=True):
-            mask[cell] = ((own > limit) & (own < np.inf)).reshape(mask.shape[1:])
-    return masks
-
-
-def _limit(values: FloatArray) -> float:
-    """The largest of absolute values (n,) that stands for itself."""
-    counted = values[values <= LARGEST]
-    if not counted.size or counted.max() <= APART * np.median(counted):
-        return LARGEST
-    upper = np.sort(counted)[(counted.size - 1) // 2 :]
-    apart = (upper[1:] >= SMALLEST_FILL) & (upper[1:] > APART * upper[:-1])
-    return float(upper[:-1][apart][0]) if apart.any() else LARGEST
 
 
 def sort_members(forecasts: Forecasts) -> Forecasts:

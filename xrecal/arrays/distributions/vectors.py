@@ -315,19 +315,27 @@ def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
 
 
 @kernel
-def rounding_of_vectors(x: Matrix, y: Matrix, centre: Vector) -> float:
-    """Largest squared distance between points x and y (d, N) that is rounding alone."""
-    widest = max(_largest_norm(x), _largest_norm(y))
-    return ROUNDING * widest + 4 * EPSILON * np.sqrt((centre**2).sum())  # type: ignore[no-any-return]
+def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) -> Any:
+    """Largest squared distance that is rounding alone, (n,), from each ensemble of x to those of y.
+
+    Points (d, N) around the centre; columns of x from ``start[i]`` on are those of ensemble i.
+    """
+    widest = _largest_norm(y)
+    rounding = np.empty(start.size - 1)
+    for i in range(rounding.size):
+        own = max(widest, _largest_norm(x[:, start[i] : start[i + 1]]))
+        rounding[i] = ROUNDING * own + 4 * EPSILON * np.sqrt((centre**2).sum())
+    return rounding
 
 
 @kernel
 def prepared_distances(
-    x: Prepared, rows: Indices, y: Prepared, columns: Indices, tolerance: float, same: bool
+    x: Prepared, rows: Indices, y: Prepared, columns: Indices, tolerance: Vector, same: bool
 ) -> Any:
     """Squared distances from some of the ensembles of one set to some of another.
 
     Sets as :func:`prepare_vectors` makes them; ``same`` if rows and columns are the same ones.
+    Distances up to the ``tolerance`` of an ensemble of the first set are none.
     """
     squared = _mean_distances(_taken(x, rows), _taken(y, columns), same)
     for i in range(rows.size):
@@ -335,7 +343,7 @@ def prepared_distances(
             squared[i, i] = 0.0 * x[3][rows[i]]
         for j in range(i if same else columns.size):
             d = 2 * squared[i, j] - x[3][rows[i]] - y[3][columns[j]]
-            squared[i, j] = 0.0 if d <= tolerance else d
+            squared[i, j] = 0.0 if d <= tolerance[rows[i]] else d
             if same:
                 squared[j, i] = squared[i, j]
     return squared

@@ -1,0 +1,126 @@
+"""Missing values: masses of the quantiles that are there, and values that stand for missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.typing import FloatArray
+
+from .forms import Forecasts
+
+MILLION = 1e6
+"""A value is missing if it is more than so many times the largest that was seen, and more than
+this: rain after a dry season whose zeros are rounded, 1e-9, is no missing value."""
+
+
+def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
+    """Forecasts (..., m) from their parts by name; levels give quantiles their masses."""
+    given = dict(parts)
+    levels = given.pop("levels", None)
+    if levels is not None:
+        given["weights"] = level_masses(levels, given["loc"])
+    return Forecasts(**given)
+
+
+def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
+    """Mass of each quantile: between the midpoints to its neighbours, outermost ones the tails.
+
+    Parameters
+    ----------
+    levels : array of float, shape (..., m)
+        Levels in [0, 1] in any order, the same in each row.
+    quantiles : array of float, shape (..., m)
+        NaN where a forecast lacks a level.
+
+    Returns
+    -------
+    array, shape and type of ``quantiles``
+        Masses of the levels that each forecast has, with sum one; 0 where it lacks one. A
+        read-only view of one row where none is lacking.
+
+    Examples
+    --------
+    >>> level_masses(np.array([0.1, 0.5, 0.9]), np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]]))
+    array([[0.3, 0.4, 0.3],
+           [0.5, 0. , 0.5]])
+    """
+    xp = namespace(quantiles)
+    if xp is not np:
+        unknown = np.where(to_host(xp.isnan(quantiles)), np.nan, 0.0).astype(quantiles.dtype)
+        return xp.asarray(np.array(level_masses(to_host(levels), unknown)))
+    if 0 in levels.shape or 0 in quantiles.shape:
+        return np.zeros(quantiles.shape, quantiles.dtype)
+    row = levels[(0,) * (levels.ndim - 1)]
+    order = np.argsort(row)
+    lacking = np.isnan(quantiles)
+    some = lacking.any(-1) & ~lacking.all(-1)
+    whole = np.empty(row.size, quantiles.dtype)
+    whole[order] = _masses(row[order], np.ones((1, row.size), np.bool_))[0]
+    masses = np.broadcast_to(whole, quantiles.shape)
+    if not some.any():
+        return masses
+    masses = masses.copy()
+    found = np.empty((int(some.sum()), row.size))
+    found[:, order] = _masses(row[order], ~lacking[some][:, order])
+    masses[some] = found
+    return masses
+
+
+def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
+    """Masses (n, m) of ascending levels (m,) where these are there (n, m), 0 elsewhere."""
+    before = np.maximum.accumulate(np.where(there, levels, -np.inf), axis=-1)
+    after = np.minimum.accumulate(np.where(there, levels, np.inf)[:, ::-1], axis=-1)[:, ::-1]
+    before = np.pad(before[:, :-1], ((0, 0), (1, 0)), constant_values=-np.inf)
+    after = np.pad(after[:, 1:], ((0, 0), (0, 1)), constant_values=np.inf)
+    start = np.where(np.isinf(before), 0.0, (levels + before) / 2)
+    end = np.where(np.isinf(after), 1.0, (after + levels) / 2)
+    return np.where(there, end - start, 0.0)
+
+
+def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """True for finite values that are missing beside the ``largest`` absolute value that was seen.
+
+    These are more than a million, and more than a million times the largest, where that is not 0.
+    """
+    largest = np.asarray(largest)
+    sizes = np.abs(values)
+    absurd = (sizes > MILLION) & (sizes < np.inf) & (largest > 0)
+    return np.asarray(absurd & (sizes > MILLION * np.where(largest > 0, largest, 1.0)))
+
+
+def largest_of(*arrays: FloatArray) -> FloatArray:
+    """Largest absolute value (L,) of arrays (L, ...), NaN left out; 0 where there is none."""
+    largest = np.zeros(len(arrays[0]))
+    for a in arrays:
+        flat = np.asarray(a).reshape(len(a), math.prod(a.shape[1:]))
+        for end in (np.fmax.reduce(flat, axis=-1, initial=0), np.fmin.reduce(flat, -1, initial=0)):
+            np.maximum(largest, np.abs(end), out=largest)
+    return largest
+
+
+def largest_among(*arrays: FloatArray) -> FloatArray:
+    """Largest absolute value (L,) of arrays (L, ...) that is not itself absurd beside the others.
+
+    Values are taken in ascending order of their size. In the upper half, those above the first gap
+    of more than a million times are absurd: several of them do not hide each other, and they are
+    fewer than half of the values. Infinite ones are left out: they are invalid.
+    """
+    largest = largest_of(*arrays)
+    for place in np.flatnonzero(largest > MILLION):
+        sizes = np.concatenate([np.abs(a[place], dtype=np.float64).ravel() for a in arrays])
+        ascending = np.sort(sizes[np.isfinite(sizes)])
+        upper = ascending[ascending.size // 2 :] if ascending.size else np.zeros(1)
+        gaps = np.flatnonzero(beyond(upper[1:], upper[:-1]))
+        largest[place] = upper[gaps[0]] if gaps.size else upper[-1]
+    return largest
+
+
+def absurd_among(*arrays: FloatArray) -> tuple[npt.NDArray[np.bool_], ...]:
+    """True for values of arrays (L, ...) that are missing beside all others of their location."""
+    largest = largest_among(*arrays)
+    return tuple(beyond(a, largest.reshape(-1, *[1] * (a.ndim - 1))) for a in arrays)

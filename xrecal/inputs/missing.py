@@ -1,0 +1,204 @@
+"""Missing values of forecasts and observations: declared ones, and those beyond all others.
+
+A value is missing if it is NaN, if it equals the ``_FillValue`` or ``missing_value`` of its
+variable, or if it is more than a million, and more than a million times the largest absolute value
+that was seen: by the model or, without one, among the other members and observations. These are all
+of the same place in a fit, all in a call where they are in memory, and those of the same case in a
+lazy call, so that no result depends on chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.chunks.blockwise import is_lazy, run_blockwise
+from xrecal.chunks.warnings import warn_of_missing, warn_once
+from xrecal.typing import FloatArray
+
+DECLARING = ("_FillValue", "missing_value")
+"""Attributes, also of the encoding, that name missing values."""
+
+PACKED = ("scale_factor", "add_offset")
+"""With one of these the encoding names a missing value in other numbers than those of the array."""
+
+CUSTOMARY = (
+    99.0, 99.9, 99.99, 999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0, 32767.0, 32768.0,
+    2147483647.0, 2147483648.0, 1e10, 1e15, 1e19, 1e20, 1e30, 1e36, 9.969209968386869e36,
+)  # fmt: skip
+"""Numbers, of either sign, that often stand for missing values."""
+
+OTHERS = "all others"
+"""Words for the values with which others of the call are compared."""
+
+MEMBERS = "xrecal_member"
+"""Dimension of the members inside a task."""
+
+
+def without_declared(array: xr.DataArray) -> xr.DataArray:
+    """The array with NaN where it holds a value that its variable declares as missing."""
+    declared = _declared(array)
+    if not declared.size or array.dtype.kind != "f":
+        return array
+    if is_lazy(array):
+        return xr.apply_ufunc(
+            _without_values,
+            array,
+            kwargs={"declared": declared},
+            dask="parallelized",
+            output_dtypes=[array.dtype],
+            keep_attrs="override",
+        )
+    if not isinstance(array.data, np.ndarray) or not _equal(array.data, declared).any():
+        return array
+    return array.copy(data=_without_values(array.data, declared))
+
+
+def _declared(array: xr.DataArray) -> FloatArray:
+    """Numbers that a variable declares as missing."""
+    encoding = {} if any(key in array.encoding for key in PACKED) else array.encoding
+    given = [where[key] for where in (array.attrs, encoding) for key in DECLARING if key in where]
+    numbers = [each for each in map(np.ravel, given) if each.dtype.kind in "iuf"]
+    known = np.concatenate([np.empty(0), *numbers])
+    return known[~np.isnan(known)]
+
+
+def _equal(values: FloatArray, declared: FloatArray) -> npt.NDArray[np.bool_]:
+    """True for values that equal a declared one, perhaps after rounding to single precision."""
+    with np.errstate(over="ignore"):
+        single, rounded = values.astype(np.float32), declared.astype(np.float32)
+    same = np.isin(single, rounded) & np.isfinite(single)
+    return np.asarray(same | np.isin(values, declared))
+
+
+def _without_values(values: FloatArray, declared: FloatArray) -> FloatArray:
+    return _without(values, _equal(values, declared))
+
+
+def known_values(
+    loc: xr.DataArray, observed: xr.DataArray | None, member_dim: Any, *, name: str = "forecast"
+) -> tuple[xr.DataArray, ...]:
+    """Members, and observations if given, NaN where they are missing beside the others.
+
+    What is in memory is compared as a whole, with a warning that has the count; what is lazy case
+    by case.
+    """
+    given = (loc,) if observed is None else (loc, observed)
+    in_memory = [isinstance(a.variable._data, np.ndarray) for a in given]
+    here = tuple(a for a, there in zip(given, in_memory, strict=True) if there)
+    known = iter(_known_in_memory(here, name) if here else ())
+    if not any(map(is_lazy, given)) or not all({*a.dims} <= {*loc.dims} for a in given):
+        # Members that many cases share are those of a recalibrated forecast.
+        return tuple(next(known) if there else a for a, there in zip(given, in_memory, strict=True))
+    members = loc.drop_vars(member_dim, errors="ignore").rename({member_dim: MEMBERS})
+    cut = {d: sizes for d, sizes in members.variable.chunksizes.items() if d != MEMBERS}
+    others = [a.chunk({d: n for d, n in cut.items() if d in a.dims}) if cut else a for a in given]
+    core = [(MEMBERS,), ()][: len(given)]
+    cleaned = run_blockwise(
+        _known_of_cases,
+        members,
+        *others[1:],
+        core=core,
+        out=core,
+        dtypes=[a.dtype for a in given],
+        sizes={MEMBERS: loc.sizes[member_dim]},
+        what="the search for missing values",
+    )
+    own = cleaned[0].rename({MEMBERS: member_dim}).transpose(*loc.dims)
+    result = [next(known) if in_memory[0] else loc.copy(data=own.data)]
+    for a, values, there in zip(given[1:], cleaned[1:], in_memory[1:], strict=True):
+        ordered = values.transpose(*[d for d in loc.dims if d in values.dims])
+        named = ordered.assign_attrs(a.attrs).rename(a.name)
+        result.append(next(known) if there else named)
+    return tuple(result)
+
+
+def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.DataArray, ...]:
+    """Members, and observations if given, beside all others."""
+    from xrecal.arrays.distributions.missing import absurd_among
+
+    arrays = [a.to_numpy() for a in given]
+    found = absurd_among(*(a.reshape(1, -1) for a in arrays))
+    masks = [mask.reshape(a.shape) for mask, a in zip(found, arrays, strict=True)]
+    names = (name, "observations")
+    if not any(mask.any() for mask in masks):
+        warn_of_customary(dict(zip(names, arrays, strict=False)))
+        return given
+    absurd = [a[mask] for a, mask in zip(arrays, masks, strict=True)]
+    warn_of_absurd(absurd[0], *absurd[1:], name=name, beside=OTHERS)
+    cleaned = [_without(a, mask) for a, mask in zip(arrays, masks, strict=True)]
+    warn_of_customary(dict(zip(names, cleaned, strict=False)))
+    return tuple(a.copy(data=values) for a, values in zip(given, cleaned, strict=True))
+
+
+def _known_of_cases(members: FloatArray, *observed: FloatArray) -> Any:
+    """Members (..., m), and observations (...), beside those of the same case."""
+    from xrecal.arrays.distributions.missing import MILLION, absurd_among, largest_of
+
+    lead = np.broadcast_shapes(members.shape[:-1], *(a.shape for a in observed))
+    whole = [np.broadcast_to(members, (*lead, members.shape[-1]))]
+    whole += [np.broadcast_to(a, lead) for a in observed]
+    if max(largest_of(a[np.newaxis])[0] for a in (members, *observed)) > MILLION:
+        rows = [whole[0].reshape(-1, members.shape[-1]), *(a.reshape(-1, 1) for a in whole[1:])]
+        masks = zip(whole, rows, absurd_among(*rows), strict=True)
+        whole = [_without(a, mask.reshape(a.shape)) for a, _, mask in masks]
+    return tuple(whole) if observed else whole[0]
+
+
+def _without(values: FloatArray, mask: npt.NDArray[np.bool_]) -> FloatArray:
+    return np.where(mask, values.dtype.type(np.nan), values)
+
+
+def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside: str) -> None:
+    """Warn of values in memory that are missing beside others, if there are any."""
+    values = np.concatenate([members, *observed])
+    if values.size:
+        counted = [
+            f"{members.size} members of {name}",
+            *(f"{a.size} observations" for a in observed),
+        ]
+        warn_of_missing(values, " and ".join(counted), beside, name)
+
+
+def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.ArrayLike = ()) -> None:
+    """Warn of numbers in memory that often stand for missing values, far from all other values.
+
+    They are not taken as missing, as no variable declares them: a flow may well be 9999 m³/s.
+    There is no warning of those that are ``missing`` anyway.
+    """
+    for name, values in arrays.items():
+        found = {v: n for v, n in _customary(values).items() if v not in np.asarray(missing)}
+        if found:
+            told = ", ".join(f"{value:.7g} ({count} times)" for value, count in found.items())
+            numbers = " & ".join(f"({name} != {value:.7g})" for value in found)
+            numbers = numbers if len(found) > 1 else numbers[1:-1]
+            warn_once(
+                f"{name} holds {told} among other values, which often stands for missing values; "
+                f"if so, use {name}.where({numbers})"
+            )
+
+
+def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
+    """Customary numbers at the ends of the values, half their range or more from the others."""
+    if values.dtype.kind != "f" or not values.size:
+        return {}
+    wanted = np.array([sign * v for v in CUSTOMARY for sign in (-1, 1)]).astype(values.dtype)
+    low, high = (float(f.reduce(values, axis=None)) for f in (np.fmin, np.fmax))
+    if not np.isin(np.array([low, high], values.dtype), wanted).any():
+        return {}
+    customary = np.isin(values, wanted)
+    others = values[~customary & np.isfinite(values)]
+    if not others.size:
+        return {}
+    least, most = float(others.min()), float(others.max())
+    half = (most - least) / 2
+    each, counts = np.unique(values[customary], return_counts=True)
+    return {
+        float(value): int(count)
+        for value, count in zip(each, counts, strict=True)
+        if (value < least - half or value > most + half) and count < others.size
+    }
