@@ -735,12 +735,18 @@ def values_of_another_machine(piece, rng, world):
     return piece.of(piece.array.astype(piece.array.dtype.newbyteorder(">")))
 
 
+FILLS = ["_FillValue", "missing_value"]
+
+
 @way(*FORECASTS, "observations")
 def declared_fill_value_for_missing(piece, rng, world):
+    declared = {**piece.array.encoding, **piece.array.attrs}
+    if any(name in declared and not np.isnan(declared[name]) for name in FILLS):
+        raise NotHereError
     value = pick(rng, [-9999.0, 1e20, 9.969209968386869e36, -32768.0, 999.0, 0.0])
     value = np.asarray(value, piece.array.dtype)[()]
     array = piece.array.fillna(value)
-    name = pick(rng, ["_FillValue", "missing_value"])
+    name = pick(rng, FILLS)
     if rng.random() < 0.5:
         return piece.of(array.assign_attrs({name: value}))
     array = array.assign_attrs(piece.array.attrs)
@@ -804,7 +810,7 @@ def _stored(piece: Piece, write: Callable[[xr.Dataset, Path], xr.Dataset]) -> Pi
     for coordinate in named.coords.values():
         coordinate.encoding = {}
     attrs, encoding = named["stored"].attrs, named["stored"].encoding
-    for name in {"_FillValue", "missing_value"} & set(attrs) & set(encoding):
+    for name in {*FILLS} & set(attrs) & set(encoding):
         del encoding[name]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
