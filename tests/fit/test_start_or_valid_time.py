@@ -1,13 +1,10 @@
-"""Dates of hindcasts with leads: starts or valid times, and warnings of the wrong ones."""
-
-import warnings
+"""Dates of hindcasts with leads: starts or valid times."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import xrecal
-from tests.marks import forbid_compute
 from xrecal.inputs.valid_time import are_valid_times, lead_to_look_up
 
 LEADS = [1, 3, 5]
@@ -91,28 +88,6 @@ def test_the_text_tells_what_custom_says(name):
     assert "valid time =" not in repr(told)
 
 
-# warnings -----------------------------------------------------------------------------------------
-
-TO_VALID = (
-    r"hindcast is taken to hold forecasts that start at their time, but its means go clearly "
-    r"better with the observations if they are valid at their time\. If they do, set "
-    r"hindcast\['time'\]\.attrs\[\"standard_name\"\] = 'time', or rename 'time' to 'valid_time'"
-)
-
-
-def test_a_hindcast_that_goes_better_with_valid_times_warns():
-    with pytest.warns(UserWarning, match=TO_VALID):
-        hindcast(valid=True).recal.fit(OBSERVED, METHOD)
-    with pytest.warns(UserWarning, match=TO_VALID):
-        xrecal.compare(hindcast(valid=True), OBSERVED, [METHOD], gap=7)
-
-
-def test_a_hindcast_that_goes_better_with_starts_warns():
-    message = r"are valid at their time, .* start at their time\. .* = 'forecast_reference_time'$"
-    with pytest.warns(UserWarning, match=message):
-        hindcast(standard_name="time").recal.fit(OBSERVED, METHOD)
-
-
 def test_what_is_typed_settles_it():
     told = hindcast(valid=True)
     told["time"].attrs["standard_name"] = "time"
@@ -120,16 +95,3 @@ def test_what_is_typed_settles_it():
     a = told.recal.fit(OBSERVED, METHOD)
     b = renamed.recal.fit(OBSERVED.rename(time="valid_time"), METHOD, dim="valid_time")
     np.testing.assert_array_equal(a.state["slope"], b.state["slope"])
-
-
-def test_no_warning_where_nothing_can_be_said():
-    few = slice(3)  # of dates, which correlate by chance
-    lazy = hindcast(valid=True).chunk(lead=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        hindcast(valid=True)[few].recal.fit(OBSERVED, xrecal.Climatology(), min_samples=2)
-        with forbid_compute():
-            lazy.recal.fit(OBSERVED, METHOD)
-            hindcast(valid=True).recal.fit(OBSERVED.chunk(time=-1), METHOD)
-        noise = hindcast().copy(data=np.random.default_rng(2).normal(size=(N, 3, 8)))
-        noise.recal.fit(OBSERVED, METHOD)

@@ -10,16 +10,8 @@ import xrecal
 from tests.labelled import DATES, random
 from tests.marks import forbid_compute
 from tests.strategies import ensemble_and_truth
-from xrecal.inputs.dims import (
-    CALIBRATION,
-    LEVEL,
-    MEMBER,
-    at_scalars,
-    candidates,
-    find_dim,
-    read_inner_levels,
-    read_levels,
-)
+from xrecal.inputs.dims import at_scalars, read_inner_levels, read_levels
+from xrecal.inputs.roles import CALIBRATION, LEVEL, MEMBER, candidates, find_dim
 
 
 def along(dim, values, **attrs):

@@ -156,7 +156,7 @@ def test_without_labels_on_either_side_cases_pair_by_position():
 
 DIM_ERRORS = [
     (("x", "member"), ("x",), None, "hindcast has none of the known calibration dimensions "),
-    (("x", "member"), ("x",), None, r"forecast_reference_time\) among \['x'\]; name it: dim="),
+    (("x", "member"), ("x",), None, r"forecast_reference_time, ...\) among \['x'\]; name it: dim="),
     (
         ("time", "init", "member"),
         ("time", "init"),

@@ -209,3 +209,14 @@ def test_more_places_of_thresholds_are_left_out():
     two = HINDCAST.assign_coords(station=NAMES).isel(station=[3, 1])
     expected = HINDCAST.recal.exceedance(xr.DataArray(LEVEL, dims="station")).isel(station=[3, 1])
     np.testing.assert_array_equal(two.recal.exceedance(threshold), expected)
+
+
+def test_weights_and_scales_come_to_the_places_of_the_values():
+    values = names(HINDCAST)
+    weights = names(abs(HINDCAST) + 1)
+    swapped = xrecal.weighted(values, weights.isel(station=OTHER)).recal.mean()["t2m"]
+    np.testing.assert_array_equal(swapped, xrecal.weighted(values, weights).recal.mean()["t2m"])
+    scale = names(abs(TRUTH) + 1)
+    swapped = xrecal.gaussian(names(TRUTH), scale.isel(station=OTHER)).recal.quantile(0.9)
+    expected = xrecal.gaussian(names(TRUTH), scale).recal.quantile(0.9)
+    np.testing.assert_array_equal(swapped["t2m"], expected["t2m"])

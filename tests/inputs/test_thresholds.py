@@ -194,8 +194,8 @@ def test_what_is_missing_is_told():
         gap.recal.exceedance(threshold)
     with pytest.raises(ValueError, match="forecast is in K but threshold is in degC"):
         NEW.recal.exceedance(threshold.assign_attrs(units="degC"))
-    two = NEW.rename(lat="day").assign_coords(day=NEW.time[:2].to_numpy()).rename(time="start")
-    with pytest.raises(ValueError, match=r"found are several, \['start', 'day'\]"):
+    two = NEW.rename(lat="day").assign_coords(day=NEW.time[:2].to_numpy()).rename(time="when")
+    with pytest.raises(ValueError, match=r"found are several, \['when', 'day'\]"):
         two.recal.exceedance(by("month"))
 
 

@@ -10,11 +10,10 @@ import xarray as xr
 
 from tests.labelled import random
 from tests.marks import DATA, forbid_compute, requires_data
+from xrecal.inputs.leads import UNITS, read_leads
 from xrecal.inputs.valid_time import (
-    UNITS,
     known_valid_times,
     lead_dim,
-    read_leads,
     single_start,
     time_dim,
     valid_times,
@@ -200,7 +199,7 @@ def test_a_coordinate_of_other_dimensions(dims):
 
 
 def test_where_valid_times_are_not_known():
-    assert known_valid_times(forecasts(lead="lat"), "init") is None
+    assert known_valid_times(forecasts(units=None, lead="lat"), "init") is None
     assert known_valid_times(forecasts(units=None), "init") is None
     xr.testing.assert_equal(known_valid_times(forecasts(), "init"), found(forecasts()))
     by_valid_time = forecasts(dim="valid_time")

@@ -137,7 +137,7 @@ def test_names_of_covariates():
 
 
 @each_class
-@pytest.mark.parametrize("value", [1, (), ["season"], ("season", 1), True], ids=str)
+@pytest.mark.parametrize("value", [1, (), [], ("season", 1), ["season", 1], True], ids=str)
 def test_condition_on_must_name_covariates(kind, value):
     with pytest.raises(
         ValueError, match=f"{kind.__name__}: condition_on must be 'season', the name of a covariate"
@@ -189,7 +189,7 @@ def test_covariates_become_features_in_the_order_asked_for(rng):
 
 @pytest.mark.parametrize("kind", [xrecal.CKME, xrecal.EMOS], ids=lambda k: k.__name__)
 @pytest.mark.parametrize(
-    "bounds", ["other", 0, (0,), (1, 0), (0, 0), [0, 1], ("0", 1), (0, 1, 2), (np.nan, 1)], ids=str
+    "bounds", ["other", 0, (0,), (1, 0), (0, 0), [1, 0], ("0", 1), (0, 1, 2), (np.nan, 1)], ids=str
 )
 def test_bounds_must_be_a_pair(kind, bounds):
     with pytest.raises(

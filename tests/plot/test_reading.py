@@ -43,7 +43,7 @@ def test_several_places_are_told_how_to_select_one():
     )
     with pytest.raises(ValueError, match=message):
         require_one(array, ("level",), figure="fan")
-    with pytest.raises(ValueError, match=r"select one: \.isel\(lat=0, lon=0, lead=\[0\]\) or"):
+    with pytest.raises(ValueError, match=r"select one: \.isel\(lat=0, lon=0, lead=0\) or"):
         require_one(array.isel(lead=[0, 0]), ("level",), figure="fan")
     assert require_one(array[0, 0], ("level",), figure="fan").dims == ("level",)
 

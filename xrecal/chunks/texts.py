@@ -21,7 +21,7 @@ def quoted(text: object, keep: str = "") -> str:
 
 
 def quote(error: BaseException | None) -> None:
-    """Quote the texts of an error, and of those that it comes from; their own line ends stay."""
+    """Quote the texts of an error, and of those that it comes from."""
     while error is not None:
-        error.args = tuple(quoted(one, "\n") if type(one) is str else one for one in error.args)
+        error.args = tuple(quoted(one) if type(one) is str else one for one in error.args)
         error = error.__cause__ or error.__context__

@@ -14,12 +14,13 @@ from xrecal.fit.fitted import FittedVariable
 from xrecal.fit.mismatch_warnings import without_unseen_values
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
-from xrecal.inputs.dims import LEVEL, MEMBER
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.places import like_places
+from xrecal.inputs.roles import LEVEL, MEMBER
 from xrecal.inputs.valid_time import time_dim
+from xrecal.inputs.valid_time_lookup import at_own_valid_times
 from xrecal.inputs.verification import read_verified
 from xrecal.model import Recalibrator
 
@@ -285,6 +286,7 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
     along = dim
     if when is not None and when.lead not in observed.dims:
         along = time_dim(observed, whole, dim) or dim
+    observed = at_own_valid_times(observed, along)
     if along in observed.indexes:  # forecasts that have not verified are no mismatch of labels
         wanted = times if along != dim or when is not None else starts.to_numpy()
         index = observed.indexes[along]

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import xarray as xr
 
-from xrecal.inputs.dims import CALIBRATION, find_dim
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.pool import PoolOver
+from xrecal.inputs.roles import CALIBRATION, find_dim
 from xrecal.storage.paths import local_path
 from xrecal.storage.storage import block_sizes, format_of_finished, open_data
 from xrecal.storage.stored import MODEL

@@ -14,7 +14,6 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
 from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.held_out import By, Splits
-from xrecal.fit.mismatch_warnings import warn_of_other_reading
 from xrecal.fit.pooling import read_pool
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
@@ -229,8 +228,6 @@ def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> 
     """Observations at the valid times of the forecasts, found once for all methods."""
     if lead_to_look_up(form.broadcast().loc, case, name=name) is None:
         return observed
-    if name == "hindcast":
-        warn_of_other_reading(form, observed, case, name=name)
     return pair_cases(form, observed, case, name=name).observations
 
 

@@ -15,7 +15,7 @@ from xrecal.fit.held_out import By, Splits, hold_out
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.lengths import Span
-from xrecal.inputs.pairing import Observations
+from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.methods.call_errors import explained
@@ -104,7 +104,8 @@ def decompose(
     evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
     splits = Splits(by, gap, blocks, window, every, None, min_samples, year_start)
     pairs = evidence.pairs
-    source = hold_out(evidence.form, pairs.observations, method, splits, pairs.dim, covariates)
+    ((_, observed),) = pair_variables(forecast, observations, member_dim, name="forecast").values()
+    source = hold_out(evidence.form, observed, method, splits, pairs.dim, covariates)
     scores = source.reduce(score_parts_of, {}, {}, {}, extras=["observed", "issued"])
     parts = over_cases(
         parts_of,

@@ -22,7 +22,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
-from xrecal.inputs.dims import CALIBRATION, LEAD, Dims, candidates, find_dim, listed, told_dims
+from xrecal.inputs.dims import Dims, listed, told_dims
 from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
@@ -33,6 +33,7 @@ from xrecal.inputs.pairing import (
     pair_cases,
     pair_variables,
 )
+from xrecal.inputs.roles import CALIBRATION, LEAD, candidates, find_dim
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.reductions import Reduction
 from xrecal.products.source import Issued, reduce
@@ -192,7 +193,7 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
     if recognised is None:
         raise ValueError(
             f"{name} {'have' if name.endswith('s') else 'has'} none of the known calibration "
-            f"dimensions ({', '.join(CALIBRATION.names)}) among {list(array.dims)}; name it: "
+            f"dimensions ({CALIBRATION.usual}) among {list(array.dims)}; name it: "
             "dim=..."
         )
     return recognised

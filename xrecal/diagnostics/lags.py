@@ -57,7 +57,8 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
         )
     if lead not in forecasts.dims:
         return xr.DataArray(np.int64(lags[0]))
-    return xr.DataArray(np.asarray(lags, np.int64), {lead: forecasts.indexes[lead]}, [lead])
+    labels = {lead: forecasts.indexes[lead]} if lead in forecasts.indexes else {}
+    return xr.DataArray(np.asarray(lags, np.int64), labels, [lead])
 
 
 def _cases_between(issued: Any, verified: Any) -> int:

@@ -13,9 +13,10 @@ from xrecal.arrays.rows import is_whole, whole_number
 from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fit_hindcast import axis_of
-from xrecal.inputs.dims import LEAD, Dims, candidates
+from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
+from xrecal.inputs.roles import LEAD, candidates
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 from xrecal.typing import FloatArray, IntArray

@@ -17,10 +17,11 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.fit.jointly import read_joint_names, with_vector
 from xrecal.inputs.circular import refuse_circular
-from xrecal.inputs.dims import CALIBRATION, Dims, find_dim, listed
+from xrecal.inputs.dims import Dims, listed
 from xrecal.inputs.forecasts import weighted
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
+from xrecal.inputs.roles import CALIBRATION, find_dim
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import ScoreName, score_variables
 from xrecal.typing import FloatArray

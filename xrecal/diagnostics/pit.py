@@ -12,6 +12,7 @@ from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import DEPENDENT, NOT_TOLD
 from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.over_cases import over_cases
+from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_plain
 from xrecal.inputs.metadata import history_only, joined
@@ -50,6 +51,7 @@ BLOCK_TEXT = "number of successive dates of cases that count as one"
 def pit(
     forecast: Labelled,
     observations: Observations,
+    dim: Dims = None,
     *,
     augmented: bool = False,
     seed: int = 0,
@@ -63,6 +65,8 @@ def pit(
         In any of the four forms.
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
+    dim : hashable or sequence of hashable, optional
+        Dimension of the cases; the calibration dimension (time, init, ...) if not given.
     augmented : bool
         Pool each observation into its own ensemble: uniform for members that are exchangeable with
         the observation, however few. Only for plain ensembles.
@@ -108,6 +112,7 @@ def pit(
     for name, (form, observed) in pair_variables(
         forecast, observations, member_dim, name="forecast"
     ).items():
+        form = with_named_cases(form, dim)
         pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
         remark = remark or pairs.by_position
         values = pit_of_cases(Evidence(pairs, (pairs.dim,)), seed, augmented)

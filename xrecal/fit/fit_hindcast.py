@@ -18,7 +18,6 @@ from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import Given, period_of, read_covariates
 from xrecal.inputs.dates import CaseAxis, case_axis
-from xrecal.inputs.dims import LEAD, candidates
 from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
@@ -29,7 +28,6 @@ from xrecal.methods.call_errors import refuse_settings
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
-from .mismatch_warnings import warn_of_other_reading
 from .pooling import read_pool
 from .shared_component import Cases, fit_pools_that_share
 from .shared_fit import fit_shared_state
@@ -269,10 +267,7 @@ def pair_hindcast(
     require_distances(form, name="hindcast")
     if form.period is not None and not isinstance(method, VectorCKME):
         refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
-    pairs = pair_cases(form, observed, dim, name="hindcast")
-    if candidates(form.loc, LEAD):
-        warn_of_other_reading(form, observed, pairs.dim, name="hindcast")
-    return to_learn_from(pairs)
+    return to_learn_from(pair_cases(form, observed, dim, name="hindcast"))
 
 
 def prepare(

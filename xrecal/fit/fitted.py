@@ -13,7 +13,7 @@ import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
-from xrecal.inputs.valid_time import MatchedLeads
+from xrecal.inputs.leads import MatchedLeads
 from xrecal.methods import LinearPool, Method, OnlinePool, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained

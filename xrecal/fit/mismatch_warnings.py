@@ -1,8 +1,8 @@
-"""Warnings where forecasts do not look like their model's hindcast, or a hindcast like its dates.
+"""Warnings where forecasts do not look like their model's hindcast.
 
 Forecasts may be of another place or lead, far from all values that the fit has learned from or
-unlike them, or have labels along pooled dimensions that the hindcast lacked; dates of a hindcast
-may be starts or valid times. Each is a warning, as it may be meant.
+unlike them, or have labels along pooled dimensions that the hindcast lacked. Each is a warning, as
+it may be meant.
 """
 
 from __future__ import annotations
@@ -18,22 +18,14 @@ from xrecal.arrays.dispatch import to_host
 from xrecal.arrays.distributions.missing import MILLION, largest_of
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD
-from xrecal.inputs.dims import LEAD, candidates, text_of
+from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import VECTOR, Form
-from xrecal.inputs.metadata import shown_units, standard_name_of
+from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
+from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.inputs.places import ROUNDING, is_angle, names_place
 from xrecal.inputs.pool import HINDCAST_LABELS
-from xrecal.inputs.valid_time import (
-    START,
-    are_valid_times,
-    may_be_either,
-    seconds_of,
-    span_of,
-    time_dim,
-    unit_of_leads,
-    valid_times,
-)
+from xrecal.inputs.roles import is_lead
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
@@ -41,9 +33,6 @@ from .state import largest_seen
 
 SHOWN = 6
 """Labels that a warning shows."""
-
-CLEARLY = 2.0
-"""Standard errors of a difference of correlations from which on it is clear."""
 
 NOVEL = 0.5
 """Novelty above which a forecast is unlike past ones."""
@@ -261,47 +250,6 @@ def _outside(
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 
-def warn_of_other_reading(
-    form: Form, observations: xr.DataArray, dim: Hashable | None, *, name: str
-) -> None:
-    """Warn where dates of a hindcast with leads would rather be valid times than starts, or so.
-
-    That is where its means go clearly better with the observations at the other dates, and nothing
-    but the standard name of the labels, or none, has said which they are. There is no warning of
-    lazy forecasts and observations, which are not computed for it.
-    """
-    lead = next(iter(candidates(form.loc, LEAD)), None)
-    lazy = form.loc.chunks is not None or observations.chunks is not None
-    if lazy or dim is None or lead is None or {dim, lead} - {*form.loc.dims}:
-        return
-    if lead in observations.dims or not may_be_either(form.loc, dim, lead):
-        return
-    forecasts = form.loc.mean([form.member_dim])
-    time = time_dim(observations, forecasts, dim)
-    if time is None or time not in observations.indexes or dim not in forecasts.indexes:
-        return
-    try:
-        later = valid_times(forecasts, dim, lead, name=name)
-    except ValueError:  # labels to which leads cannot be added
-        return
-    at_labels = _observed_at(observations, time, forecasts[dim])
-    at_later = _observed_at(observations, time, later)
-    valid = are_valid_times(forecasts, dim, lead)
-    own, other = (at_labels, at_later) if valid else (at_later, at_labels)
-    if not _goes_clearly_better(forecasts, own, other, dim):
-        return
-    starts, happens = (f"start at their {dim}", f"are valid at their {dim}")
-    given, instead, standard = (happens, starts, START) if valid else (starts, happens, "time")
-    remedy = (
-        "" if valid else (f", or rename {dim!r} to 'valid_time' in both and give dim='valid_time'")
-    )
-    warn(
-        f"{name} is taken to hold forecasts that {given}, but its means go clearly better with the "
-        f"observations if they {instead}. If they do, set "
-        f'{name}[{dim!r}].attrs["standard_name"] = {standard!r}{remedy}',
-    )
-
-
 def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
     """Warn of members in memory that are missing beside all that the fit has seen, or may be."""
     for form, fitted in forecasts:
@@ -367,38 +315,6 @@ def first_place(found: xr.DataArray) -> str:
         for d, i in zip(found.dims, place, strict=True)
     ]
     return f", the first at {', '.join(labels)}" if labels else ""
-
-
-def _observed_at(observations: xr.DataArray, time: Hashable, dates: xr.DataArray) -> xr.DataArray:
-    """Observations at dates (...), NaN where there is none."""
-    place = observations.indexes[time].get_indexer(dates.to_numpy().ravel())
-    at = xr.DataArray(place.reshape(dates.shape), dims=dates.dims)
-    bare = observations.drop_vars(list(observations.coords))
-    return bare.isel({time: at.clip(min=0)}).where(at >= 0)
-
-
-def _goes_clearly_better(
-    forecasts: xr.DataArray, own: xr.DataArray, other: xr.DataArray, dim: Hashable
-) -> bool:
-    """Whether correlations over the cases that both have are clearly larger with the others.
-
-    On Fisher's scale, where their error is 1 / sqrt(n - 3), averaged over locations and leads as
-    if these depended on each other entirely.
-    """
-    forecasts = forecasts.drop_vars(list(forecasts.coords))
-    both = forecasts.where(own.notnull() & other.notnull())
-    n = int(both.notnull().sum([dim]).max())
-    if n <= 3:
-        return False
-    with np.errstate(invalid="ignore", divide="ignore"):
-        z = [np.arctanh(xr.corr(both, one, [dim]).clip(-0.999, 0.999)) for one in (own, other)]
-    gain = float((z[1] - z[0]).mean())
-    return gain > CLEARLY * math.sqrt(2 / (n - 3))
-
-
-def is_lead(name: Hashable, label: xr.DataArray) -> bool:
-    """Whether it is a lead time, by its name or its CF standard name."""
-    return name in LEAD.names or standard_name_of(label) in LEAD.standard_names
 
 
 def _are_numbers(label: xr.DataArray) -> bool:

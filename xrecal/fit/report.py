@@ -19,7 +19,7 @@ from xrecal.inputs.metadata import shown_units
 from xrecal.methods.settings_html import folded, framed, settings_table, table
 
 if TYPE_CHECKING:
-    from xrecal.inputs.valid_time import MatchedLeads
+    from xrecal.inputs.leads import MatchedLeads
 
     from .fitted import Fitted, FittedVariable
 

@@ -16,18 +16,14 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
 from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covariates
-from xrecal.inputs.dims import LEVEL, MEMBER, require_unique
+from xrecal.inputs.dims import require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
+from xrecal.inputs.leads import matched_leads, unit_of_leads
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.places import along_place, find_places, labels_agree, like_places, place_of
-from xrecal.inputs.valid_time import (
-    along_lead,
-    known_valid_times,
-    matched_leads,
-    unit_of_leads,
-    valid_times,
-)
+from xrecal.inputs.roles import LEVEL, MEMBER
+from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
 from xrecal.methods import VectorCKME
 from xrecal.typing import IntArray
 

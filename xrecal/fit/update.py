@@ -17,8 +17,8 @@ from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
+from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
-from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Cases, Updatable, method_on_device
 

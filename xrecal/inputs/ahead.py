@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 
 from .dates import date_axis
-from .dims import LEAD, candidates
 from .forms import Form
-from .valid_time import VALID_TIME, known_valid_times, read_leads
+from .leads import read_leads
+from .roles import LEAD, candidates, single_leads
+from .valid_time import known_valid_times
 
 AHEAD = "days_ahead"
 """The covariate that says when a forecast verifies; no distribution depends on it."""
@@ -23,15 +24,12 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     where nothing tells.
     """
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-    leads = candidates(whole, LEAD)
-    single = [n for n in LEAD.names if n in whole.coords and whole.coords[n].ndim == 0]
-    ahead = None
-    if leads:
-        ahead = _by_lead(whole, dim, leads[0])
-    elif VALID_TIME in whole.coords and whole.coords[VALID_TIME].dims == (dim,):
-        ahead = _by_valid_time(whole, dim)
-    if ahead is None and single and not leads:
-        ahead = _by_lead(whole.expand_dims(single[0]), dim, single[0])
+    leads = [d for d in candidates(whole, LEAD, dim) if d != dim]
+    ahead = _by_valid_time(whole, dim)
+    if ahead is None and leads:
+        ahead = _by_lead(whole, leads[0])
+    elif ahead is None and (single := single_leads(whole)):
+        ahead = _by_lead(whole.expand_dims(single[0]), single[0])
         ahead = None if ahead is None else ahead.isel({single[0]: 0}, drop=True)
     if ahead is None or not bool(np.isfinite(ahead).all()):
         ahead = xr.DataArray(0.0)
@@ -42,25 +40,20 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
 
 
 def _by_valid_time(whole: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
-    """Days of each case; None where labels are no dates."""
-    if dim not in whole.indexes or whole.coords[VALID_TIME].chunks is not None:
-        return None
-    valid, start = (date_axis(whole[name].to_numpy()) for name in (VALID_TIME, dim))
-    if valid is None or start is None or valid.days is None or start.days is None:
-        return None
-    return xr.DataArray(valid.days - start.days, {dim: whole[dim]}, [dim])
-
-
-def _by_lead(whole: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray | None:
-    """Days over starts and leads, or leads alone; None where nothing tells them."""
+    """Days over starts and leads, or starts alone; None where these are no dates."""
     valid = known_valid_times(whole, dim)
     dates = None if valid is None else date_axis(valid.to_numpy().ravel())
     starts = None if dim not in whole.coords else date_axis(np.ravel(whole[dim].to_numpy()))
-    if valid is not None and dates is not None and starts is not None:
-        assert dates.days is not None
-        assert starts.days is not None
-        begun = xr.DataArray(starts.days, dims=[dim]) if dim in valid.dims else starts.days[0]
-        return valid.copy(data=dates.days.reshape(valid.shape)) - begun
+    if valid is None or dates is None or starts is None:
+        return None
+    assert dates.days is not None
+    assert starts.days is not None
+    begun = xr.DataArray(starts.days, dims=[dim]) if dim in valid.dims else starts.days[0]
+    return valid.copy(data=dates.days.reshape(valid.shape)) - begun
+
+
+def _by_lead(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
+    """Days over leads alone; None where nothing tells them."""
     if lead not in whole.indexes:
         return None
     try:

@@ -13,8 +13,10 @@ from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
 from .dims import at_scalars
 from .forms import Form
+from .labels import read_labels
+from .leads import days_of
 from .places import at_places, like_places, refuse_other_name
-from .valid_time import days_of, known_valid_times
+from .valid_time import known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
 """The covariate that is read from dates: the fraction of the year, with period 1."""
@@ -77,6 +79,7 @@ def read_covariates(
             raise TypeError(
                 f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
             )
+        value = read_labels(value, name=f"the covariate {wanted!r}")
         if dim not in value.dims and set(value.dims) & set(cases):
             value = _for_each_case(value, form, dim)
         value = _checked(wanted, value, form, dim, name=name, fitting=bool(cases))

@@ -8,7 +8,6 @@ Levels are those along a dimension of quantiles.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -19,8 +18,6 @@ import xarray as xr
 from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray
 
-from .metadata import OF_CASES, standard_name_of
-
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
 
@@ -28,49 +25,6 @@ Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
 NEAR = 1e-6
 """How far a level may be outside of those given: float32 levels and rounding pass."""
-
-
-@dataclass(frozen=True)
-class Role:
-    """A role of dimensions: the names that have it, and the argument that gives another."""
-
-    what: str
-    argument: str
-    names: tuple[str, ...]
-    standard_names: tuple[str, ...] = ()
-
-
-MEMBER = Role(
-    "member",
-    "member_dim",
-    ("member", "number", "realization", "ensemble"),
-    ("realization",),
-)
-
-LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
-
-CALIBRATION = Role(
-    "calibration",
-    "dim",
-    ("time", "init", "init_time", "forecast_reference_time"),
-    ("time", "forecast_reference_time"),
-)
-
-LEAD = Role(
-    "lead",
-    "dim",
-    (
-        "lead",
-        "lead_time",
-        "step",
-        "prediction_timedelta",
-        "forecast_period",
-        "forecastMonth",
-        "leadtime_month",
-    ),
-    ("forecast_period",),
-)
-"""Lead times: locations, whose observations are at other times."""
 
 
 def require_readable(array: xr.DataArray, *, name: str) -> None:
@@ -101,46 +55,6 @@ def require_readable(array: xr.DataArray, *, name: str) -> None:
                 f"labels along {dim!r} of {name} have dtype {dtype}, the order of bytes of another "
                 f"machine; use {name}.assign_coords({dim}={native})"
             )
-
-
-def find_dim(
-    obj: xr.DataArray, role: Role, explicit: Hashable | None = None, *, name: str
-) -> Hashable | None:
-    """Dimension of ``obj`` in a role; None if there is no candidate.
-
-    The explicit argument counts first, then the CF ``standard_name`` of index coordinates, then
-    known names. Scalar and two-dimensional coordinates say nothing.
-
-    Raises
-    ------
-    ValueError
-        If the explicit one is missing, or there are several candidates.
-    """
-    if explicit is not None:
-        if explicit not in obj.dims:
-            one = f"; use {name}.expand_dims({explicit!r})" if explicit in obj.coords else ""
-            raise ValueError(
-                f"{name} has no dimension {explicit!r} ({role.argument}); it has {[*obj.dims]}{one}"
-            )
-        return explicit
-    dims = candidates(obj, role)
-    if len(dims) > 1:
-        told = f"{name} has several {role.what} dimensions, {dims}"
-        raise ValueError(f"{told}; name one: {role.argument}={dims[0]!r}")
-    return dims[0] if dims else None
-
-
-def candidates(obj: xr.DataArray, role: Role) -> list[Hashable]:
-    """Dimensions of ``obj`` that could have a role: by standard name, else by name.
-
-    Of issued forecasts the dimension of the cases that they name themselves.
-    """
-    if role is CALIBRATION and obj.attrs.get(OF_CASES) in obj.dims:
-        return [obj.attrs[OF_CASES]]
-    labels = obj.coords.variables
-    named = {d: standard_name_of(labels[d]) for d in obj.dims if d in obj.xindexes}
-    by_standard_name = [d for d, name in named.items() if name in role.standard_names]
-    return by_standard_name or [d for d in obj.dims if d in role.names]
 
 
 def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:

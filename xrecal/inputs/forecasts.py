@@ -7,11 +7,14 @@ from collections.abc import Hashable
 import numpy as np
 import xarray as xr
 
-from .dims import LEVEL, MEMBER, require_equal_labels
 from .forms import read_forms
+from .places import like_places
+from .roles import LEVEL, MEMBER
 
 
-def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
+def weighted(
+    values: xr.DataArray, weights: xr.DataArray, *, member_dim: Hashable | None = None
+) -> xr.Dataset:
     """Mark an ensemble with weights as a forecast that xrecal understands.
 
     Parameters
@@ -21,6 +24,8 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     weights : DataArray
         Weights >= 0 along the same dimension; need not sum to one, except for tests of
         auto-calibration, which refuse others.
+    member_dim : hashable, optional
+        The member dimension. Recognised by CF standard name or name (member, number, ...).
 
     Returns
     -------
@@ -43,12 +48,12 @@ def weighted(values: xr.DataArray, weights: xr.DataArray) -> xr.Dataset:
     2.5
     """
     _require_arrays({"values": values, "weights": weights})
-    (form,) = read_forms(values, name="values").values()
+    (form,) = read_forms(values, member_dim, name="values").values()
     if form.member_dim not in weights.dims:
         raise ValueError(
             f"weights lack the member dimension {form.member_dim!r}; they have {list(weights.dims)}"
         )
-    _require_same_labels({"values": values, "weights": weights})
+    weights = _alike({"values": values, "weights": weights})["weights"]
     _require_finite_sums(weights, form.member_dim)
     name = "forecast" if values.name is None else values.name
     return xr.Dataset(
@@ -113,8 +118,7 @@ def gaussian(
     for end, bound in (("lower", lower), ("upper", upper)):
         if bound is not None:
             parts[f"{name}_{end}"] = _bound(bound, end, loc)
-    _require_same_labels(parts)
-    dataset = xr.Dataset(parts)
+    dataset = xr.Dataset(_alike(parts))
     if lower is not None or upper is not None:
         read_forms(dataset, name="forecast")  # refuses mixtures and other units
     return dataset
@@ -163,9 +167,11 @@ def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
         )
 
 
-def _require_same_labels(parts: dict[str, xr.DataArray]) -> None:
-    """Raise ValueError where labels differ, which a Dataset would fill up with NaN."""
+def _alike(parts: dict[str, xr.DataArray]) -> dict[str, xr.DataArray]:
+    """Parts with their places in the order of the first; ValueError where labels differ.
+
+    A Dataset would fill them up with NaN.
+    """
     (first, a), *others = parts.items()
-    for name, b in others:
-        for dim in set(a.dims) & set(b.dims):
-            require_equal_labels(a, b, dim, names=(first, name))
+    alike = {name: like_places(b, a, b.dims, names=(first, name)) for name, b in others}
+    return {first: a, **alike}

@@ -13,9 +13,11 @@ from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
-from .dims import CALIBRATION, LEVEL, MEMBER, candidates, find_dim, require_readable
-from .metadata import OF_CASES, check_units
+from .dims import require_readable
+from .labels import read_labels
+from .metadata import check_units
 from .missing import without_declared
+from .roles import LEVEL, MEMBER, candidates, find_dim
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
@@ -131,6 +133,7 @@ def read_forms(
         If there is no forecast, or the dimension of the members is missing or ambiguous.
     """
     if isinstance(obj, xr.DataArray):
+        obj = read_labels(obj, name=name)
         if f"{obj.name}_weight" in str(obj.attrs.get("ancillary_variables", "")).split():
             raise ValueError(
                 f"{name} holds the members of a weighted ensemble without their weights, "
@@ -147,7 +150,7 @@ def read_forms(
         return {obj.name: form}
     if not isinstance(obj, xr.Dataset):
         raise TypeError(f"{name} must be an xarray DataArray or Dataset, got {type(obj).__name__}")
-    forms = _read_dataset(obj, member_dim, name=name)
+    forms = _read_dataset(read_labels(obj, name=name), member_dim, name=name)
     if not forms:
         raise ValueError(
             f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
@@ -384,11 +387,3 @@ def levels_of(form: Form) -> FloatArray:
     """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
     top = 100.0 if form.member_dim == "percentile" else 1.0
     return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
-
-
-def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Attribute that names the dimension of the cases, where no rule recognises it."""
-    loc = form.broadcast().loc
-    if dim not in loc.dims or candidates(loc, CALIBRATION) == [dim]:
-        return {}
-    return {OF_CASES: str(dim)}

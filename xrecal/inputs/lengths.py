@@ -10,7 +10,7 @@ import numpy as np
 
 from xrecal.arrays.rows import is_whole
 
-from .valid_time import seconds_in
+from .leads import seconds_in
 
 Span: TypeAlias = int | str | np.timedelta64 | datetime.timedelta
 """A length along the cases: a number of them, or a length of time, perhaps as text."""

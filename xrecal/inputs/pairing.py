@@ -13,34 +13,35 @@ from xrecal.chunks.warnings import warn_once
 from xrecal.typing import FloatArray
 
 from .dims import (
-    CALIBRATION,
-    LEAD,
-    LEVEL,
-    MEMBER,
     at_scalars,
-    candidates,
-    find_dim,
     match_labels,
     require_readable,
     warn_of_other_labels,
 )
 from .forms import Form, Labelled, read_forms
+from .labels import read_labels
+from .leads import MatchedLeads, matched_leads
 from .metadata import check_units, joined
 from .missing import OTHERS, known_values, warn_of_absurd, warn_of_customary, without_declared
 from .places import at_places, lack_names, like_places
-from .valid_time import (
+from .roles import (
+    CALIBRATION,
+    LEVEL,
+    MEMBER,
     VALID_TIME,
-    MatchedLeads,
-    along_lead,
-    happens_later,
+    candidates,
+    find_dim,
+    single_leads,
+)
+from .valid_time import (
     known_valid_times,
     lead_to_look_up,
-    matched_leads,
     may_be_either,
+    of_one_lead,
     single_start,
     time_dim,
 )
-from .valid_time_lookup import look_up, tells_valid_times
+from .valid_time_lookup import are_at_starts, at_own_valid_times, look_up
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -99,17 +100,18 @@ def pair_variables(
                 f"DataArray; pass a Dataset with these names or a dict, {{{next(iter(forms))!r}: "
                 "observations, ...}"
             )
+        observations = read_labels(observations, name="observations")
         return {variable: (form, observations) for variable, form in forms.items()}
     if not isinstance(observations, Mapping):  # a Dataset is a mapping
         raise TypeError(
             "observations must be a DataArray, a Dataset or a dict from forecast name to "
             f"DataArray, got {type(observations).__name__}"
         )
+    variables = observations.data_vars if isinstance(observations, xr.Dataset) else observations
     observed = {
-        variable: observations[variable]
-        for variable in (
-            observations.data_vars if isinstance(observations, xr.Dataset) else observations
-        )
+        v: read_labels(array, name="observations") if isinstance(array, xr.DataArray) else array
+        for v in variables
+        for array in (observations[v],)
     }
     if isinstance(hindcast, xr.DataArray) and len(observed) == 1:
         return {variable: (form, next(iter(observed.values()))) for variable, form in forms.items()}
@@ -159,10 +161,9 @@ def pair_cases(
     observations into the order of the forecasts. Forecasts at a single label of a dimension, which
     is then a scalar coordinate, take the observations there. For forecasts over starts and leads
     observations may be over valid time, and are then looked up at that of each forecast; a
-    dimension of the name
-    of the starts holds valid times too, as observations have no starts. So are those of forecasts
-    whose coordinate ``valid_time`` along the cases differs from their labels. Warns where one of
-    them states its unit and the other does not.
+    dimension of the name of the starts holds valid times too, as observations have no starts.
+    Forecasts of one lead pair as those of all leads do at that one. Warns where one of them states
+    its unit and the other does not.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def pair_cases(
     if dim is None and require_dim:
         raise ValueError(
             f"{name} has none of the known calibration dimensions "
-            f"({', '.join(CALIBRATION.names)}) among {list(form.dims)}; name it: dim=..."
+            f"({CALIBRATION.usual}) among {list(form.dims)}; name it: dim=..."
         )
     _refuse_members(form, observations, name=name)
     warn_of_other_labels(forecasts, observations, names=(name, "observations"))
@@ -249,35 +250,26 @@ def _at_cases(
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
     """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
     names = (name, "observations")
-    lead = lead_to_look_up(forecasts, dim, name=name) if candidates(forecasts, LEAD) else None
+    lead = lead_to_look_up(forecasts, dim, name=name)
     if lead is not None and lead not in observations.dims:
         start = single_start(forecasts) if dim is None else dim
         time = time_dim(observations, forecasts, start)
         if time is not None:
             others = [d for d in observations.dims if d != time]
             observations = at_scalars(observations, forecasts, names=names, dims=others)
+            observations = at_own_valid_times(observations, time)
             observed, leads = look_up(forecasts, observations, start, lead, time, name=name)
             _check_dims(form, observed, dim, name=name)
             told = None
             if dim is not None and may_be_either(forecasts, dim, lead):
                 told = f"valid time = {dim} + {lead}"
             return observed, max(leads.n_matched), leads, told
-    beside = [c for c in LEAD.names if c in forecasts.coords and not forecasts[c].ndim]
-    if lead is None and len(beside) == 1 and beside[0] not in observations.coords:
-        found = _at_single_lead(forecasts, observations, dim, beside[0], name=name)
-        if found is not None:
-            _check_dims(form, found[0], dim, name=name)
-            return found
+    one = of_one_lead(forecasts, dim, name=name) if lead is None else None
+    found = None if one is None else _at_single_lead(forecasts, observations, dim, one, name=name)
+    if found is not None:
+        _check_dims(form, found[0], dim, name=name)
+        return found
     observations = at_scalars(observations, forecasts, names=names)
-    time = None
-    if lead is None and VALID_TIME in forecasts.coords and VALID_TIME not in observations.coords:
-        time = happens_later(forecasts, observations, dim)
-    if dim is not None and time is not None:
-        single = along_lead(forecasts, dim, "lead")
-        observed, leads = look_up(single, observations, dim, "lead", time, name=name)
-        observed = observed.isel(lead=0, drop=True)
-        _check_dims(form, observed, dim, name=name)
-        return observed, leads.n_matched[0], None, f"observations are those at {VALID_TIME}"
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None, None
@@ -293,26 +285,25 @@ def _at_single_lead(
     forecasts: xr.DataArray,
     observations: xr.DataArray,
     dim: Hashable | None,
-    lead: Hashable,
+    one: tuple[xr.DataArray, Hashable, str],
     *,
     name: str,
-) -> tuple[xr.DataArray, int, None, str] | None:
-    """As :func:`_at_cases` for forecasts whose lead is a scalar coordinate, as along that lead.
-
-    None where it says nothing of valid times.
-    """
-    if not tells_valid_times(forecasts, dim, lead):
-        return None
-    along = along_lead(forecasts, dim, lead)
+) -> tuple[xr.DataArray, int, None, str | None] | None:
+    """As :func:`_at_cases` for forecasts of one lead; None where labels are to be matched."""
+    along, lead, told = one
     start = single_start(forecasts) if dim is None else dim
     time = time_dim(observations, along, start)
     if time is None:
         return None
     others = [d for d in observations.dims if d != time]
     there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
+    own = there.coords.get(VALID_TIME)
+    undated = time == start and (own is None or own.dims != (time,))
+    if undated and (not told or are_at_starts(along, lead, there, start, name=name)):
+        return None
+    there = at_own_valid_times(there, time)
     observed, leads = look_up(along, there, start, lead, time, name=name)
-    told = f"valid time = {start} + {lead}"
-    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told
+    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told or None
 
 
 def _check_dims(
@@ -330,7 +321,7 @@ def _check_dims(
             "with dates as its coordinate"
         )
     extra = [d for d in observations.dims if d not in form.dims]
-    single = [c for c in LEAD.names if c in form.loc.coords and form.loc[c].ndim == 0]
+    single = single_leads(form.loc)
     if single:
         hint = (
             f". {name} is of a single {single[0]}: {name}.expand_dims({single[0]!r}) is verified "

@@ -9,10 +9,10 @@ import xarray as xr
 
 from xrecal.typing import FloatArray
 
-from .dims import LEAD
 from .forms import Form
+from .leads import days_of
 from .metadata import standard_name_of
-from .valid_time import days_of
+from .roles import is_lead
 
 LATITUDE, LONGITUDE, HEIGHT, OF_LEAD = "latitude", "longitude", "height", "lead"
 
@@ -32,7 +32,7 @@ _NAMES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] =
         (),
         ("height", "altitude", "elevation", "orography"),
     ),
-    OF_LEAD: (LEAD.standard_names, (), LEAD.names),
+    OF_LEAD: ((), (), ()),
 }
 """Standard names, units and names of the coordinates that are each feature."""
 
@@ -53,6 +53,7 @@ def feature_coordinates(form: Form, dims: Sequence[Hashable]) -> dict[str, xr.Da
             if standard_name_of(c) in standard
             or str(c.attrs.get("units")) in units
             or str(name).lower() in names
+            or (feature == OF_LEAD and is_lead(name, c))
         ]
         if matching:  # of a curvilinear grid the fields, not its indices
             widest = max(matching, key=lambda c: c.ndim)

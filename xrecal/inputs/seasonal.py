@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .dims import CALIBRATION, LEAD
 from .forms import Form
 from .metadata import standard_name_of
+from .roles import CALIBRATION, LEAD, candidates, single_leads
 from .valid_time import known_valid_times
 
 PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
@@ -111,11 +111,11 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
             f"{which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
             f"are wanted for each forecast: {name}.rename({part}='level')"
         )
-    lead = [label for label in LEAD.names if label in coords or label in form.dims]
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    start = dated[0].name
+    lead = [*candidates(whole, LEAD, start), *single_leads(whole)]
     if lead and not (lead[0] in coords and _is_zero(coords[lead[0]])):
-        whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-        start = dated[0].name
-        valid = known_valid_times(whole, start) if start in whole.dims else None
+        valid = known_valid_times(whole, start)
         if valid is not None and _has_dates(valid):
             return _known(valid, "valid_time")
         raise ValueError(
@@ -139,10 +139,10 @@ def _case_dates(
     """Dates along the dimension of the cases, or of the single forecast."""
     along = form.dims if dim is None else (dim,)
     dated = [coords[d] for d in along if d in form.dims and d in coords and _has_dates(coords[d])]
-    usual = [c for c in dated if c.name in CALIBRATION.names]
+    usual = [c for c in dated if CALIBRATION.has(c.name)]
     if not dated:
-        single = CALIBRATION.names if dim is None else (dim, *CALIBRATION.names)
-        usual = [coords[d] for d in single if d in coords and not coords[d].dims]
+        single = [n for n in coords if n == dim] + [n for n in coords if CALIBRATION.has(n)]
+        usual = [coords[n] for n in single if not coords[n].dims]
         return [c for c in usual if _has_dates(c)][:1]
     return usual if len(usual) == 1 else dated
 

@@ -13,6 +13,7 @@ from xrecal.chunks.blockwise import like, require_free, require_one_chunk
 
 from .dims import at_scalars
 from .forms import Form
+from .labels import read_labels
 from .metadata import check_units
 from .places import at_places, like_places, refuse_other_name
 from .seasonal import at_valid_dates
@@ -64,6 +65,7 @@ def read_thresholds(
     if threshold.dtype.kind not in "iuf":
         raise TypeError(f"threshold must hold numbers, got {threshold.dtype}")
     check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))
+    threshold = read_labels(threshold, name="threshold")
     threshold = at_valid_dates(threshold, form, dim, name="threshold")
     whole, names = form.broadcast().loc, ("forecast", "threshold")
     others = [d for d in threshold.dims if d not in (*form.dims, THRESHOLD)]

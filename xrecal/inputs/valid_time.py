@@ -7,51 +7,15 @@ are read, their units, and how many of them have an observation.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from .dates import case_axis
-from .dims import CALIBRATION, LEAD, candidates, require_unique
+from .leads import Dates, read_leads
 from .metadata import standard_name_of
-
-Dates: TypeAlias = npt.NDArray[Any]
-"""Dates as datetime64 or cftime objects, or years as integers."""
-
-VALID_TIME = "valid_time"
-
-START = "forecast_reference_time"
-"""CF standard name of the time at which a forecast starts."""
-
-NAMES_OF_STARTS = ("init", "init_time", START)
-"""Coordinates that are starts by their name."""
-
-COUNTED_FROM_ONE = ("forecastMonth", "leadtime_month")
-"""Leads of the Climate Data Store: 1 is the month of the start, whatever the units say."""
-
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "pentad": 432000, "week": 604800}
-
-_MONTHS = {"month": 1, "season": 3, "year": 12}
-
-_ALIASES = {
-    "second": ("s", "sec", "secs"),
-    "minute": ("min", "mins"),
-    "hour": ("h", "hr", "hrs"),
-    "day": ("d",),
-    "week": ("w", "wk", "wks"),
-    "month": ("mon", "mons", "mo"),
-    "year": ("y", "yr", "yrs"),
-}
-
-UNITS = {
-    alias: unit
-    for unit in (*_SECONDS, *_MONTHS)
-    for alias in (unit, f"{unit}s", *_ALIASES.get(unit, ()))
-}
-"""Spellings of the units of leads; months, seasons and years are those of the calendar."""
+from .roles import CALIBRATION, LEAD, VALID_TIME, are_dates, candidates, is_start, single_leads
 
 
 def valid_times(
@@ -109,23 +73,35 @@ def valid_times(
 
 
 def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
-    """Valid times where there are leads, and labels tell them; else None."""
+    """Valid times of forecasts with leads, or of one lead, where labels tell them; else None."""
     try:
         lead = lead_to_look_up(obj, dim, name="forecast")
-        return None if lead is None else valid_times(obj, dim, lead, name="forecast")
+        if lead is not None:
+            return valid_times(obj, dim, lead, name="forecast")
+        one = of_one_lead(obj, dim, name="forecast")
+        if one is None:
+            return None
+        return valid_times(one[0], dim, one[1], name="forecast").isel({one[1]: 0}, drop=True)
     except ValueError:
         return None
 
 
 def _named_as_times(
-    obj: xr.DataArray, roles: tuple[Hashable | None, ...]
+    obj: xr.DataArray | xr.Dataset, roles: tuple[Hashable | None, ...]
 ) -> dict[Hashable, xr.DataArray]:
-    """Coordinates that are valid times by their name or CF standard name."""
-    return {
+    """Coordinates that are valid times by their name or CF standard name.
+
+    Not a coordinate ``time`` from which a dimension without an index got its labels.
+    """
+    named = {
         n: c
         for n, c in obj.coords.items()
         if n not in roles and (n in (VALID_TIME, "time") or standard_name_of(c) == "time")
     }
+    time = named.get("time")
+    if time is not None and time.dims == roles[:1] and time.equals(obj.coords.get(roles[0])):
+        del named["time"]
+    return named
 
 
 def _coordinate(
@@ -165,44 +141,84 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
     )
 
 
-def single_start(obj: xr.DataArray) -> Hashable | None:
+def single_start(obj: xr.DataArray | xr.Dataset) -> Hashable | None:
     """The scalar coordinate that says when a forecast without a dimension of starts began."""
     scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
     standard = CALIBRATION.standard_names
     by_standard_name = [n for n in scalars if standard_name_of(obj[n]) in standard]
-    starts = by_standard_name or [n for n in scalars if n in CALIBRATION.names]
+    starts = by_standard_name or [n for n in scalars if CALIBRATION.has(n)]
     return starts[0] if len(starts) == 1 else None
 
 
-def along_lead(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> xr.DataArray:
+def valid_time_of(
+    obj: xr.DataArray | xr.Dataset, dim: Hashable | None, lead: Hashable | None = None
+) -> xr.DataArray | None:
+    """The coordinate of valid times over ``dim`` and ``lead``, or part of these; None if none is.
+
+    A single date for all of several starts counts if it is called ``valid_time``.
+    """
+    named = {
+        n: c
+        for n, c in _named_as_times(obj, (dim, lead)).items()
+        if c.chunks is None and are_dates(c) and {*c.dims} <= {dim, lead}
+        if c.ndim or n == VALID_TIME or dim not in obj.dims
+        if not bool(c.isnull().all())
+    }
+    return named.get(VALID_TIME, next(iter(named.values()), None))
+
+
+def along_lead(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> xr.DataArray:
     """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
 
-    Their valid times, over ``dim`` or of a single forecast, are over the lead as well.
+    Their valid times, over ``dim`` or of all of them, are over the lead as well.
     """
     own = [d for d in (dim,) if d in obj.dims]
-    times = [n for n, c in _named_as_times(obj, (dim, lead)).items() if list(c.dims) == own]
-    whole = obj.expand_dims(lead)
-    return whole.assign_coords({n: whole[n].expand_dims(lead) for n in times})
+    times = {
+        n: c.expand_dims({d: obj.sizes[d] for d in own if d not in c.dims}).transpose(*own)
+        for n, c in _named_as_times(obj, (dim, lead)).items()
+        if list(c.dims) == own or (n == VALID_TIME and not c.ndim)
+    }
+    whole = obj.drop_vars(list(times)).expand_dims(lead)
+    return whole.assign_coords({n: c.variable.expand_dims(lead) for n, c in times.items()})
 
 
-def happens_later(
-    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable | None
-) -> Hashable | None:
-    """Dimension of valid times of observations, for forecasts whose ``valid_time`` is not a label.
+def of_one_lead(
+    forecasts: xr.DataArray, dim: Hashable | None, *, name: str
+) -> tuple[xr.DataArray, Hashable, str] | None:
+    """Forecasts of one lead along it, with the dimension of the lead and a remark.
 
-    Forecasts over starts of one lead, say, whose coordinate ``valid_time`` is over the starts.
-    Observations lack that coordinate. None where labels are to be matched, as both have the same.
+    None where labels are valid times, or nothing tells these: neither a coordinate ``valid_time``
+    over the cases or of all of them, nor a lead beside their starts.
+
+    Raises
+    ------
+    ValueError
+        If there are several leads beside.
     """
-    given = forecasts.coords[VALID_TIME]
-    if dim == VALID_TIME or given.dims != (dim,) or given.chunks is not None:
+    start = single_start(forecasts) if dim is None else dim
+    leads = single_leads(forecasts)
+    if dim == VALID_TIME:
         return None
-    values = given.to_numpy()
-    if values.dtype.kind != "M" and not _is_cftime(values):
+    given = valid_time_of(forecasts, start)
+    if given is not None:
+        lead = leads[0] if len(leads) == 1 else "lead"
+        told = f"observations are those at {given.name}"
+        if start in forecasts.coords and bool((given == forecasts[start]).all()):
+            told = ""
+        return along_lead(forecasts, dim, lead), lead, told
+    if not leads or start not in forecasts.coords or are_valid_times(forecasts, start, None):
         return None
-    if dim in forecasts.indexes and np.array_equal(forecasts.indexes[dim].to_numpy(), values):
+    if len(leads) > 1:
+        raise ValueError(
+            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
+            f"none: {name}.drop_vars({leads[1]!r})"
+        )
+    along = along_lead(forecasts, dim, leads[0])
+    try:
+        valid_times(along, start, leads[0], name=name)
+    except ValueError:  # nothing that could be added
         return None
-    time = time_dim(observations, forecasts, dim)
-    return None if time == dim and dim != "time" else time
+    return along, leads[0], f"valid time = {start} + {leads[0]}"
 
 
 def time_dim(
@@ -244,27 +260,28 @@ def calendar_of(values: Any) -> str | None:
     return str(flat[0].calendar) if _is_cftime(flat) else None
 
 
-def lead_dim(obj: xr.DataArray, *, name: str) -> Hashable | None:
-    """Dimension of the leads; None if there is none.
+def lead_dim(obj: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable | None:
+    """Dimension of the leads besides ``dim``, that of the cases; None if there is none.
 
     Raises
     ------
     ValueError
         If there are several candidates.
     """
-    dims = candidates(obj, LEAD)
+    dims = [d for d in candidates(obj, LEAD, dim) if d != dim]
     if len(dims) > 1:
         raise ValueError(
             f"{name} has several dimensions of lead times, {dims}; rename those that hold "
-            f"something else: {name}.rename({dims[1]}=...)"
+            f"something else: {name}.rename({dims[1]}=...), or mark the one that holds leads: "
+            f'{name}[{dims[0]!r}].attrs["standard_name"] = "forecast_period"'
         )
     return dims[0] if dims else None
 
 
 def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Hashable | None:
     """Dimension of leads that make the valid time, with ``dim`` that of the starts; else None."""
-    lead = None if dim == VALID_TIME else lead_dim(obj, name=name)
-    return None if lead == dim or are_valid_times(obj, dim, lead) else lead
+    lead = None if dim == VALID_TIME else lead_dim(obj, dim, name=name)
+    return None if are_valid_times(obj, dim, lead) else lead
 
 
 def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | None) -> bool:
@@ -279,182 +296,13 @@ def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | No
     if any(n in over_both for n in _named_as_times(obj, (dim, lead))):
         return False
     for name, starts in over_both.items():
-        named = name in NAMES_OF_STARTS or standard_name_of(starts) == START
-        if named and starts.chunks is None:
+        if is_start(name, starts) and starts.chunks is None:
             of_leads = starts.transpose(dim, lead).to_numpy()
             return bool((of_leads != of_leads[:, :1]).any())
-    return dim not in NAMES_OF_STARTS and standard_name_of(obj[dim]) == "time"
+    return not is_start(dim, obj[dim]) and standard_name_of(obj[dim]) == "time"
 
 
 def may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
     """Whether nothing but custom says that labels along ``dim`` are starts, or valid times."""
     over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
-    told = dim in (VALID_TIME, *NAMES_OF_STARTS) or standard_name_of(obj[dim]) == START
-    return not told and not over_both
-
-
-@dataclass(frozen=True)
-class Leads:
-    """Lead times (n,) as something to add to dates."""
-
-    kind: Literal["span", "month", "number"]
-    values: npt.NDArray[Any]
-    """Lengths as timedelta64, whole months, or plain numbers whose unit is not known."""
-    unit: str
-
-    def after(self, starts: Dates) -> Dates | None:
-        """Dates (t, n) of all leads after starts (t,); None if they cannot be added."""
-        values = self.values[np.newaxis]
-        starts = starts[:, np.newaxis]
-        if starts.dtype.kind in "iu":
-            if self.unit == "year":
-                return np.asarray(starts + values // 12)
-            whole = self.kind == "number" and self.values.dtype.kind in "iu"
-            return np.asarray(starts + values) if whole else None
-        if self.kind == "number":
-            return None
-        if starts.dtype.kind == "M":
-            whole_months = self.kind == "month"
-            return _months_after(starts, values) if whole_months else np.asarray(starts + values)
-        if self.kind == "span":
-            return np.asarray(starts + values.astype("timedelta64[us]").astype(object))
-        return np.asarray(np.frompyfunc(_calendar_months_after, 2, 1)(starts, values))
-
-
-def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
-    """Lead times along a dimension.
-
-    Raises
-    ------
-    ValueError
-        If they have no labels, stand there twice, are missing, are no numbers or lengths of time,
-        have a unit that is not known, or are parts of months.
-    """
-    if lead not in obj.indexes:
-        raise ValueError(
-            f"{name} has no lead times along {lead!r}; add them: "
-            f"{name}.assign_coords({lead}=('{lead}', [...], {{'units': 'days'}}))"
-        )
-    index = obj.indexes[lead]
-    require_unique(index, lead, name)
-    if index.hasnans:
-        raise ValueError(
-            f"a lead time along {lead!r} of {name} is missing; use {name}.dropna({lead!r}), or "
-            "give it"
-        )
-    values = index.to_numpy()
-    if values.dtype.kind == "m":
-        return Leads("span", values.astype("timedelta64[us]"), "")
-    if values.dtype.kind not in "iuf":
-        raise ValueError(
-            f"lead times along {lead!r} of {name} must be numbers or timedelta64, got "
-            f"{type(index[0]).__name__}"
-        )
-    if lead in COUNTED_FROM_ONE and values.dtype.kind in "iu":
-        return Leads("month", values.astype(np.int64) - 1, "month")
-    given = obj[lead].attrs.get("units")
-    if given is None:
-        return Leads("number", values, "")
-    unit = UNITS.get(str(given).strip().lower())
-    if unit is None:
-        raise ValueError(
-            f"lead times along {lead!r} of {name} have units {given!r}, which are none of "
-            f"{', '.join(f'{u}s' for u in (*_SECONDS, *_MONTHS))}; set them: "
-            f'{name}.{lead}.attrs["units"] = "days"'
-        )
-    if unit in _SECONDS:
-        micro = np.round(values.astype(np.float64) * _SECONDS[unit] * 1e6).astype(np.int64)
-        return Leads("span", micro.astype("timedelta64[us]"), unit)
-    if not (values == np.round(values)).all():
-        raise ValueError(
-            f"lead times along {lead!r} of {name} are parts of {unit}s, which calendars do not "
-            "have; use whole ones, or days"
-        )
-    return Leads("month", values.astype(np.int64) * _MONTHS[unit], unit)
-
-
-def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
-    """The same day so many months later, or the last one of that month if it is shorter."""
-    month = starts.astype("datetime64[M]")
-    day = (starts.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64)
-    later = month + months.astype("timedelta64[M]")
-    length = (later + np.timedelta64(1, "M")).astype("datetime64[D]") - later.astype(
-        "datetime64[D]"
-    )
-    time_of_day = starts - starts.astype("datetime64[D]")
-    days = np.minimum(day, length.astype(np.int64) - 1).astype("timedelta64[D]")
-    return np.asarray(later.astype("datetime64[D]") + days + time_of_day)
-
-
-def _calendar_months_after(start: Any, months: int) -> Any:
-    """A date of any calendar as many months later, in the manner of ``_months_after``."""
-    years, month = divmod(start.month - 1 + months, 12)
-    first = start.replace(year=start.year + years, month=month + 1, day=1)
-    return first.replace(day=min(start.day, first.daysinmonth))
-
-
-def unit_of_leads(leads: xr.DataArray) -> str | None:
-    """Unit of lead times, whatever its spelling; timedelta64 for lengths, None if not known."""
-    if leads.dtype.kind == "m":
-        return "timedelta64"
-    given = leads.attrs.get("units")
-    return None if given is None else UNITS.get(str(given).strip().lower(), str(given))
-
-
-def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
-    """Leads in seconds; None if they have no unit of a fixed length."""
-    if leads.dtype.kind == "m":
-        return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
-    unit = unit_of_leads(leads)
-    if unit not in _SECONDS:
-        return None
-    return np.asarray(leads.to_numpy() * float(_SECONDS[unit]), np.float64)
-
-
-def seconds_in(unit: str) -> int | None:
-    """Seconds of a unit of time, whatever its spelling; None if it has no fixed length."""
-    return _SECONDS.get(UNITS.get(unit.strip().lower(), ""))
-
-
-def span_of(lead: xr.DataArray) -> float | None:
-    """Seconds of a single lead; None if it has no unit of a fixed length."""
-    seconds = seconds_of(lead)
-    return None if seconds is None else float(seconds)
-
-
-def days_of(lengths: xr.DataArray) -> xr.DataArray:
-    """Lengths of time as numbers of days."""
-    days = lengths.copy(data=lengths.data / np.timedelta64(1, "D"))
-    return days.assign_attrs(units="days")
-
-
-@dataclass(frozen=True)
-class MatchedLeads:
-    """How many forecasts at each lead have an observation."""
-
-    dim: str
-    labels: tuple[str, ...]
-    """The first and the last lead; none without labels."""
-    units: str
-    n_matched: tuple[int, ...]
-    dated: bool = False
-    """Whether the valid time of each forecast is known."""
-
-    def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
-        """Counts of both, where both have them for the same leads."""
-        if other is None or len(other.n_matched) != len(self.n_matched):
-            return None
-        n_matched = zip(self.n_matched, other.n_matched, strict=True)
-        return replace(self, n_matched=tuple(a + b for a, b in n_matched))
-
-
-def matched_leads(
-    obj: xr.DataArray, lead: Hashable, n_matched: npt.NDArray[np.integer[Any]], *, dated: bool
-) -> MatchedLeads:
-    """Counts, with the leads of ``obj`` as text."""
-    labels: tuple[str, ...] = ()
-    if lead in obj.indexes and obj.sizes[lead]:
-        index = obj.indexes[lead]
-        labels = tuple(str(label).removesuffix(" 00:00:00") for label in (index[0], index[-1]))
-    units = "" if lead not in obj.coords else str(obj[lead].attrs.get("units", ""))
-    return MatchedLeads(str(lead), labels, units, tuple(int(n) for n in n_matched), dated)
+    return dim != VALID_TIME and not is_start(dim, obj[dim]) and not over_both

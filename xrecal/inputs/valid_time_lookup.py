@@ -15,39 +15,79 @@ from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray, IntArray
 
 from .dims import if_days_agree, require_unique
-from .metadata import standard_name_of
-from .valid_time import (
-    NAMES_OF_STARTS,
-    START,
-    VALID_TIME,
-    MatchedLeads,
-    along_lead,
-    calendar_of,
-    matched_leads,
-    single_start,
-    valid_times,
-)
+from .leads import MatchedLeads, matched_leads, read_leads
+from .roles import VALID_TIME, are_dates, is_start, single_leads
+from .valid_time import calendar_of, valid_times
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
 
 
-def tells_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> bool:
-    """Whether a scalar coordinate is the lead of all forecasts, and so tells their valid times.
+def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
+    """Observations whose labels along ``time`` are their valid times.
 
-    Not where a coordinate has the valid times, labels are not told to be starts by their name or
-    CF standard name, or the lead cannot be added to them.
+    An analysis, say, of step 0, or a short forecast; their coordinate ``valid_time`` says so.
+
+    Raises
+    ------
+    ValueError
+        If they have a lead of their own, other than 0, and no valid time.
     """
-    start = single_start(obj) if dim is None else dim
-    if VALID_TIME in obj.coords or start not in obj.coords:
+    given = observations.coords.get(VALID_TIME)
+    if given is not None and given.dims == (time,) and are_dates(given):
+        known = given.chunks is None and not bool(given.isnull().any())
+        return observations.assign_coords({time: given.variable}) if known else observations
+    for lead in single_leads(observations):
+        try:
+            leads = read_leads(observations[lead].expand_dims(lead), lead, name="observations")
+        except ValueError:  # missing, or of no unit of time
+            continue
+        if leads.kind != "number" and leads.values[0].astype(np.int64) != 0:
+            raise ValueError(
+                f"observations have the lead {lead!r}, {observations[lead].to_numpy()}, so labels "
+                f"along {time!r} may be starts or valid times; say when they are valid: "
+                f"observations.assign_coords({VALID_TIME}=...), or drop it: "
+                f"observations.drop_vars({lead!r})"
+            )
+    return observations
+
+
+def are_at_starts(
+    along: xr.DataArray,
+    lead: Hashable,
+    observations: xr.DataArray,
+    start: Hashable,
+    *,
+    name: str,
+) -> bool:
+    """Whether observations of forecasts of one lead are along the starts of these already.
+
+    They are if they have the same lead, or if their labels are starts by name, or may be, and no
+    valid time has an observation.
+
+    Raises
+    ------
+    ValueError
+        If labels that are starts by name fit both.
+    """
+    beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
+    if any(observations[n].to_numpy() == along[n].to_numpy()[0] for n in beside):
+        return True
+    if start not in observations.indexes:
         return False
-    if start not in NAMES_OF_STARTS and standard_name_of(obj[start]) != START:
-        return False  # labels of one lead may have become its valid times
-    try:
-        valid_times(along_lead(obj, dim, lead), start, lead, name="forecast")
-    except ValueError:
+    labels = observations.indexes[start]
+    valid = valid_times(along, start, lead, name=name).to_numpy().ravel()
+    at_valid, at_start = (labels.isin(v).any() for v in (valid, np.ravel(along[start].to_numpy())))
+    if not at_start or not (is_start(start, observations[start]) or VALID_TIME not in along.coords):
         return False
-    return True
+    if at_valid and is_start(start, observations[start]):
+        raise ValueError(
+            f"observations are along {start!r}, which may hold their own dates or the starts of "
+            f"{name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} before "
+            f"they are valid. Use observations.rename({start}='time') for their own dates, or "
+            f"observations.assign_coords({VALID_TIME}=...) for the starts"
+        )
+    return not at_valid
 
 
 def look_up(

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from .dims import LEAD
-from .valid_time import (
-    COUNTED_FROM_ONE,
-    VALID_TIME,
-    Dates,
-    Leads,
-    along_lead,
-    are_valid_times,
-    calendar_of,
-    known_valid_times,
-    lead_dim,
-    read_leads,
-)
+from .leads import Dates, Leads, counts_from_one, read_leads
+from .roles import VALID_TIME, single_leads
+from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):
@@ -52,16 +42,19 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
     ValueError
         If leads cannot be read.
     """
-    lead = lead_dim(forecasts, name="forecast")
+    lead = lead_dim(forecasts, dim, name="forecast")
     if lead is None:
-        scalars = [n for n, c in forecasts.coords.items() if c.ndim == 0 and _is_lead(n, c)]
+        scalars = single_leads(forecasts)
         if len(scalars) != 1 or not forecasts.sizes.get(dim):
             return _of_valid_times(forecasts, dim)
         return read_verified(along_lead(forecasts, dim, scalars[0]), dim)
-    if lead == dim:
-        return None
+    known = known_valid_times(forecasts, dim)
+    if lead not in forecasts.indexes and known is not None and dim in forecasts.indexes:
+        labels, n = forecasts.indexes[dim].to_numpy(), forecasts.sizes[lead]
+        leads = Leads("span", np.zeros(n, "timedelta64[us]"), "")
+        return Verified(lead, leads, labels, known.transpose(dim, lead).to_numpy())
     leads = read_leads(forecasts, lead, name="forecast")
-    if lead in COUNTED_FROM_ONE:  # the mean of a month is known when it has ended
+    if counts_from_one(lead):  # the mean of a month is known when it has ended
         leads = replace(leads, values=leads.values + 1)
     labels = forecasts.indexes[dim].to_numpy() if dim in forecasts.indexes else None
     issued, verified = labels, None
@@ -69,8 +62,8 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
         issued, verified = replace(leads, values=-leads.values).after(labels), labels
     elif labels is not None:
         verified = leads.after(labels)
-        known = known_valid_times(forecasts, dim) if verified is None else None
-        verified = verified if known is None else known.transpose(dim, lead).to_numpy()
+        if verified is None and known is not None:
+            verified = known.transpose(dim, lead).to_numpy()
     return Verified(lead, leads, issued, verified)
 
 
@@ -140,8 +133,3 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     if lead not in forecasts.dims:
         return xr.DataArray(known[:, 0], dims=[dim])
     return xr.DataArray(known, dims=[dim, lead])
-
-
-def _is_lead(name: Hashable, coordinate: xr.DataArray) -> bool:
-    standard_name: Any = coordinate.attrs.get("standard_name")
-    return name in LEAD.names or standard_name in LEAD.standard_names

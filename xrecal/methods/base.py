@@ -314,7 +314,7 @@ class Conditioned(Shown):
     condition_on: str | tuple[str, ...] | None
 
     def __post_init__(self) -> None:
-        check_names(type(self).__name__, self.condition_on)
+        check_names(self)
 
     @property
     def covariates(self) -> tuple[str, ...]:

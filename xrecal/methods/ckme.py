@@ -175,7 +175,7 @@ class CKME(Conditioned, MemberPerCase):
                 f"'standardised' or 'ratio' with compare='shapes', got support={self.support!r}"
             )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
-        check_bounds("CKME", self.bounds)
+        check_bounds(self)
         super().__post_init__()
 
     @property

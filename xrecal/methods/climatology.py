@@ -69,7 +69,7 @@ class Climatology(Shown, MemberPerCase):
             raise ValueError(
                 f"Climatology: window must be a positive number of days, got {self.window!r}"
             )
-        check_names("Climatology", self.condition_on)
+        check_names(self)
 
     @property
     def covariates(self) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class EMOS(Conditioned):
     output: ClassVar[Output] = "normal"
 
     def __post_init__(self) -> None:
-        check_bounds("EMOS", self.bounds)
+        check_bounds(self)
         super().__post_init__()
         if not isinstance(self.vary_spread, bool):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")

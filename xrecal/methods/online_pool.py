@@ -108,9 +108,9 @@ class OnlinePool(Shown):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
         object.__setattr__(self, "refit", read_length(self.refit, "OnlinePool", "refit", least=1))
-        check_bounds("OnlinePool", self.bounds)
+        check_bounds(self)
         if self.condition_on != ():
-            check_names("OnlinePool", self.condition_on)
+            check_names(self)
         try:
             methods = self.pool.methods
         except (TypeError, ValueError) as error:

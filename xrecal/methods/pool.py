@@ -145,11 +145,11 @@ class LinearPool(Shown):
     def __post_init__(self) -> None:
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
         check_choices("LinearPool", self, automatic)
-        check_bounds("LinearPool", self.bounds)
+        check_bounds(self)
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
         if self.condition_on != ():
-            check_names("LinearPool", self.condition_on)
+            check_names(self)
         if self.methods is None:
             return
         object.__setattr__(self, "methods", check_methods("LinearPool", self.methods))

@@ -21,8 +21,17 @@ def is_positive(value: object) -> bool:
     return number and 0 < value < np.inf  # type: ignore[operator]
 
 
-def check_names(method: str, condition_on: object) -> None:
-    """Raise ValueError unless a setting names covariates."""
+def _without_lists(settings: object) -> str:
+    """Make tuples, in place, of settings that are lists; the name of the method."""
+    for name, value in list(vars(settings).items()):
+        if isinstance(value, list):
+            object.__setattr__(settings, name, tuple(value))
+    return type(settings).__name__
+
+
+def check_names(settings: Any) -> None:
+    """Raise ValueError unless ``condition_on`` names covariates; make lists tuples."""
+    method, condition_on = _without_lists(settings), settings.condition_on
     names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
     named = bool(names) and all(isinstance(n, str) and n for n in names)
     if condition_on is not None and not named:
@@ -51,8 +60,9 @@ def check_methods(pool: str, methods: Any) -> tuple[Any, ...]:
     return given
 
 
-def check_bounds(method: str, bounds: object) -> None:
-    """Raise ValueError unless a setting is "auto", None or a pair of bounds."""
+def check_bounds(settings: Any) -> None:
+    """Raise ValueError unless ``bounds`` are "auto", None or a pair; make lists tuples."""
+    method, bounds = _without_lists(settings), settings.bounds
     if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
         return
     pair = isinstance(bounds, tuple) and len(bounds) == 2

@@ -10,6 +10,7 @@ import xarray as xr
 
 from xrecal import diagnostics
 from xrecal.diagnostics.evidence import Evidence, read_evidence
+from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import season_of
 from xrecal.inputs.dims import Dims, read_levels
 from xrecal.inputs.forms import Labelled
@@ -54,10 +55,11 @@ def quantile_reliability(
     form = evidence.form
     issued = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
     issued = issued.assign_coords(quantile=levels).rename(form.name)
+    attrs = evidence.units | of_cases(form, evidence.pairs.dim)
     relative, observed = (
-        (values - cycle).transpose(*values.dims).assign_attrs(evidence.units)
+        (values - cycle).transpose(*values.dims).reset_coords(drop=True).assign_attrs(attrs)
         for values in (issued, evidence.observations)
-    )
+    )  # paired already, so without single leads and valid times
     # Of quantiles the issued levels are these quantiles themselves.
     found = diagnostics.quantile_reliability(relative, observed, q, dim)
     reach = (cycle.max([evidence.time]) - cycle.min([evidence.time])).max()

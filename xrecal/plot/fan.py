@@ -10,8 +10,8 @@ import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
-from xrecal.inputs.dims import CALIBRATION, LEAD, candidates
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.roles import CALIBRATION, LEAD, candidates
 
 from .labels import date_ticks, is_date, label_of, positions, width_beside
 from .reading import (
@@ -110,8 +110,7 @@ def _over_one_dim(form: Form) -> tuple[xr.DataArray, Hashable]:
     usual = [d for role in (CALIBRATION, LEAD) for d in candidates(values, role)]
     if not others:
         # One date or lead is a fan of one step.
-        steps: tuple[Hashable, ...] = CALIBRATION.names + LEAD.names
-        named = [d for d in form.loc.dims if d in steps]
+        named = [d for role in (CALIBRATION, LEAD) for d in candidates(form.loc, role)][:1]
         if not named:
             raise ValueError(
                 f"a fan lies along dates or leads, but quantiles have {list(form.loc.dims)}; give "

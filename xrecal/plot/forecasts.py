@@ -31,6 +31,7 @@ def fan(
     *,
     ax: Axes | None = None,
     raw: Labelled | None = None,
+    dim: Hashable | None = None,
     member_dim: Hashable | None = None,
 ) -> Axes:
     """Quantiles over dates or leads; see :func:`xrecal.plot.fan`.
@@ -42,7 +43,7 @@ def fan(
     return plot.fan(
         forecast if has_quantiles else quantile(forecast, list(LEVELS)),
         ax=ax,
-        observations=_matched(observations, forecast),
+        observations=_matched(observations, forecast, dim),
         raw=_beside(raw, forecast),
     )
 
@@ -319,13 +320,15 @@ def _with_usual_members(forecast: Labelled, member_dim: Hashable | None) -> Labe
     return forecast if member_dim is None else forecast.rename({member_dim: "member"})
 
 
-def _matched(observations: Observations | None, forecast: Labelled) -> xr.DataArray | None:
+def _matched(
+    observations: Observations | None, forecast: Labelled, dim: Hashable | None = None
+) -> xr.DataArray | None:
     """What verified each forecast, at its labels; a single case finds its own in a series."""
     if observations is None:
         return None
     only_form(forecast, name="forecast")
     ((form, observed),) = pair_variables(forecast, observations, None, name="forecast").values()
-    return pair_cases(form, observed, name="forecast", require_dim=False).observations
+    return pair_cases(form, observed, dim, name="forecast", require_dim=False).observations
 
 
 def _beside(raw: Labelled | None, forecast: Labelled) -> Labelled | None:

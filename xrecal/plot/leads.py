@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy.special import ndtri
 
 from xrecal.diagnostics.p_values import SIGNIFICANT
-from xrecal.inputs.dims import LEAD, candidates
+from xrecal.inputs.roles import LEAD, candidates
 
 from .labels import as_typed, date_ticks, is_date, positions
 from .reading import in_memory, over_locations
@@ -117,7 +117,7 @@ def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
     if len(leads) != 1:
         raise ValueError(
             f"skill has {'no' if not leads else 'several'} lead dimension among "
-            f"{list(skill.dims)} ({', '.join(LEAD.names)}); name the one to draw along: dim=..."
+            f"{list(skill.dims)} ({LEAD.usual}); name the one to draw along: dim=..."
         )
     return leads[0]
 

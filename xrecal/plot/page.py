@@ -21,10 +21,12 @@ from xrecal.diagnostics.comparison import Table
 from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.inputs.dims import LEAD, Dims, at_scalars
+from xrecal.inputs.cases import of_cases
+from xrecal.inputs.dims import Dims, at_scalars
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
+from xrecal.inputs.roles import is_lead
 from xrecal.inputs.thresholds import Threshold
 
 from . import annual
@@ -166,6 +168,8 @@ def report(
             "figure.savefig"
         )
     evidence = read_evidence(forecast, observations, dim, member_dim)
+    mark = of_cases(evidence.form, evidence.pairs.dim)  # for panels over all dimensions
+    forecast, raw = _marked(forecast, mark), None if raw is None else _marked(raw, mark)
     tests: dict[str, Any] = {
         "test": test, "n_resamples": n_resamples, "block_length": block_length,
         "augmented": augmented, "seed": seed,
@@ -174,9 +178,10 @@ def report(
     datasets = _evidence_of(evidence, (forecast, observations), dim, threshold, tests | given)
     if raw is not None:
         same = _of_same_cases(raw, forecast, evidence)
-        of_raw = read_evidence(same, observations, dim, None)
+        given = {"member_dim": member_dim if member_dim in same.dims else None}
+        of_raw = read_evidence(same, observations, dim, given["member_dim"])
         pair = same, observations
-        beside = _evidence_of(of_raw, pair, dim, threshold, tests, beside=evidence)
+        beside = _evidence_of(of_raw, pair, dim, threshold, tests | given, beside=evidence)
         datasets |= {f"{RAW} {name}": data for name, data in beside.items()}
     figure = _draw(_computed(datasets), _title(evidence), _subtitle(evidence, raw is not None))
     if path is not None:
@@ -213,6 +218,13 @@ def _evidence_of(
     if threshold is not None:
         datasets["events"] = diagnostics.reliability(*pair, threshold, dim=..., **given)
     return datasets
+
+
+def _marked(forecast: Labelled, mark: dict[str, str]) -> Labelled:
+    """A forecast with attributes on each of its variables."""
+    if isinstance(forecast, xr.DataArray):
+        return forecast.assign_attrs(mark)
+    return forecast.assign({name: array.assign_attrs(mark) for name, array in forecast.items()})
 
 
 def _of_same_cases(raw: Labelled, forecast: Labelled, evidence: Evidence) -> Labelled:
@@ -280,7 +292,7 @@ def _subtitle(evidence: Evidence, has_raw: bool) -> str:
         counts = " × ".join(f"{n} {d}" for d, n in locations.items())
         text += f"; locations: {as_typed(counts)}"
     for d in locations:
-        if d in LEAD.names and d in form.loc.indexes and sizes[d] > 1:
+        if d in form.loc.indexes and is_lead(d, form.loc[d]) and sizes[d] > 1:
             text += f"; {range_of_leads(form.loc[d])}"
     return text
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.inputs.dims import LEAD
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import check_units
 
@@ -113,8 +112,8 @@ def require_one(
 
 
 def first_along(dim: Hashable) -> str:
-    """Argument of ``isel`` for the first label; leads stay a dimension, as they date forecasts."""
-    return f"{dim}=[0]" if dim in LEAD.names else f"{dim}=0"
+    """Argument of ``isel`` for the first label."""
+    return f"{dim}=0"
 
 
 def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:

@@ -15,9 +15,10 @@ from xrecal.chunks.blockwise import require_free, run_blockwise, work_on
 from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fitted import CASE
 from xrecal.inputs.covariates import Given, season_of
-from xrecal.inputs.dims import LEVEL, read_inner_levels
+from xrecal.inputs.dims import read_inner_levels
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.metadata import probability_attributes
+from xrecal.inputs.roles import LEVEL
 from xrecal.inputs.seasonal import take_cases
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
 from xrecal.methods.setting_checks import is_positive

@@ -13,9 +13,10 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_free
 from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits
+from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels, read_levels
-from xrecal.inputs.forms import Labelled, of_cases
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.metadata import history_line, with_conventions
 from xrecal.inputs.pairing import Observations, pair_variables

@@ -25,8 +25,9 @@ from xrecal.fit.state import (
     without_labels,
     without_unseen,
 )
+from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
+from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.pool import HINDCAST_LABELS

@@ -12,6 +12,7 @@ import xarray as xr
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
+from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, require_plain
@@ -490,7 +491,7 @@ def score_variables(
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     remark = None
     for variable, (form, observed) in paired.items():
-        scores = score(form, observed)
+        scores = score(with_named_cases(form, dim), observed)
         remark = remark or paired_by_position(form.loc, observed, form.dims)
         over = _dims_to_average(dim, scores)
         if not set(over) <= set(scores.dims):

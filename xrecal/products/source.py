@@ -21,10 +21,10 @@ import xarray as xr
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
 from xrecal.fit.state import NEW_MEMBER
-from xrecal.inputs.dims import CALIBRATION, candidates
 from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
 from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
 from xrecal.inputs.missing import known_values
+from xrecal.inputs.roles import CALIBRATION, candidates
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays

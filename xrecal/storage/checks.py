@@ -23,8 +23,8 @@ from xrecal.fit.state import COVARIATE, is_part
 from xrecal.inputs.covariates import DAY, SEASON
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
+from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
-from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter, is_method
 from xrecal.methods.ranges import ANY, FINITE

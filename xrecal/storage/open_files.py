@@ -44,7 +44,8 @@ def open_file(path: Path) -> OpenFile:
         store = _open.get((place, found.st_dev, found.st_ino))
         if store is None:
             _require_safe(path, found)
-            store = _open[place, found.st_dev, found.st_ino] = OpenFile.open(place)
+            store = OpenFile.open(place)  # type: ignore[no-untyped-call]
+            _open[place, found.st_dev, found.st_ino] = store
         return store
 
 

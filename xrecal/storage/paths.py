@@ -153,7 +153,9 @@ def written_aside(path: Path, check: Callable[[Path], object]) -> Iterator[Path]
         new = begin_partial(path, "{}") / f"new{path.suffix}"
         try:
             yield new
-        except RuntimeError as error:  # of the library of netCDF, which does not say why
+        except RuntimeError as error:
+            if not str(error).startswith("NetCDF"):  # its library does not say why
+                raise
             raise UnwritableError(f"{path} cannot be written: {error}") from error
         sync(new.rglob("*") if new.is_dir() else [new], new.parent)
         put_in_place(new, path, check)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
-from xrecal.inputs.valid_time import MatchedLeads
 from xrecal.methods import METHODS, SharedCKME, VectorCKME
 
 STORED: dict[str, type] = {

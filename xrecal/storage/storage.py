@@ -306,14 +306,15 @@ def require_opens(path: Path) -> None:
     if not is_model:
         open_data(path, str(path)).close()
         return
-    import dask
+    import dask.base
 
     lazy = open_fitted(path, chunks={})
     arrays = [array for v in lazy.variables.values() for array in v.state.values()]
     with dask.config.set(scheduler="threads"):
-        dask.compute([array.isnull().any() for array in arrays if array.chunks is not None])
+        read = [one.max(skipna=False) for one in arrays if one.chunks and one.size]
+        dask.base.compute(read)  # type: ignore[no-untyped-call]
     if path.is_file():
-        open_file(path).close()
+        open_file(path).close()  # type: ignore[no-untyped-call]
 
 
 def open_data(path: Path, what: str) -> xr.Dataset:

@@ -1,0 +1,276 @@
+"""Dates in any type and zone, and cases and leads that have coordinates but no index."""
+
+import datetime
+import warnings
+
+import cftime
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.labelled import freeze, random
+from tests.marks import forbid_compute
+from xrecal.inputs.labels import read_labels
+
+N = 40
+UTC = pd.date_range("2001-03-01T06:00", periods=N, freq="14D")  # over the change to summer time
+TIMES = pd.date_range("2001-03-01T06:00", periods=N + 5, freq="14D")
+OBSERVED = random("time", "x", seed=1, sizes={"time": N + 5, "x": 2}, time=TIMES)
+LEADS = xr.Variable("lead", [14, 56], {"units": "days"})
+HINDCAST = random("init", "lead", "x", "member", sizes={"init": N, "lead": 2, "x": 2})
+HINDCAST = HINDCAST.assign_coords(init=UTC, lead=LEADS)
+EMOS = xrecal.EMOS()
+SEASONS = xr.DataArray(np.linspace(-1, 1, 12), {"month": range(1, 13)})
+
+
+def local(dates, zone="America/New_York"):
+    return dates.tz_localize("UTC").tz_convert(zone)
+
+
+WAYS = {
+    "seconds": lambda dates: dates.to_numpy().astype("M8[s]"),
+    "nanoseconds": lambda dates: dates.to_numpy().astype("M8[ns]"),
+    "a time zone": local,
+    "Timestamps": lambda dates: np.array(list(local(dates, "Asia/Tokyo")), object),
+    "Python's dates": lambda dates: np.array(local(dates).to_pydatetime(), object),
+    "without zone": lambda dates: np.array([d.to_pydatetime() for d in dates], object),
+    "periods": lambda dates: dates.to_period("h"),
+}
+
+
+def results(hindcast, observed):
+    """Numbers of calls in which dates count."""
+    season = xrecal.EMOS(condition_on="season")
+    model = hindcast.recal.fit(observed, season)
+    years = hindcast.recal.cross_validate(observed, EMOS, by="block", gap=3, output="crps")
+    found = hindcast.recal.crps(observed), model.quantile(hindcast, 0.7), years
+    return (
+        *found,
+        model.exceedance(hindcast, SEASONS),
+        hindcast.recal.monitor(observed, restart=None).e_value,
+    )
+
+
+EXPECTED = results(HINDCAST, OBSERVED)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dates_of_any_type_and_zone_give_the_same_numbers(way):
+    hindcast = HINDCAST.assign_coords(init=WAYS[way](UTC))
+    observed = OBSERVED.assign_coords(time=WAYS[way](OBSERVED.indexes["time"]))
+    for a, b in zip(results(hindcast, OBSERVED), EXPECTED, strict=True):
+        np.testing.assert_array_equal(a, b)
+    one = hindcast.isel(init=3)
+    np.testing.assert_array_equal(one.recal.crps(observed), EXPECTED[0].isel(init=3))
+    freeze(hindcast).recal.crps(freeze(observed))
+
+
+def test_a_model_of_dates_with_a_time_zone_is_stored(tmp_path):
+    hindcast = HINDCAST.assign_coords(init=local(UTC))
+    model = hindcast.recal.fit(OBSERVED, xrecal.Climatology())
+    model.save(tmp_path / "model.nc")
+    stored = xrecal.open_recalibrator(tmp_path / "model.nc")
+    np.testing.assert_array_equal(stored.quantile(hindcast, 0.5), model.quantile(hindcast, 0.5))
+
+
+def test_valid_times_covariates_and_thresholds_with_a_time_zone():
+    one = HINDCAST.isel(lead=0, drop=True)
+    later = UTC + pd.Timedelta(days=14)
+    expected = one.assign_coords(valid_time=("init", later))
+    zoned = one.assign_coords(valid_time=("init", local(later)))
+    np.testing.assert_array_equal(zoned.recal.crps(OBSERVED), expected.recal.crps(OBSERVED))
+    threshold = random("init", seed=5, init=UTC, sizes={"init": N})
+    np.testing.assert_array_equal(
+        one.recal.exceedance(threshold.assign_coords(init=local(UTC))),
+        one.recal.exceedance(threshold),
+    )
+    values = random("init", seed=6, init=UTC, sizes={"init": N})
+    fits = [
+        one.recal.fit(
+            OBSERVED.rename(time="init"),
+            xrecal.EMOS(condition_on="soil"),
+            covariates={"soil": values.assign_coords(init=dates)},
+        )
+        for dates in (UTC, local(UTC))
+    ]
+    np.testing.assert_array_equal(fits[0].state["slope"], fits[1].state["slope"])
+    scalar = one.isel(init=2).assign_coords(init=local(UTC)[2])
+    np.testing.assert_array_equal(
+        scalar.recal.exceedance(SEASONS), one[2].recal.exceedance(SEASONS)
+    )
+
+
+def test_days_without_a_time_are_dates():
+    dates = [datetime.date(2000, 1, 1) + datetime.timedelta(days=k) for k in range(3)]
+    found = read_labels(
+        random("time", sizes={"time": 3}, time=np.array(dates, object)), name="forecast"
+    )
+    np.testing.assert_array_equal(found["time"], np.array(dates, "M8[D]"))
+
+
+@pytest.mark.parametrize("at", ["init", "valid_time", "scalar"])
+def test_dates_of_cftime_without_a_calendar_are_refused(at):
+    dates = np.array([cftime.datetime(2001, 3, 1 + k % 28, calendar="") for k in range(N)], object)
+    hindcast = {
+        "init": lambda: HINDCAST.assign_coords(init=dates),
+        "valid_time": lambda: HINDCAST[:, 0].assign_coords(valid_time=("init", dates)),
+        "scalar": lambda: HINDCAST[3].assign_coords(init=dates[3]),
+    }[at]()
+    name = at if at == "valid_time" else "init"
+    message = f"the dates in '{name}' of forecast are cftime objects without a calendar, such as 20"
+    with pytest.raises(ValueError, match=message):
+        hindcast.recal.crps(OBSERVED)
+    with pytest.raises(ValueError, match=r"'time' of observations .* observations\.assign_coords"):
+        HINDCAST.recal.crps(OBSERVED[:N].assign_coords(time=dates))
+
+
+def test_what_the_message_says_to_type_gives_a_calendar():
+    dates = [cftime.datetime(*d.timetuple()[:4], calendar="") for d in UTC[:20]]
+    forecast = HINDCAST[:20].assign_coords(init=np.array(dates, object))
+    with pytest.raises(ValueError, match="such as forecast") as error:
+        forecast.recal.crps(OBSERVED)
+    typed = str(error.value).rpartition("such as ")[2]
+    dated = eval(typed, {"forecast": forecast, "cftime": cftime})
+    times = xr.date_range(
+        "2001-03-01T06:00", periods=N + 5, freq="14D", calendar="standard", use_cftime=True
+    )
+    found = dated.recal.crps(OBSERVED.assign_coords(time=times))
+    np.testing.assert_array_equal(found, EXPECTED[0][:20])
+
+
+# dimensions without an index ----------------------------------------------------------------------
+
+
+def without_index(array, dim, **names):
+    """An array whose labels along a dimension are a coordinate of another name."""
+    (new, label) = next(iter(names.items()))
+    coordinate = (new, array[dim].to_numpy(), array[dim].attrs)
+    return array.drop_vars(dim).rename({dim: new}).assign_coords({label: coordinate})
+
+
+@pytest.mark.parametrize("label", ["time", "init", "juld"])
+def test_a_coordinate_of_dates_labels_the_cases(label):
+    hindcast = without_index(HINDCAST, "init", profile=label)
+    observed = without_index(OBSERVED, "time", record=label)
+    found = hindcast.recal.crps(observed)
+    np.testing.assert_array_equal(found, EXPECTED[0])
+    assert found.dims == ("profile", *EXPECTED[0].dims[1:])
+    one = hindcast.isel(lead=1).recal.crps(observed)
+    np.testing.assert_array_equal(one, EXPECTED[0].isel(lead=1))
+
+
+def test_a_coordinate_labels_the_leads():
+    hindcast = without_index(HINDCAST, "lead", k="hours_since_start")
+    np.testing.assert_array_equal(hindcast.recal.crps(OBSERVED), EXPECTED[0])
+
+
+def test_dates_of_places_are_no_cases():
+    installed = ("x", pd.to_datetime(["1990-01-01", "1995-01-01"]))
+    hindcast, observed = (a.assign_coords(installed=installed) for a in (HINDCAST, OBSERVED))
+    np.testing.assert_array_equal(hindcast.recal.crps(observed), EXPECTED[0])
+    assert "x" not in read_labels(hindcast, name="forecast").indexes
+
+
+def test_lazy_coordinates_stay_lazy():
+    lazy = HINDCAST.assign_coords(valid_time=(HINDCAST.init + np.timedelta64(1, "D")).chunk())
+    with forbid_compute():
+        read_labels(lazy, name="forecast")
+
+
+# valid times that contradict the leads ------------------------------------------------------------
+
+MONTHS = pd.date_range("2000-01-01", periods=48, freq="MS")
+MONTHLY = random("time", seed=2, sizes={"time": 48}, time=MONTHS)
+SEASONAL = random(
+    "time", "forecastMonth", "member", sizes={"time": 30, "forecastMonth": 3}, time=MONTHS[:30]
+).assign_coords(forecastMonth=[1, 2, 3])
+
+
+def valid(months, days=0):
+    """Valid times so many months after those of starts and leads, and days."""
+    at = np.arange(30)[:, None] + np.arange(3) + months
+    return ("time", "forecastMonth"), MONTHS.to_numpy()[at] + np.timedelta64(days, "D")
+
+
+@pytest.mark.parametrize("name", ["valid_time", "verification"])
+@pytest.mark.parametrize("select", [slice(None), [1], 1], ids=str)
+def test_months_that_end_at_their_valid_time_are_those_of_the_leads(select, name):
+    dims, ends = valid(1)
+    attrs = {"standard_name": "time"} if name == "verification" else {}
+    plain = SEASONAL.isel(forecastMonth=select)
+    ended = SEASONAL.assign_coords({name: (dims, ends, attrs)}).isel(forecastMonth=select)
+    message = rf"{name} of forecast contradicts its starts and leads: forecastMonth . after 2000-01"
+    with pytest.warns(UserWarning, match=message) as told:
+        found = ended.recal.crps(MONTHLY)
+    assert len(told) == 1
+    np.testing.assert_array_equal(found, plain.recal.crps(MONTHLY))
+    with pytest.warns(UserWarning, match="of hindcast contradicts"):
+        fits = ended.recal.fit(MONTHLY, EMOS)
+    np.testing.assert_array_equal(
+        fits.state["slope"], plain.recal.fit(MONTHLY, EMOS).state["slope"]
+    )
+    with pytest.warns(UserWarning, match="contradicts"):
+        dry = ended.recal.exceedance(SEASONS)
+    np.testing.assert_array_equal(dry, plain.recal.exceedance(SEASONS))
+    assert name in found.coords
+
+
+def test_what_is_typed_lets_the_valid_time_count():
+    ended = SEASONAL.assign_coords(valid_time=valid(1))
+    with pytest.warns(UserWarning, match=r"use forecast\.drop_vars\('forecastMonth'\)"):
+        ended.recal.crps(MONTHLY)
+    found = ended.drop_vars("forecastMonth").recal.crps(MONTHLY)
+    later = MONTHLY.assign_coords(time=MONTHS - pd.DateOffset(months=1))
+    np.testing.assert_array_equal(found, SEASONAL.recal.crps(later))
+
+
+@pytest.mark.parametrize(
+    ("unit", "shift"), [("months", 14), ("days", 0), ("days", 0.5), ("hours", 0.75)], ids=str
+)
+def test_dates_within_the_month_or_day_contradict_nothing(unit, shift):
+    """The middle of a month and of a day are stamps that archives give to means over them."""
+    if unit == "months":
+        hindcast, observed = SEASONAL.assign_coords(valid_time=valid(0, shift)), MONTHLY
+        observed = observed.assign_coords(time=MONTHS + pd.Timedelta(days=shift))
+        expected = SEASONAL.recal.crps(MONTHLY)
+    else:
+        per_day = {"days": 1, "hours": 24}[unit]
+        leads = xr.Variable("lead", [14 * per_day, 56 * per_day], {"units": unit})
+        later = HINDCAST.init + xr.DataArray([14, 56], dims="lead") * np.timedelta64(1, "D")
+        step = np.timedelta64(int(shift * 86400), "s")
+        hindcast = HINDCAST.assign_coords(lead=leads, valid_time=later + step)
+        observed, expected = OBSERVED.assign_coords(time=OBSERVED.time + step), EXPECTED[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(hindcast.recal.crps(observed), expected)
+
+
+@pytest.mark.parametrize("calendar", ["datetime64", "noleap"])
+def test_a_day_is_a_contradiction(calendar):
+    hindcast, observed = HINDCAST, OBSERVED
+    if calendar == "noleap":
+        times = xr.date_range(
+            "2001-03-01", periods=N + 5, freq="14D", calendar="noleap", use_cftime=True
+        )
+        hindcast = hindcast.assign_coords(init=times[:N])
+        observed = observed.assign_coords(time=times)
+    starts = hindcast.indexes["init"]
+    late = np.array([[d + datetime.timedelta(days=k + 1) for k in (14, 56)] for d in starts])
+    with pytest.warns(UserWarning, match="lead 14 days after 2001-03-01.* is 2001-03-15.*-03-16"):
+        found = hindcast.assign_coords(valid_time=(("init", "lead"), late)).recal.crps(observed)
+    np.testing.assert_array_equal(found, EXPECTED[0])
+
+
+def test_dates_of_members_are_no_cases():
+    """Each member of what is issued says which past case it is."""
+    model = HINDCAST[:, 0].recal.fit(OBSERVED, xrecal.CKME(support="observations", ridge=0.1))
+    one = HINDCAST[3, 0]
+    issued = model.apply(one)
+    assert "calibration_init" in issued.coords
+    assert "member" not in read_labels(issued, name="forecast").indexes
+    found = issued.recal.crps(OBSERVED)
+    np.testing.assert_allclose(found, model.crps(one, OBSERVED), rtol=1e-12)
+    lagged = HINDCAST[:, 0].rename(init="day").assign_coords(member=UTC[:5])
+    np.testing.assert_array_equal(lagged.recal.crps(OBSERVED), EXPECTED[0][:, 0])

@@ -1,0 +1,200 @@
+"""Cases and leads by what their dimensions are: by standard name, valid time, type, unit, name."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.labelled import random
+from xrecal.inputs.roles import CALIBRATION, LEAD, candidates, is_lead, single_leads
+from xrecal.inputs.valid_time import lead_dim
+
+N = 40
+STARTS = pd.date_range("2001-01-01", periods=N, freq="5D")
+TIMES = pd.date_range("2001-01-01", periods=5 * N, freq="D")
+OBSERVED = random("time", "x", seed=1, sizes={"time": 5 * N, "x": 2}, time=TIMES)
+HINDCAST = random(
+    "init", "lead", "x", "member", sizes={"init": N, "lead": 2, "x": 2}, init=STARTS
+).assign_coords(lead=("lead", [1, 3], {"units": "days"}))
+DAYS = np.array([1, 3], "m8[D]").astype("m8[ns]")
+EMOS = xrecal.EMOS()
+EXPECTED = HINDCAST.recal.crps(OBSERVED)
+LEAD_NAMES = [
+    "leadtime", "lead_time", "lead_day", "fhour", "horizon", "ltime", "forecast_hour", "LeadTime",
+    "leads", "step", "lead_time0", "forecast_period",
+]  # fmt: skip
+START_NAMES = [
+    "time", "forecast_time", "ref_time", "reference_time", "initialization_time", "start",
+    "start_date", "base_time", "issue_time", "reference_date", "origin_date", "initial_time0",
+    "forecast_reference_time", "InitTime", "date", "anything",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEAD_NAMES)
+def test_leads_by_their_usual_names(name):
+    hindcast = HINDCAST.rename(lead=name)
+    assert candidates(hindcast.drop_vars(name), LEAD) == [name]
+    np.testing.assert_array_equal(hindcast.recal.crps(OBSERVED), EXPECTED)
+
+
+def over_both(hindcast):
+    return hindcast.assign_coords(valid_time=hindcast.init + xr.DataArray(DAYS, dims="lead"))
+
+
+BY_WHAT_IT_IS = {
+    "lengths of time": HINDCAST.assign_coords(lead=DAYS).rename(lead="x1"),
+    "seconds": HINDCAST.assign_coords(lead=DAYS.astype("m8[s]")).rename(lead="x1"),
+    "a unit": HINDCAST.rename(lead="x1"),
+    "hours": HINDCAST.assign_coords(lead=("lead", [24.0, 72.0], {"units": "Hrs"})).rename(
+        lead="x1"
+    ),
+    "a valid time over both": over_both(HINDCAST).assign_coords(lead=[0, 1]).rename(lead="x1"),
+    "a valid time and no label": over_both(HINDCAST).drop_vars("lead").rename(lead="x1"),
+}
+
+
+@pytest.mark.parametrize("what", BY_WHAT_IT_IS)
+def test_leads_by_what_they_are(what):
+    hindcast = BY_WHAT_IT_IS[what]
+    assert candidates(hindcast, LEAD) == ["x1"]
+    assert candidates(hindcast, CALIBRATION) == ["init"]
+    np.testing.assert_array_equal(hindcast.recal.crps(OBSERVED), EXPECTED)
+    one = hindcast.isel(x1=1).recal.crps(OBSERVED)
+    np.testing.assert_array_equal(one, EXPECTED.isel(lead=1))
+    lags = hindcast.recal.monitor(OBSERVED, restart=None).e_value
+    expected = HINDCAST.recal.monitor(OBSERVED, restart=None).e_value
+    np.testing.assert_array_equal(lags.transpose("x1", ...), expected.transpose("lead", ...))
+
+
+@pytest.mark.parametrize("name", START_NAMES)
+def test_starts_by_name_or_as_the_only_dates(name):
+    hindcast = HINDCAST.rename(init=name)
+    assert candidates(hindcast, CALIBRATION) == [name]
+    np.testing.assert_array_equal(hindcast.recal.crps(OBSERVED), EXPECTED)
+    np.testing.assert_array_equal(
+        hindcast.recal.fit(OBSERVED, EMOS).state["slope"],
+        HINDCAST.recal.fit(OBSERVED, EMOS).state["slope"],
+    )
+
+
+def coordinate(name, values, **attrs):
+    return xr.Variable(name, values, attrs)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "attrs"),
+    [
+        ("averaging_period", [1, 3], {"units": "days"}),
+        ("accumulation", DAYS, {}),
+        ("frequency", [1.0, 2.0], {"units": "s-1"}),
+        ("wave", [5.0, 9.0], {"units": "s", "standard_name": "sea_surface_wave_period"}),
+        ("return_time", [10, 100], {"units": "years"}),
+        ("window", DAYS, {}),
+        ("age", [20, 60], {"units": "years"}),
+        ("month", [1, 2], {"units": "months"}),
+        ("height", [2.0, 10.0], {"units": "m"}),
+        ("reference", [1.0, 2.0], {"units": "days since 2000-01-01"}),
+        ("lead", STARTS[:2], {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_other_lengths_are_no_leads(name, values, attrs):
+    label = coordinate(name, values, **attrs)
+    assert not is_lead(name, label)
+    array = random("init", name, "member", sizes={"init": N, name: 2}, init=STARTS)
+    array = array.assign_coords({name: label})
+    assert candidates(array, LEAD) == []
+    assert single_leads(array.isel({name: 0})) == []
+
+
+def test_cases_counted_in_a_unit_are_no_leads():
+    days = coordinate("time", np.arange(N), units="days")
+    array = random("time", "member", sizes={"time": N}, time=days)
+    assert candidates(array, LEAD) == []
+    assert candidates(array, CALIBRATION) == ["time"]
+    named = array.rename(time="day")
+    assert lead_dim(named, "day", name="hindcast") is None
+    two = HINDCAST.rename(lead="forecast_time")  # counted from the other
+    assert candidates(two, CALIBRATION) == ["init"]
+    assert candidates(two, LEAD) == ["forecast_time"]
+    np.testing.assert_array_equal(two.recal.crps(OBSERVED), EXPECTED)
+
+
+def test_what_counts_first():
+    both = HINDCAST.rename(x="step").assign_coords(step=("step", [0, 6], {"units": "hours"}))
+    with pytest.raises(ValueError, match=r"several dimensions of lead times, \['lead', 'step'\]"):
+        both.recal.crps(OBSERVED.rename(x="step"))
+    assert candidates(over_both(both), LEAD) == ["lead"]
+    with pytest.raises(ValueError, match="or mark the one that holds leads: ") as error:
+        lead_dim(both, name="hindcast")
+    exec(str(error.value).rpartition("leads: ")[2], {"hindcast": both})
+    assert lead_dim(both, name="hindcast") == "lead"
+    assert candidates(both.rename(step="lead1"), LEAD) == ["lead"]
+
+
+def test_two_dimensions_of_dates_are_named():
+    array = HINDCAST.rename(init="a", x="b").assign_coords(b=STARTS[:2])
+    with pytest.raises(ValueError, match=r"calibration dimensions, \['a', 'b'\]; name one: dim='a"):
+        array.recal.fit(OBSERVED.rename(x="b"), EMOS)
+    observed = OBSERVED.rename(x="b").assign_coords(b=STARTS[:2])
+    with pytest.raises(ValueError, match=r"several calibration dimensions, \['a', 'b'\]"):
+        array.recal.crps(observed)
+
+
+# dim and member_dim -------------------------------------------------------------------------------
+
+CASES = (
+    HINDCAST.isel(lead=0, drop=True).rename(init="k", member="run").assign_coords(k=np.arange(N))
+)
+TRUTH = random("k", "x", seed=3, sizes={"k": N, "x": 2}, k=np.arange(N))
+ORDINARY = CASES.rename(k="time", run="member"), TRUTH.rename(k="time")
+CALLS = {
+    "crps": {},
+    "pit": {},
+    "wis": {"levels": [0.5]},
+    "brier_score": {"threshold": 0.0},
+    "summary": {},
+    "spread_skill": {},
+    "energy_score": {"over": "x"},
+    "pit_histogram": {"bins": 3},
+    "reliability": {"threshold": 0.0},
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("dim", ["k", ["k"], ("k",)], ids=str)
+def test_scores_match_cases_along_the_dimension_that_is_named(call, dim):
+    """Observations in another order, along a dimension that no rule recognises."""
+    named = {"dim": dim, "member_dim": "run"}
+    found = getattr(CASES.recal, call)(TRUTH[::-1], **CALLS[call], **named)
+    expected = getattr(ORDINARY[0].recal, call)(ORDINARY[1], **CALLS[call], dim="time")
+    if isinstance(found, xr.DataArray):
+        found, expected = (array.to_dataset(name="found") for array in (found, expected))
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_pages_and_figures_take_both():
+    pytest.importorskip("matplotlib")
+    CASES.recal.report(TRUTH[::-1], "k", member_dim="run", raw=CASES)
+    one = CASES.isel(x=0)
+    one.recal.plot.fan(TRUTH.isel(x=0)[::-1], dim="k", member_dim="run")
+
+
+def test_weights_of_members_of_any_name():
+    weights = xr.ones_like(CASES[0, 0])
+    weighted = xrecal.weighted(CASES, weights, member_dim="run")
+    np.testing.assert_allclose(
+        weighted.recal.mean(member_dim="run")["t2m"], CASES.mean("run"), rtol=1e-12
+    )
+
+
+def test_lists_are_settings_like_tuples():
+    assert xrecal.CKME(condition_on=["a", "b"], bounds=[0, None]) == xrecal.CKME(
+        condition_on=("a", "b"), bounds=(0, None)
+    )
+    for method in (xrecal.IDR, xrecal.Climatology, xrecal.LinearPool, xrecal.OnlinePool):
+        assert method(condition_on=["season"]).condition_on == ("season",)
+    pooled = [ORDINARY[0].recal.fit(ORDINARY[1], EMOS, pool=p) for p in (["x"], ("x",))]
+    np.testing.assert_array_equal(pooled[0].state["slope"], pooled[1].state["slope"])

@@ -1,0 +1,206 @@
+"""Labels of inputs as all else reads them: dates in UTC, an index of cases and leads.
+
+Also valid times that agree with starts and leads. Done once, where inputs are read.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import xarray as xr
+
+from xrecal.chunks.warnings import warn_once
+
+from .dims import text_of
+from .leads import MONTHS, Dates, Leads, read_leads
+from .roles import (
+    CALIBRATION,
+    LEAD,
+    LEVEL,
+    MEMBER,
+    START,
+    VALID_TIME,
+    are_dates,
+    candidates,
+    is_lead,
+    is_start,
+    single_leads,
+)
+from .valid_time import calendar_of, single_start, valid_time_of
+
+OF_FIT = "calibration_"
+"""Beginning of coordinates of issued forecasts that tell which past case each member is."""
+
+Labels = TypeVar("Labels", xr.DataArray, xr.Dataset)
+
+
+def read_labels(obj: Labels, *, name: str) -> Labels:
+    """Return an object with its dates as datetime64 in UTC, or cftime, and an index of its cases.
+
+    Dates may have a time zone, be periods (which count by their beginning) or Python's own. A
+    dimension of cases or leads without an index gets the labels of the one coordinate of dates, or
+    of leads, that lies along it. Valid times that contradict starts and leads are replaced by
+    these, with a warning.
+
+    Parameters
+    ----------
+    obj : DataArray or Dataset
+        Forecasts, observations, covariates or thresholds.
+    name : str
+        The user's name for it, for messages.
+
+    Returns
+    -------
+    DataArray or Dataset
+        The same values. No lazy coordinate is computed.
+
+    Raises
+    ------
+    ValueError
+        If dates of cftime have no calendar.
+    """
+    dates = {
+        n: (c.dims, values, c.attrs)
+        for n, c in obj.coords.items()
+        if (values := _in_utc(n, c, name)) is not None and not _is_level(obj, n)
+    }
+    obj = _with_index(obj.assign_coords(dates) if dates else obj)
+    return _with_valid_times(obj, name=name)
+
+
+def _is_level(obj: xr.DataArray | xr.Dataset, name: Hashable) -> bool:
+    """Whether a coordinate is one of several that make up an index."""
+    return name in obj.xindexes and name not in obj.dims
+
+
+def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
+    """Dates as datetime64; None for what is datetime64, of cftime or no date already."""
+    dtype: Any = coordinate.dtype
+    if (isinstance(dtype, np.dtype) and dtype.kind != "O") or coordinate.chunks is not None:
+        return None
+    values = coordinate.to_numpy()
+    kinds = (datetime.date, pd.Period, float, type(None), type(pd.NaT))
+    if not all(isinstance(value, kinds) or hasattr(value, "calendar") for value in values.flat):
+        return None
+    known = [value for value in values.flat if not _is_missing(value)]
+    if known and hasattr(known[0], "calendar"):
+        if any(not date.calendar for date in known):
+            raise ValueError(
+                f"the dates in {label!r} of {name} are cftime objects without a calendar, such as "
+                f"{known[0].isoformat()}; give them theirs, such as {name}.assign_coords({label}="
+                "[cftime.datetime(*d.timetuple()[:6], calendar='standard') for d in "
+                f"{name}.{label}.values])"
+            )
+        return None
+    if not known or any(isinstance(value, float) for value in known):
+        return None
+    missing = np.datetime64("NaT", "us")
+    flat = [missing if _is_missing(value) else _naive(value) for value in values.flat]
+    return np.array(flat).reshape(values.shape)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NaT or value != value
+
+
+def _naive(value: datetime.date | pd.Period) -> np.datetime64:
+    """A date, time or beginning of a period as datetime64; with a time zone, in UTC."""
+    if isinstance(value, pd.Period):
+        value = value.start_time
+    if isinstance(value, pd.Timestamp):  # to the nanosecond
+        return np.datetime64((value.tz_convert(None) if value.tzinfo else value).to_datetime64())
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return np.datetime64(value, "us")
+
+
+def _with_index(obj: Labels) -> Labels:
+    """Cases and leads that have no index with the labels of the coordinate along them."""
+    members = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
+    bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *members)]
+    own = {n: c for n, c in obj.coords.items() if not str(n).startswith(OF_FIT)}
+    along = {d: {n: c for n, c in own.items() if c.dims == (d,)} for d in bare}
+    dated = {d: dates for d in bare if (dates := _dates_of_cases(along[d])) is not None}
+    cases = candidates(obj, CALIBRATION) or (list(dated) if len(dated) == 1 else [])
+    labels = {d: dates for d, dates in dated.items() if d in cases}
+    for d in (d for d in bare if d not in cases):
+        leads = [c for n, c in along[d].items() if is_lead(n, c)]
+        if len(leads) == 1:
+            labels[d] = leads[0]
+    found = {d: (d, c.to_numpy(), c.attrs) for d, c in labels.items() if c.chunks is None}
+    return obj.assign_coords(found) if found else obj
+
+
+def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
+    """The dates along a dimension, its starts if there are some; None for none or several."""
+    dates = [c for c in along.values() if are_dates(c)]
+    starts = [c for c in dates if is_start(c.name, c)]
+    valid = [c for c in dates if c.name == VALID_TIME]
+    rest = starts or [c for c in dates if c.name != VALID_TIME] or valid
+    if len(rest) != 1:
+        return None
+    (labels,) = rest
+    if "standard_name" in labels.attrs:
+        return labels
+    told = START if starts else "time" if valid else None
+    return labels if told is None else labels.assign_attrs(standard_name=told)
+
+
+def _with_valid_times(obj: Labels, *, name: str) -> Labels:
+    """Valid times that contradict the starts plus the leads replaced by these, with a warning."""
+    cases, leads = candidates(obj, CALIBRATION), candidates(obj, LEAD) or single_leads(obj)
+    if len(cases) > 1 or len(leads) != 1 or leads[0] not in obj.coords:
+        return obj
+    dim, lead = (cases or [single_start(obj)])[0], leads[0]
+    given = valid_time_of(obj, dim, lead)
+    if given is None or dim not in obj.coords:
+        return obj
+    along = obj.coords[lead] if lead in obj.dims else obj.coords[lead].expand_dims(lead)
+    starts = _bare(obj.coords[dim])
+    try:
+        spans = read_leads(along, lead, name=name)
+    except ValueError:  # leads that cannot be read
+        return obj
+    computed = spans.after(np.ravel(starts.to_numpy())) if are_dates(starts) else None
+    if computed is None:
+        return obj
+    at = {d: slice(None) if d in obj.dims else 0 for d in (dim, lead)}
+    later = xr.DataArray(computed, dims=[dim, lead]).isel(at)
+    valid = _bare(given).broadcast_like(later).transpose(*later.dims)
+    if bool((valid == starts).all()) or not _contradict(valid, later, spans):
+        return obj
+    first = [_first(array) for array in (starts, later, valid)]
+    warn_once(
+        f"{given.name} of {name} contradicts its starts and leads: {lead} {_first(along)} "
+        f"{along.attrs.get('units', '')} after {first[0]} is {first[1]}, but {given.name} is "
+        f"{first[2]}. Starts and leads count. If {given.name} is right, use "
+        f"{name}.drop_vars({lead!r})".replace("  ", " ")
+    )
+    return obj.assign_coords({given.name: later.assign_attrs(given.attrs).variable})
+
+
+def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
+    """Whether valid times are as far from starts plus leads as no date of the same lead is.
+
+    That is a day or more; of leads in months, seasons or years another one of these.
+    """
+    if calendar_of(valid.to_numpy()) != calendar_of(later.to_numpy()):
+        return False
+    if leads.kind == "month":
+        months = [12 * array.dt.year + array.dt.month for array in (valid, later)]
+        return bool((abs(months[0] - months[1]) >= MONTHS[leads.unit]).any())
+    apart = abs(valid - later)
+    day: Any = np.timedelta64(1, "D") if apart.dtype.kind == "m" else datetime.timedelta(days=1)
+    return bool((apart >= day).any())
+
+
+def _bare(coordinate: xr.DataArray) -> xr.DataArray:
+    return coordinate.drop_vars(list(coordinate.coords))
+
+
+def _first(labels: xr.DataArray) -> str:
+    return text_of(np.ravel(labels.to_numpy())[0]).replace("T00:00:00.000000000", "")

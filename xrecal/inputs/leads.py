@@ -1,0 +1,216 @@
+"""Lead times: their units, how they are read and added to dates, and how many are observed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from .dims import require_unique
+
+Dates: TypeAlias = npt.NDArray[Any]
+"""Dates as datetime64 or cftime objects, or years as integers."""
+
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "pentad": 432000, "week": 604800}
+"""Seconds of the units of a fixed length."""
+
+MONTHS = {"month": 1, "season": 3, "year": 12}
+"""Months of the units of the calendar."""
+
+_ALIASES = {
+    "second": ("s", "sec", "secs"),
+    "minute": ("min", "mins"),
+    "hour": ("h", "hr", "hrs"),
+    "day": ("d",),
+    "week": ("w", "wk", "wks"),
+    "month": ("mon", "mons", "mo"),
+    "year": ("y", "yr", "yrs"),
+}
+
+UNITS = {
+    alias: unit
+    for unit in (*SECONDS, *MONTHS)
+    for alias in (unit, f"{unit}s", *_ALIASES.get(unit, ()))
+}
+"""Units by spelling; months, seasons and years are those of the calendar."""
+
+
+def time_unit(units: object) -> str | None:
+    """Unit of time that an attribute ``units`` names, whatever its spelling; None for another."""
+    return UNITS.get(str(units).strip().lower())
+
+
+def counts_from_one(lead: Hashable) -> bool:
+    """Whether 1 is the month of the start, whatever the units: in the Climate Data Store."""
+    return str(lead).lower().replace("_", "") in ("forecastmonth", "leadtimemonth")
+
+
+@dataclass(frozen=True)
+class Leads:
+    """Lead times (n,) as something to add to dates."""
+
+    kind: Literal["span", "month", "number"]
+    values: npt.NDArray[Any]
+    """Lengths as timedelta64, whole months, or plain numbers whose unit is not known."""
+    unit: str
+
+    def after(self, starts: Dates) -> Dates | None:
+        """Dates (t, n) of all leads after starts (t,); None if they cannot be added."""
+        values = self.values[np.newaxis]
+        starts = starts[:, np.newaxis]
+        if starts.dtype.kind in "iu":
+            if self.unit == "year":
+                return np.asarray(starts + values // 12)
+            whole = self.kind == "number" and self.values.dtype.kind in "iu"
+            return np.asarray(starts + values) if whole else None
+        if self.kind == "number":
+            return None
+        if starts.dtype.kind == "M":
+            whole_months = self.kind == "month"
+            return _months_after(starts, values) if whole_months else np.asarray(starts + values)
+        if self.kind == "span":
+            return np.asarray(starts + values.astype("timedelta64[us]").astype(object))
+        return np.asarray(np.frompyfunc(_calendar_months_after, 2, 1)(starts, values))
+
+
+def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
+    """Lead times along a dimension.
+
+    Raises
+    ------
+    ValueError
+        If they have no labels, stand there twice, are missing, are no numbers or lengths of time,
+        have a unit that is not known, or are parts of months.
+    """
+    if lead not in obj.indexes:
+        raise ValueError(
+            f"{name} has no lead times along {lead!r}; add them: "
+            f"{name}.assign_coords({lead}=('{lead}', [...], {{'units': 'days'}}))"
+        )
+    index = obj.indexes[lead]
+    require_unique(index, lead, name)
+    if index.hasnans:
+        raise ValueError(
+            f"a lead time along {lead!r} of {name} is missing; use {name}.dropna({lead!r}), or "
+            "give it"
+        )
+    values = index.to_numpy()
+    if values.dtype.kind == "m":
+        return Leads("span", values.astype("timedelta64[us]"), "")
+    if values.dtype.kind not in "iuf":
+        raise ValueError(
+            f"lead times along {lead!r} of {name} must be numbers or timedelta64, got "
+            f"{type(index[0]).__name__}"
+        )
+    if counts_from_one(lead) and values.dtype.kind in "iu":
+        return Leads("month", values.astype(np.int64) - 1, "month")
+    given = obj[lead].attrs.get("units")
+    if given is None:
+        return Leads("number", values, "")
+    unit = time_unit(given)
+    if unit is None:
+        raise ValueError(
+            f"lead times along {lead!r} of {name} have units {given!r}, which are none of "
+            f"{', '.join(f'{u}s' for u in (*SECONDS, *MONTHS))}; set them: "
+            f'{name}.{lead}.attrs["units"] = "days"'
+        )
+    if unit in SECONDS:
+        micro = np.round(values.astype(np.float64) * SECONDS[unit] * 1e6).astype(np.int64)
+        return Leads("span", micro.astype("timedelta64[us]"), unit)
+    if not (values == np.round(values)).all():
+        raise ValueError(
+            f"lead times along {lead!r} of {name} are parts of {unit}s, which calendars do not "
+            "have; use whole ones, or days"
+        )
+    return Leads("month", values.astype(np.int64) * MONTHS[unit], unit)
+
+
+def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
+    """The same day so many months later, or the last one of that month if it is shorter."""
+    month = starts.astype("datetime64[M]")
+    day = (starts.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64)
+    later = month + months.astype("timedelta64[M]")
+    length = (later + np.timedelta64(1, "M")).astype("datetime64[D]") - later.astype(
+        "datetime64[D]"
+    )
+    time_of_day = starts - starts.astype("datetime64[D]")
+    days = np.minimum(day, length.astype(np.int64) - 1).astype("timedelta64[D]")
+    return np.asarray(later.astype("datetime64[D]") + days + time_of_day)
+
+
+def _calendar_months_after(start: Any, months: int) -> Any:
+    """A date of any calendar as many months later, in the manner of ``_months_after``."""
+    years, month = divmod(start.month - 1 + months, 12)
+    first = start.replace(year=start.year + years, month=month + 1, day=1)
+    return first.replace(day=min(start.day, first.daysinmonth))
+
+
+def unit_of_leads(leads: xr.DataArray) -> str | None:
+    """Unit of lead times, whatever its spelling; timedelta64 for lengths, None if not known."""
+    if leads.dtype.kind == "m":
+        return "timedelta64"
+    given = leads.attrs.get("units")
+    return None if given is None else time_unit(given) or str(given)
+
+
+def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
+    """Leads in seconds; None if they have no unit of a fixed length."""
+    if leads.dtype.kind == "m":
+        return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
+    unit = unit_of_leads(leads)
+    if unit not in SECONDS:
+        return None
+    return np.asarray(leads.to_numpy() * float(SECONDS[unit]), np.float64)
+
+
+def seconds_in(unit: str) -> int | None:
+    """Seconds of a unit of time, whatever its spelling; None if it has no fixed length."""
+    return SECONDS.get(time_unit(unit) or "")
+
+
+def span_of(lead: xr.DataArray) -> float | None:
+    """Seconds of a single lead; None if it has no unit of a fixed length."""
+    seconds = seconds_of(lead)
+    return None if seconds is None else float(seconds)
+
+
+def days_of(lengths: xr.DataArray) -> xr.DataArray:
+    """Lengths of time as numbers of days."""
+    days = lengths.copy(data=lengths.data / np.timedelta64(1, "D"))
+    return days.assign_attrs(units="days")
+
+
+@dataclass(frozen=True)
+class MatchedLeads:
+    """How many forecasts at each lead have an observation."""
+
+    dim: str
+    labels: tuple[str, ...]
+    """The first and the last lead; none without labels."""
+    units: str
+    n_matched: tuple[int, ...]
+    dated: bool = False
+    """Whether the valid time of each forecast is known."""
+
+    def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
+        """Counts of both, where both have them for the same leads."""
+        if other is None or len(other.n_matched) != len(self.n_matched):
+            return None
+        n_matched = zip(self.n_matched, other.n_matched, strict=True)
+        return replace(self, n_matched=tuple(a + b for a, b in n_matched))
+
+
+def matched_leads(
+    obj: xr.DataArray, lead: Hashable, n_matched: npt.NDArray[np.integer[Any]], *, dated: bool
+) -> MatchedLeads:
+    """Counts, with the leads of ``obj`` as text."""
+    labels: tuple[str, ...] = ()
+    if lead in obj.indexes and obj.sizes[lead]:
+        index = obj.indexes[lead]
+        labels = tuple(str(label).removesuffix(" 00:00:00") for label in (index[0], index[-1]))
+    units = "" if lead not in obj.coords else str(obj[lead].attrs.get("units", ""))
+    return MatchedLeads(str(lead), labels, units, tuple(int(n) for n in n_matched), dated)
