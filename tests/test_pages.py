@@ -190,13 +190,13 @@ def test_commands_run(block, here):
 # Python -------------------------------------------------------------------------------------------
 
 
-def grid(n=60, days=13, n_lon=1):
+def grid(n=52, days=14, n_lat=2, n_lon=1):
     """Forecasts over starts and a grid, and observations of the same dates."""
     rng = np.random.default_rng(1)
     starts = np.datetime64("2019-01-05", "ns") + np.arange(n) * np.timedelta64(days, "D")
-    labels = {"init": starts, "lat": [45.0, 46.5], "lon": [0.0, 1.5][:n_lon]}
-    signal = 5 + 3 * rng.normal(size=(n, 2, n_lon))
-    members = signal[..., np.newaxis] + 1 + rng.normal(size=(n, 2, n_lon, 5))
+    labels = {"init": starts, "lat": 45.0 + np.arange(n_lat), "lon": np.arange(n_lon)}
+    signal = 5 + 3 * rng.normal(size=(n, n_lat, n_lon))
+    members = signal[..., np.newaxis] + 1 + rng.normal(size=(n, n_lat, n_lon, 5))
     observed = signal + 0.5 * rng.normal(size=signal.shape)
     dims = ["init", "lat", "lon"]
     return (
@@ -223,7 +223,7 @@ def stations():
 def names_for(block):
     """The names that the pages take for granted."""
     text = block.text
-    forecasts, observed = grid(30, 365, 2) if "tercile_summary" in text else grid()
+    forecasts, observed = grid(30, 365, n_lon=2) if "tercile_summary" in text else grid()
     if "map" in text and "tercile_summary" not in text:
         forecasts, observed = grid(n_lon=2)
     if re.search(r"lead|station=|time\.month", text):
@@ -262,8 +262,8 @@ def extras_for(text, forecasts):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A working folder with the three files of the first page."""
-    forecasts, observed = grid()
+    """A working folder with the three files of the first page, on a grid of three by three."""
+    forecasts, observed = grid(n_lat=3, n_lon=3)
     forecasts[:-3].to_netcdf(tmp_path / "hindcast.nc")
     forecasts[-3:].to_netcdf(tmp_path / "forecast.nc")
     observed.to_netcdf(tmp_path / "observations.nc")

@@ -201,7 +201,8 @@ def test_positions_taken_are_those_that_a_fit_to_so_many_dates_takes(pool, monke
     expected = by_hand(HINDCAST, TRUTH, method, pool, options, min_samples=5)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     taken = [
-        pooling.Pool(("lat", "lon"), (3, 3), None, ()).learning_from(n).taken for n in (3, 6, 9)
+        pooling.Pool(("lat", "lon"), (3, 3), None, (*range(9),)).learning_from(n).taken
+        for n in (3, 6, 9)
     ]
     assert [len(t) for t in taken] == [9, 5, 3]
 

@@ -21,6 +21,7 @@ import xarray as xr
 from xrecal.arrays.dispatch import contiguous, is_on_device, namespace
 
 from .malloc import keep_freed_memory
+from .texts import quoted
 
 _lock = threading.Lock()
 """Held while the limit of BLAS, which belongs to the process, and the two below change."""
@@ -291,7 +292,7 @@ class ToldTask:
             except Exception as error:
                 where = ", ".join(map(_range, self.dims, args[n_given:]))
                 message = f"{self.what} failed at {where}: {type(error).__name__}: {error}"
-                raise TaskError(message, error) from error
+                raise TaskError(quoted(message), error) from error
 
 
 class TaskError(RuntimeError):

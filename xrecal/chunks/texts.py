@@ -12,7 +12,7 @@ def quoted(text: object, keep: str = "") -> str:
     --------
     >>> from xrecal.chunks.texts import quoted
     >>> print(quoted("K" + chr(27) + "[2J"))
-    K\\x1b[2J
+    K\x1b[2J
     """
     shown = str(text)
     if shown.isprintable():

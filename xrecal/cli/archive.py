@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.fit.fitted import FittedVariable
-from xrecal.fit.mismatch_warnings import without_unseen_values
+from xrecal.fit.missing import without_unseen_values
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms

@@ -42,7 +42,7 @@ def compile_all() -> dict[str, Any]:
         raise OSError(
             f"compiled code could not be kept: {CompiledFiles.error}; set {FOLDER} to a folder "
             "that can be written to"
-        )
+        ) from CompiledFiles.error
     compiled = sum(bool(kernel.stats.cache_misses) for kernel in kernels)
     return {
         "folder": str(folder()),

@@ -140,7 +140,7 @@ def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray,
     form = evidence.form
     if form.levels is not None:  # forecasts may lack some
         there = form.levels.where(form.loc.notnull())
-        least, most = there.min(form.member_dim), there.max(form.member_dim)
+        least, most = there.min([form.member_dim]), there.max([form.member_dim])
         low, high = (xr.DataArray(end, dims=[LEVEL]) for end in np.split(wanted, 2))
         known = (low >= least - NEAR) & (high <= most + NEAR)
         ends = ends.where(xr.concat([known, known], LEVEL))

@@ -62,7 +62,8 @@ def energy_score(
         Dimensions of a field, such as latitude, longitude and lead time. By default all but those
         of the cases and members.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean.
+        Dimensions to average over. Missing scores are left out of the mean. Where no rule
+        recognises the dimension of the cases, the one named here is it.
     jointly : sequence of str, optional
         Variables that are scored together as vectors, at each place unless ``over`` names
         dimensions, too. Weights, if there are any, must be those of whole vectors, as a model has

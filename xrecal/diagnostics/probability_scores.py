@@ -73,7 +73,8 @@ def brier_score(
     threshold : float, sequence of float or DataArray
         As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean.
+        Dimensions to average over. Missing scores are left out of the mean. Where no rule
+        recognises the dimension of the cases, the one named here is it.
     fair : bool
         Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
         ensembles of at least two members.

@@ -270,8 +270,8 @@ def _warn_of_sums(form: Form) -> None:
     weights = form.weights
     if weights is None or not isinstance(weights.data, np.ndarray):
         return
-    there = weights.notnull().any(form.member_dim).to_numpy()
-    sums = weights.sum(form.member_dim, dtype=np.float64).to_numpy()[there]
+    there = weights.notnull().any([form.member_dim]).to_numpy()
+    sums = weights.sum([form.member_dim], dtype=np.float64).to_numpy()[there]
     wrong = sums[np.abs(sums - 1.0) > SUM_TOLERANCE]
     if wrong.size:
         ends = dict.fromkeys(f"{end:.8g}" for end in (wrong.min(), wrong.max()))

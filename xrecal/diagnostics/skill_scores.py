@@ -201,7 +201,7 @@ def _with_ties(
     quantiles are no probabilities where many observations lie on an edge.
     """
     dim, cases = events.thresholds.dim, list(evidence.dims)
-    edges = events.thresholds.values.drop_vars(dim, errors="ignore")
+    edges = events.thresholds.values.drop_vars([dim], errors="ignore")
     known = events.happened.where(events.probability.notnull()).astype(np.float64)
     between = above.isel({dim: slice(None, -1)}) - above.isel({dim: slice(1, None)})
     equal = (edges.isel({dim: slice(None, -1)}) == edges.isel({dim: slice(1, None)})) & (
@@ -211,12 +211,12 @@ def _with_ties(
         {dim: (1, 0)}, constant_values=False
     )
     if not of_levels:
-        return xr.where(tied, known.where(tied).mean(cases), above)
+        return above.where(~tied, known.where(tied).mean(cases))
     on_edge = ((evidence.observations == edges) & known.notnull() & ~tied).sum(cases)
     n_free = (known.notnull() & ~tied).sum(cases)
     much = on_edge >= np.maximum(FEWEST_AT_BOUND, SHARE_AT_BOUND * n_free)
-    free = xr.where(much, known.where(~tied).mean(cases), above)
-    return xr.where(tied, known.where(tied).mean(cases), free)
+    free = above.where(~much, known.where(~tied).mean(cases))
+    return free.where(~tied, known.where(tied).mean(cases))
 
 
 def _brier_of_probability(

@@ -133,8 +133,7 @@ def wis(
             return against(form, observed, partial(wis_of, levels=wanted))
         chosen = _chosen(form, asked)
         wanted = check_symmetric(levels_of(form)[chosen])
-        own = {"chosen": chosen, "all_chosen": asked is None}
-        reduction = partial(quantile_wis_of, levels=wanted, **own)
+        reduction = partial(quantile_wis_of, levels=wanted, chosen=chosen, all_chosen=asked is None)
         return against(form, observed, reduction)
 
     return score_variables(forecast, observations, one, dim, member_dim, WIS)

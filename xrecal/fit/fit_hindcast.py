@@ -293,7 +293,7 @@ def prepare(
         assert isinstance(method, LinearPool)
         return _with_shared(pairs, method, covariates, min_samples, pooled)
     if pooled is not None and shares(method, pooled, n_dates):
-        pooled = in_one_order(pooled)
+        pooled = in_one_order(pooled, form)
         shared, of_places = shared_method(method, pairs, pooled)
     elif pooled is not None and not in_splits:
         pooled = pooled.learning_from(n_dates, all_cases=not method.keeps_cases)

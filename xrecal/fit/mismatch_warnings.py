@@ -15,21 +15,18 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
-from xrecal.arrays.distributions.missing import MILLION, largest_of
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
 from xrecal.inputs.metadata import shown_units
-from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.inputs.places import ROUNDING, is_angle, names_place
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
-from .state import largest_seen
 
 SHOWN = 6
 """Labels that a warning shows."""
@@ -40,9 +37,6 @@ NOVEL = 0.5
 OFTEN = 0.1
 """Share of such forecasts above which they are told: of ordinary ones, 2 in 100 are such after 30
 cases and 1 in 1000 after 300, more where their tails are heavy."""
-
-SEEN = "the largest that the model has seen"
-"""Words for the values with which new ones are compared."""
 
 ALIEN = 0.9
 """Novelty of which a single forecast is told: twice as far off as the past ones were."""
@@ -248,45 +242,6 @@ def _outside(
 ) -> npt.NDArray[np.bool_]:
     """True for leads not between the known ones: a fit may well be asked for those between."""
     return np.asarray((given < learned.min()) | (given > learned.max()))
-
-
-def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
-    """Warn of members in memory that are missing beside all that the fit has seen, or may be."""
-    for form, fitted in forecasts:
-        if isinstance(form.loc.data, np.ndarray):
-            name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
-            known = without_unseen_values(form.loc, fitted)
-            if known.chunks is None:
-                found = form.loc.data[np.isnan(known.data) & ~np.isnan(form.loc.data)]
-                warn_of_absurd(found, name=name, beside=SEEN)
-                warn_of_customary({name: known.data})
-
-
-def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
-    """Warn of observations in memory that are missing beside all that was seen, or may be."""
-    given = (
-        np.broadcast_to(observed.to_numpy(), known.shape) if observed.dims == known.dims else None
-    )
-    if given is not None:
-        found = given[np.isnan(known.data) & ~np.isnan(given)]
-        warn_of_absurd(found[:0], found, name="forecast", beside=SEEN)
-    warn_of_customary({"observations": known.data})
-
-
-def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
-    """Members or observations, NaN where missing beside all that a fit has seen at their place.
-
-    Values in memory of which none is that large are returned as they are.
-    """
-    in_memory = isinstance(values.data, np.ndarray)
-    if in_memory and largest_of(values.data[np.newaxis])[0] <= MILLION:
-        return values
-    if not in_memory and values.chunks is None:  # of a GPU
-        return values
-    seen = largest_seen(fitted)
-    sizes = abs(values)
-    absurd = (seen > 0) & (sizes > MILLION) & (sizes < np.inf) & (sizes > MILLION * seen)
-    return values.where(~absurd).transpose(*values.dims, ...)
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:

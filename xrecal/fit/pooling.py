@@ -54,8 +54,36 @@ def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
         for d, width in windows.items():
             _check_width(d, width, sizes[d])
         widths = tuple(int(windows[d]) for d in dims)
-    whole = math.prod(sizes[d] for d in dims) if widths is None else math.prod(widths)
-    return Pool(dims, tuple(sizes[d] for d in dims), widths, tuple(range(whole)))
+    return by_labels(Pool(dims, tuple(sizes[d] for d in dims), widths, ()), form)
+
+
+def by_labels(pool: Pool, form: Form) -> Pool:
+    """The pool with all positions, or those of the window, in the order of their labels.
+
+    Labels are those of the index along a dimension, else of coordinates along it.
+    """
+    shape = pool.sizes if pool.widths is None else pool.widths
+    keys: list[IntArray] = []
+    for d, at in zip(pool.dims, np.indices(shape), strict=True):
+        for codes in _codes(form, d):
+            if pool.widths is None:
+                keys.append(codes[at].ravel())
+            elif codes[0] > codes[-1]:
+                keys.append(-at.ravel())
+        keys.append(at.ravel())
+    order = np.lexsort(keys[::-1])
+    return replace(pool, taken=tuple(order.tolist()))
+
+
+def _codes(form: Form, dim: Hashable) -> list[IntArray]:
+    """Ranks of labels along a dimension: of its index, or of each coordinate without one."""
+    import pandas as pd
+
+    parts = form.parts.values()
+    labels = [part.indexes[dim] for part in parts if dim in part.indexes][:1]
+    along = {str(n): c for part in parts for n, c in part.coords.items() if c.dims == (dim,)}
+    labels = labels or [along[name].to_numpy() for name in sorted(along)]
+    return [np.asarray(pd.factorize(values, sort=True)[0]) for values in labels]
 
 
 def _check_dims(dims: tuple[Hashable, ...], form: Form, dim: Hashable) -> None:

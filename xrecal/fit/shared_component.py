@@ -44,8 +44,7 @@ def fit_pools_that_share(own: Cases, of_all: Cases, min_samples: int) -> xr.Data
         shared.learn_and_hold_out(PassesOverChunks(chunks, at), table, min_samples)
         for at in chunks.each_location
     ]
-    numbers = np.arange(shared.places, dtype=np.int32).reshape(pool.sizes)
-    number = xr.DataArray(numbers, dims=pool.dims)
+    number = xr.DataArray(pool.numbers.astype(np.int32), dims=pool.dims)
     held_out = chunks.objects_of([fits for _, fits in learned])
     state = fit_state(*own, min_samples, shared=(held_out, number))
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])

@@ -143,7 +143,7 @@ class SharedChunks:
         used = used.transpose(*self.locations, DATE, *self.pool.dims)
         shape = [*(self.sizes[d] for d in (*self.locations, DATE)), self.method.places]
         dims = (*self.locations, CASE, PLACES)
-        flat = xr.DataArray(used.data.reshape(shape), dims=dims)
+        flat = xr.DataArray(used.data.reshape(shape), dims=dims).isel({PLACES: [*self.pool.taken]})
         flat = flat if flat.chunks is None else flat.chunk({CASE: -1, PLACES: -1})
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 

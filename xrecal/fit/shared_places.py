@@ -24,6 +24,7 @@ from xrecal.methods.base import Method
 from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, may_share
 
 from .fitted import FittedVariable
+from .pooling import by_labels
 
 PLACES = OWN + "place"
 """Dimension of the places in the state."""
@@ -53,14 +54,11 @@ def ckme_to_share(method: LinearPool) -> CKME:
     )
 
 
-def in_one_order(pool: Pool) -> Pool:
+def in_one_order(pool: Pool, form: Form) -> Pool:
     """The pool with dimensions by name, whatever the order in which they were given."""
     order = sorted(range(len(pool.dims)), key=lambda i: str(pool.dims[i]))
-    return replace(
-        pool,
-        dims=tuple(pool.dims[i] for i in order),
-        sizes=tuple(pool.sizes[i] for i in order),
-    )
+    dims, sizes = (tuple(given[i] for i in order) for given in (pool.dims, pool.sizes))
+    return by_labels(replace(pool, dims=dims, sizes=sizes), form)
 
 
 def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME, str | None]:
@@ -113,8 +111,7 @@ def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
 
 def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataArray]:
     """Covariates that tell the place of each case of a hindcast, over pooled dimensions."""
-    numbers = np.arange(math.prod(pool.sizes)).reshape(pool.sizes)
-    places = {PLACE: xr.DataArray(numbers.astype(np.float64), dims=pool.dims)}
+    places = {PLACE: xr.DataArray(pool.numbers.astype(np.float64), dims=pool.dims)}
     return places | _features(form, method, pool)
 
 
@@ -132,7 +129,7 @@ def _features(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataAr
 
 
 def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
-    """Features (P, k) of the places of a hindcast."""
+    """Features (P, k) of the places of a hindcast, by their numbers."""
     sizes = dict(zip(pool.dims, pool.sizes, strict=True))
     columns = [
         value.expand_dims({d: n for d, n in sizes.items() if d not in value.dims})
@@ -141,7 +138,8 @@ def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
         .ravel()
         for value in _features(form, method, pool).values()
     ]
-    return np.stack(columns, axis=-1) if columns else np.empty((math.prod(pool.sizes), 0))
+    table = np.stack(columns, axis=-1) if columns else np.empty((math.prod(pool.sizes), 0))
+    return table[np.array(pool.taken)]
 
 
 def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
@@ -150,7 +148,7 @@ def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
     for axis, d in enumerate(pool.dims):
         for part in form.parts.values():
             if d in part.indexes:
-                along = np.indices(pool.sizes)[axis].ravel()
+                along = np.indices(pool.sizes)[axis].ravel()[np.array(pool.taken)]
                 labels[f"{PLACES}_{d}"] = xr.Variable(
                     (PLACES,), part.indexes[d].to_numpy()[along], part[d].attrs
                 )
@@ -174,6 +172,8 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
     for axis, (d, size) in enumerate(zip(pool.dims, pool.sizes, strict=True)):
         position = _positions(form, fitted, d, axis)
         number, new = number * size + position, new | (position < 0)
+    at = number.where(~new, 0).astype(np.int64)
+    number = at.copy(data=pool.numbers.ravel()[at.data].astype(np.float64))
     unknown = {FEATURE + name: xr.DataArray(np.nan) for name in method.features}
     if not bool(new.any()):  # what the fit knows of its places is enough
         return {PLACE: number} | unknown
@@ -198,7 +198,7 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
                 "is which; add the coordinate to hindcast and forecast"
             )
         return xr.DataArray(np.arange(part.sizes[d], dtype=np.float64), dims=[d])
-    grid = np.moveaxis(np.arange(math.prod(pool.sizes)).reshape(pool.sizes), axis, 0)
+    grid = np.moveaxis(pool.numbers, axis, 0)
     known = labels.to_index()[grid.reshape(pool.sizes[axis], -1)[:, 0]]
     return xr.DataArray(known.get_indexer(part.indexes[d]).astype(np.float64), dims=[d])
 

@@ -54,7 +54,7 @@ def with_shared_cases(
     places = places_of_fit(pairs.form, method, pool)
     given = {**covariates, **{name: v.expand_dims(along) for name, v in places.items()}}
     chunks = SharedChunks(pairs, method, dates, given)
-    seen = _seen(state["observations"], order)
+    seen = _seen(state["observations"], order).isel({PLACES: pool.numbers.ravel()})
     shape = dict(zip(pool.dims, pool.sizes, strict=True))
     at_places = seen.data.reshape([*(seen.sizes[d] for d in seen.dims[:-1]), *pool.sizes])
     dims = [*seen.dims[:-2], DATE, *shape]

@@ -26,7 +26,8 @@ from xrecal.methods import LinearPool, Method
 from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits, method_on_device
 from xrecal.typing import FloatArray, IntArray
 
-from .fitted import CASE, CASE_MEMBER, FittedVariable, feature_count, parameters_of
+from .fitted import CASE, CASE_MEMBER, feature_count, parameters_of
+from .missing import without_absurd
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 
 if TYPE_CHECKING:
@@ -240,8 +241,9 @@ def cases_of(
         rows = {name: a.reshape(-1, 1, a.shape[-1]) for name, a in members.items()}
         cleaned, (found,), filled = without_absurd(rows, [values[0].reshape(-1, 1)])
         members = {name: a.reshape(-1, *core) for name, a in cleaned.items()}
-        observed, partners = found.reshape(-1, core[0]), []
-        filled = filled.reshape(-1, core[0]).any(-1)
+        observed = found.reshape(-1, core[0])
+        partners: list[FloatArray] = []
+        filled = np.asarray(filled.reshape(-1, core[0]).any(-1))
     else:
         members, (observed, *partners), filled = without_absurd(
             members, values[:n_observed], largest
@@ -310,75 +312,6 @@ def cases_of_state(
         [state[COVARIATE + name] for name in periods], periods, state["observations"]
     )
     return Cases(forecasts_of(parts) if parts else None, state["observations"], covariates, axis)
-
-
-def without_absurd(
-    parts: Mapping[str, FloatArray],
-    observed: Sequence[FloatArray],
-    largest: FloatArray | None = None,
-) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
-    """Members (L, n, m) and observations (L, n), NaN where they are missing beside others.
-
-    And whether locations (L,) have such values. They are compared with the ``largest`` (L,) that a
-    model has seen, or with one another. Each array of vectors is judged alone, as their variables
-    may have different units. Arrays of a GPU are left as they are.
-    """
-    from xrecal.arrays.distributions.missing import absurd_among, beyond
-
-    own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
-    arrays = [*(parts[name] for name in own), *observed]
-    filled = namespace(arrays[0]).zeros(len(arrays[0]), dtype=bool)
-    if namespace(arrays[0]) is not np:
-        return dict(parts), list(observed), filled
-    if own != ["loc"]:
-        masks = tuple(absurd_among(a)[0] for a in arrays)
-    elif largest is None:
-        masks = absurd_among(*arrays)
-    else:
-        masks = tuple(beyond(a, largest.reshape(-1, *[1] * (a.ndim - 1))) for a in arrays)
-    for place, mask in enumerate(masks):
-        if mask.any():
-            arrays[place] = np.where(mask, arrays[place].dtype.type(np.nan), arrays[place])
-            filled |= mask.reshape(len(mask), -1).any(-1)
-    cleaned = {**parts, **dict(zip(own, arrays, strict=False))}
-    return cleaned, arrays[len(own) :], filled
-
-
-def without_unseen(
-    parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
-) -> dict[str, FloatArray]:
-    """Parts (L, T, m) of new forecasts, NaN where missing beside all that the fit has seen.
-
-    Each forecast is judged alone, so that it does not matter which are asked for together. Arrays
-    of a GPU are left as they are.
-    """
-    from xrecal.arrays.distributions.missing import MILLION, beyond, largest_of
-
-    cleaned = dict(parts)
-    for name, part in parts.items():
-        if name not in ("loc", "scale") and not name.startswith(VECTOR):
-            continue
-        if namespace(part) is np and largest_of(part[np.newaxis])[0] > MILLION:
-            own = name if name.startswith(VECTOR) else "loc"
-            seen = [state[n] for n in (own, *(["observations"] * (own == "loc"))) if n in state]
-            mask = beyond(part, largest_of(*seen)[:, np.newaxis, np.newaxis])
-            cleaned[name] = np.where(mask, part.dtype.type(np.nan), part)
-    return cleaned
-
-
-def largest_seen(fitted: FittedVariable) -> xr.DataArray:
-    """Largest absolute value of the members and observations of a fit at each of its locations."""
-    own = f"{VECTOR}{getattr(fitted.method, 'own', '')}"
-    seen = [fitted.state[name] for name in ("loc", own, "observations") if name in fitted.state]
-    largest: list[xr.DataArray] = []
-    for array in seen:
-        bare = array.drop_vars([c for c in array.coords if c not in fitted.locations])
-        over = [d for d in array.dims if d not in fitted.locations]
-        largest += [abs(bare.max(over)), abs(bare.min(over))]
-    whole = largest[0].fillna(0.0)
-    for each in largest[1:]:
-        whole = xr.where(each > whole, each, whole)
-    return whole
 
 
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:

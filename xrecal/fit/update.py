@@ -36,6 +36,7 @@ from .joining import ADDED, ADDED_MEMBER, ENTERS, join_states
 from .jointly import Paired, as_one, common_cases
 from .learning_order import warn_of_order
 from .mismatch_warnings import warn_of_other_place
+from .missing import largest_seen
 from .pooling import across, pooled_cases, pooled_covariate
 from .relearning import learned_again, relearn
 from .select_fits import (
@@ -47,19 +48,16 @@ from .select_fits import (
 from .shared_update import with_shared_cases
 from .state import (
     COVARIATE,
+    at_locations,
     cases_of,
     is_part,
     kept_parts,
-    largest_seen,
     parts_to_keep,
     task_arguments,
     without_labels,
 )
 
 F = TypeVar("F", bound=Fitted)
-
-LARGEST = "largest_seen"
-"""Largest absolute value that the model has seen, inside a task."""
 
 NONE_YET: Mapping[Hashable, FittedVariable] = {}
 
@@ -203,8 +201,7 @@ def _matched(
     Where some were known before they are counted anew, if observations are in memory; else known
     cases are taken to be new to the observations.
     """
-    n, leads = whole.n_forecasts, whole.leads
-    leads = None if leads is None else leads.plus(pairs.leads)
+    n, leads = whole.n_forecasts, None if whole.leads is None else whole.leads.plus(pairs.leads)
     n_matched = min(whole.n_matched + pairs.n_matched, n)
     if leads is not None:
         leads = replace(leads, n_matched=tuple(min(count, n) for count in leads.n_matched))
@@ -230,9 +227,8 @@ def _added_state(
     """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
     parts, others = _arguments(pairs, covariates)
     chosen, own = _chosen_and_own(fitted.state)
-    chosen[LARGEST] = largest_seen(fitted).variable
-    locations = fitted.locations
-    core = {name: tuple(d for d in v.dims if d not in locations) for name, v in chosen.items()}
+    chosen["largest_seen"] = largest_seen(fitted).variable
+    core = {n: tuple(d for d in v.dims if d not in fitted.locations) for n, v in chosen.items()}
     compared = [fitted, *partners] if order.has_known else []
     seen = [at_known(variable.state["observations"], order) for variable in compared]
     kept = kept_parts(parts) if fitted.method.keeps_cases else {}
@@ -266,7 +262,7 @@ def _added_state(
         sizes={},
         what=work_on("the update", pairs.form.name),
     )
-    names = [*kept, "observations", "n_cases", "status", *own, ENTERS]
+    names = *kept, "observations", "n_cases", "status", *own, ENTERS
     added = dict(zip(names, results, strict=True))
     return added | {COVARIATE + name: others[name] for name in covariates}
 
@@ -339,13 +335,9 @@ class _UpdateTask:
         parts, args = dict(zip(self.parts, args, strict=False)), args[len(self.parts) :]
         n_seen = (len(args) - len(self.periods)) // 2 if self.order.has_known else 0
         others, seen = args[: len(args) - n_seen], args[len(args) - n_seen :]
-        shapes = (*(a.shape[:-2] for a in parts.values()), *(a.shape[:-1] for a in others))
-        lead, fitted = np.broadcast_shapes(*shapes), {}
-        for (name, n_core), a in zip(self.chosen.items(), chosen, strict=True):
-            core = a.shape[a.ndim - n_core :]
-            fitted[name] = np.broadcast_to(a, (*lead, *core)).reshape(-1, *core)
-        largest = fitted.pop(LARGEST)
-        _, cases, flags = cases_of(parts, others, self.periods, self.axis, largest=largest)
+        lead, fitted = at_locations(self.chosen, chosen)
+        how, largest = (self.periods, self.axis), fitted.pop("largest_seen")
+        _, cases, flags = cases_of(parts, others, *how, largest=largest)
         assert isinstance(self.method, Updatable)
         own = self.method.update_locations(cases, fitted, self.order.slots)
         known = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in seen]

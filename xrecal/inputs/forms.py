@@ -115,9 +115,8 @@ class Form:
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
         """The same forecast with other arrays."""
-        loc, *others = (parts.get(name) for name in PARTS)
-        assert loc is not None
-        return replace(self, loc=loc, **dict(zip(PARTS[1:], others, strict=True)))
+        lacking = dict.fromkeys(PARTS[1:])
+        return replace(self, **{**lacking, **parts})  # type: ignore[arg-type]
 
 
 def read_forms(

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
@@ -120,7 +120,7 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
 
 def _with_index(obj: Labels) -> Labels:
     """Cases and leads that have no index with the labels of the coordinate along them."""
-    members = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
+    members: list[Hashable] = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
     bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *members)]
     own = {n: c for n, c in obj.coords.items() if not str(n).startswith(OF_FIT)}
     along = {d: {n: c for n, c in own.items() if c.dims == (d,)} for d in bare}

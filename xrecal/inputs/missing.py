@@ -45,7 +45,7 @@ def without_declared(array: xr.DataArray) -> xr.DataArray:
     if not declared.size or array.dtype.kind != "f":
         return array
     if is_lazy(array):
-        return xr.apply_ufunc(
+        known: xr.DataArray = xr.apply_ufunc(
             _without_values,
             array,
             kwargs={"declared": declared},
@@ -53,6 +53,7 @@ def without_declared(array: xr.DataArray) -> xr.DataArray:
             output_dtypes=[array.dtype],
             keep_attrs="override",
         )
+        return known
     if not isinstance(array.data, np.ndarray) or not _equal(array.data, declared).any():
         return array
     return array.copy(data=_without_values(array.data, declared))
@@ -64,7 +65,7 @@ def _declared(array: xr.DataArray) -> FloatArray:
     given = [where[key] for where in (array.attrs, encoding) for key in DECLARING if key in where]
     numbers = [each for each in map(np.ravel, given) if each.dtype.kind in "iuf"]
     known = np.concatenate([np.empty(0), *numbers])
-    return known[~np.isnan(known)]
+    return np.asarray(known[~np.isnan(known)], np.float64)
 
 
 def _equal(values: FloatArray, declared: FloatArray) -> npt.NDArray[np.bool_]:

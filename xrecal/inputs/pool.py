@@ -34,7 +34,9 @@ class Pool:
     widths: tuple[int, ...] | None
     """Of the window around each location; None for one fit from all positions."""
     taken: tuple[int, ...]
-    """Positions used, counted through all of them or through the window, last dimension first."""
+    """Positions used, counted through all of them or through the window, last dimension first.
+
+    In the order of their labels, so that results are the same whatever order they stand in."""
 
     @property
     def own_fits(self) -> tuple[Hashable, ...]:
@@ -79,12 +81,13 @@ class Pool:
     def learning_from(self, n_dates: int, *, all_cases: bool = False) -> Pool:
         """The pool with as many positions, evenly spaced, as a fit to so many dates can have.
 
-        All of them with ``all_cases``, unless it has windows. The same ones whatever the values.
+        Of all those taken so far, all with ``all_cases``, unless it has windows. The same ones
+        whatever the values.
         Raises ValueError where no second position is left.
         """
         whole = math.prod(self.sizes if self.widths is None else self.widths)
         if all_cases and self.widths is None:
-            return replace(self, taken=tuple(range(whole)))
+            return self
         k = min(whole, MAX_POOLED // max(n_dates, 1))
         if self.widths is not None and k % 2 == 0:
             k -= 1  # so that the location itself is among them
@@ -93,8 +96,15 @@ class Pool:
                 f"pool: at most {MAX_POOLED} cases are pooled, which leaves {n_dates} dates no "
                 "second position; leave pool out, as each location has many cases of its own"
             )
-        taken = (2 * np.arange(k) + 1) * whole // (2 * k)
-        return replace(self, taken=tuple(int(t) for t in taken))
+        even = (2 * np.arange(k) + 1) * whole // (2 * k)
+        return replace(self, taken=tuple(self.taken[i] for i in even))
+
+    @property
+    def numbers(self) -> IntArray:
+        """Number of each position among all that are taken, in the shape of the dimensions."""
+        numbers = np.empty(math.prod(self.sizes), np.int64)
+        numbers[np.array(self.taken)] = np.arange(len(self.taken))
+        return numbers.reshape(self.sizes)
 
     def repeat(self, of_dates: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of dates (n, ...) repeated for their pooled cases (n k, ...)."""

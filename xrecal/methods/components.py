@@ -352,6 +352,24 @@ def share_alone(
             state[name][alone] = np.nan
 
 
+def issue_climatology(
+    components: Sequence[Component], state: dict[str, npt.NDArray[Any]]
+) -> dict[str, npt.NDArray[Any]]:
+    """Give all weight to the first CKME, without tails, where all past forecasts are the same.
+
+    It issues climatology there, and other methods, such as the raw forecast, do not.
+    """
+    from xrecal.arrays.status import IDENTICAL
+
+    alike = (state["status"] & IDENTICAL) > 0
+    if alike.any():
+        state["pool_weight"][alike] = np.arange(len(components)) == judge_of(components)
+        for name in FITTED:
+            if name in state:
+                state[name][alike] = np.nan
+    return state
+
+
 class GivingWay(NamedTuple):
     """Weights of a pool in which past observations may give way to other components."""
 

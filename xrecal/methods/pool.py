@@ -45,7 +45,7 @@ from .components import (
     components_of,
     fit_method,
     giving_way,
-    judge_of,
+    issue_climatology,
     novelty_of,
     share_alone,
 )
@@ -296,8 +296,7 @@ class LinearPool(Shown):
         ]
         state = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
-        none_held_out = np.isnan(state["pool_weight"]).any(-1)
-        state["status"] |= TOO_FEW * none_held_out
+        state["status"] |= TOO_FEW * np.isnan(state["pool_weight"]).any(-1)
         if cases.shared is not None:
             share_alone(self.components, state, cases.shared)
         return state
@@ -305,7 +304,6 @@ class LinearPool(Shown):
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
-        from xrecal.arrays.status import IDENTICAL
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -333,17 +331,11 @@ class LinearPool(Shown):
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
         state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
-        alike = (state["status"] & IDENTICAL) > 0
-        if alike.any():  # the first CKME issues climatology there, and never a new forecast itself
-            judge = judge_of(self.components)
-            state["pool_weight"][alike] = np.arange(len(self.components)) == judge
         if self.tails is not None:
-            of_blocks, weights = quantiles[:, 0], state["pool_weight"]
-            tails = tails_of_mixture(of_blocks, weights, cases.observations, bounds)
-            none = alike[:, np.newaxis]
-            state["tail_excess"] = np.where(none, np.nan, tails.excess)
-            state["tail_shape"] = np.where(none, np.nan, tails.shape)
-        return state
+            held_out, weights = quantiles[:, 0], state["pool_weight"]
+            tails = tails_of_mixture(held_out, weights, cases.observations, bounds)
+            state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
+        return issue_climatology(self.components, state)
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """No parameters: a case is its forecast and observation, from which others are learned."""

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 
 from xrecal.arrays.distributions.missing import level_masses
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.typing import FloatArray
 
 from .labels import WIDTH_BELOW, label_of, pretty_units, shown_labels
 from .reading import Floats, only_ensemble, only_form, only_variable, require_one, same_quantity
@@ -228,7 +229,7 @@ class OneCase:
         """Members with a weight, ascending."""
         values = self.form.loc.to_numpy().astype(np.float64)
         given, levels = self.form.weights, self.form.levels
-        masses = np.ones_like(values)
+        masses: FloatArray = np.ones_like(values)
         if given is not None:
             masses = given.to_numpy().astype(np.float64)
         elif levels is not None:

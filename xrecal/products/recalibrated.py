@@ -14,6 +14,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
+from xrecal.fit.missing import without_unseen
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import (
@@ -23,7 +24,6 @@ from xrecal.fit.state import (
     covariates_of,
     forecasts_of,
     without_labels,
-    without_unseen,
 )
 from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given

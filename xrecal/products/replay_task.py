@@ -14,7 +14,7 @@ import xarray as xr
 from xrecal.fit.fit_hindcast import Prepared, axis_of, fit_group, prepare
 from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
 from xrecal.fit.folds import Fold, HeldOutReduction, Known, KnownName, as_arrays
-from xrecal.fit.mismatch_warnings import without_unseen_values
+from xrecal.fit.missing import without_unseen_values
 from xrecal.fit.shared_places import pools_share
 from xrecal.fit.update import with_cases
 from xrecal.inputs.forms import Form

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
+from xrecal.fit.missing import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.covariates import Given
@@ -185,7 +185,8 @@ def crps(
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean.
+        Dimensions to average over. Missing scores are left out of the mean. Where no rule
+        recognises the dimension of the cases, the one named here is it.
     fair : bool
         Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
         ensembles of at least two members.

@@ -198,7 +198,8 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 def _require_places(method: SharedCKME, pool: Pool | None) -> None:
     """Raise ValueError unless a shared fit is one of the positions of a pool."""
     _require_settings(method)
-    if pool is None or pool.widths is not None or math.prod(pool.sizes) != method.places:
+    every = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
+    if not every or sorted(pool.taken) != [*range(method.places)]:
         raise ValueError(f"the places {method!r:.120} are not those of the pool")
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TextIO
 from uuid import uuid4
 
+from xrecal.chunks.texts import quoted
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -68,8 +70,10 @@ def locked(path: Path) -> Iterator[None]:
     try:
         if gone is not None:
             warnings.warn(
-                f"took over {lock} of process {gone.pid} on {gone.host}, which began at "
-                f"{gone.since} and is gone",
+                quoted(
+                    f"took over {lock} of process {gone.pid} on {gone.host}, which began at "
+                    f"{gone.since} and is gone"
+                ),
                 stacklevel=3,
             )
         yield

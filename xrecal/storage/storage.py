@@ -310,7 +310,7 @@ def require_opens(path: Path) -> None:
 
     lazy = open_fitted(path, chunks={})
     arrays = [array for v in lazy.variables.values() for array in v.state.values()]
-    with dask.config.set(scheduler="threads"):
+    with dask.config.set(scheduler="synchronous"):  # a part at a time
         read = [one.max(skipna=False) for one in arrays if one.chunks and one.size]
         dask.base.compute(read)  # type: ignore[no-untyped-call]
     if path.is_file():

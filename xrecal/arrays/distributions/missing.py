@@ -52,7 +52,8 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
     xp = namespace(quantiles)
     if xp is not np:
         unknown = np.where(to_host(xp.isnan(quantiles)), np.nan, 0.0).astype(quantiles.dtype)
-        return xp.asarray(np.array(level_masses(to_host(levels), unknown)))
+        found: FloatArray = xp.asarray(np.array(level_masses(to_host(levels), unknown)))
+        return found
     if 0 in levels.shape or 0 in quantiles.shape:
         return np.zeros(quantiles.shape, quantiles.dtype)
     row = levels[(0,) * (levels.ndim - 1)]
