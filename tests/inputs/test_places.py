@@ -68,10 +68,6 @@ def test_models_keep_the_places_and_find_them(way, tmp_path):
         model.save(tmp_path / "model.nc")
     stored = model if way == "bytes" else xrecal.open_recalibrator(tmp_path / "model.nc")
     for one in (model, stored):
-        if way == "names beside a count":  # labels of a part say something else than names
-            with pytest.raises(ValueError, match="in one order by station, in another by"):
-                one.quantile(forecast.isel(station=[3, 1]), 0.9)
-            continue
         np.testing.assert_array_equal(one.quantile(forecast, 0.9), expected.isel(station=OTHER))
         np.testing.assert_array_equal(
             one.quantile(forecast.isel(station=[3, 1]), 0.9), expected.isel(station=[1, 0])
@@ -220,3 +216,51 @@ def test_weights_and_scales_come_to_the_places_of_the_values():
     swapped = xrecal.gaussian(names(TRUTH), scale.isel(station=OTHER)).recal.quantile(0.9)
     expected = xrecal.gaussian(names(TRUTH), scale).recal.quantile(0.9)
     np.testing.assert_array_equal(swapped["t2m"], expected["t2m"])
+
+
+COUNTED = {"station": np.arange(4)}
+
+
+def located(obj, at=slice(None)):
+    return obj.assign_coords(lat=("station", LAT[at]), lon=("station", LON[at]))
+
+
+def test_numbers_that_agree_do_not_hide_other_places():
+    forecasts = located(HINDCAST).assign_coords(COUNTED)
+    elsewhere = (
+        located(TRUTH).assign_coords(COUNTED).assign_coords(lat=("station", LAT[OTHER] + 0.3))
+    )
+    with pytest.raises(ValueError, match="numbers that agree, but the places are others"):
+        forecasts.recal.crps(elsewhere)
+    with pytest.raises(
+        ValueError, match=r"give both the same names.*drop_vars\(\['station_name'\]\)"
+    ):
+        forecasts.recal.crps(names(TRUTH).assign_coords(COUNTED))
+    beside = located(TRUTH).assign_coords(COUNTED).assign_coords(lat=("station", LAT + 0.02))
+    np.testing.assert_array_equal(forecasts.recal.crps(beside), HINDCAST.recal.crps(TRUTH))
+    permuted = located(TRUTH).assign_coords(COUNTED).isel(station=OTHER)
+    np.testing.assert_array_equal(forecasts.recal.crps(permuted), HINDCAST.recal.crps(TRUTH))
+    numbered = permuted.assign_coords(station=[3, 1, 0, 2])
+    np.testing.assert_array_equal(forecasts.recal.crps(numbered), HINDCAST.recal.crps(TRUTH))
+    forecasts, numbered = (a.assign_coords(station=a.station + 10) for a in (forecasts, numbered))
+    with pytest.raises(ValueError, match="in one order by station, in another by lat and lon"):
+        forecasts.recal.crps(numbered)
+
+
+def test_results_have_the_labels_of_the_forecast_where_the_model_has_others():
+    model = (
+        located(HINDCAST)
+        .assign_coords(station=NAMES)
+        .recal.fit(located(TRUTH).assign_coords(station=NAMES), xrecal.EMOS())
+    )
+    issued = model.apply(located(HINDCAST).assign_coords(COUNTED))
+    assert issued.sizes["station"] == 4
+    assert issued.notnull().all().to_array().all()
+    np.testing.assert_array_equal(issued["station"], np.arange(4))
+
+
+def test_thresholds_of_no_known_place_are_refused():
+    one = HINDCAST.assign_coords(station=NAMES).isel(station=2)
+    for threshold in (xr.DataArray(LEVEL, dims="station"), located(TRUTH[0], OTHER)):
+        with pytest.raises(ValueError, match=r"threshold.isel\(station=...\), or add the labels"):
+            one.recal.exceedance(threshold)

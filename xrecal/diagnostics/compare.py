@@ -17,6 +17,7 @@ from xrecal.fit.held_out import By, Splits
 from xrecal.fit.pooling import read_pool
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
+from xrecal.inputs.labels import read_labels
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.missing import without_declared
 from xrecal.inputs.pairing import pair_cases
@@ -303,10 +304,10 @@ def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Fo
 def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
     """The variable of a Dataset with one, or the DataArray; NaN for declared missing values."""
     if isinstance(observations, xr.DataArray):
-        return without_declared(observations)
+        return without_declared(read_labels(observations, name=name))
     if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
         raise ValueError(f"compare takes one variable; pass {name} as a DataArray")
-    return without_declared(next(iter(observations.data_vars.values())))
+    return _only_variable(next(iter(observations.data_vars.values())), name)
 
 
 def _label(

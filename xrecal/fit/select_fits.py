@@ -183,7 +183,10 @@ def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
         if differ and part.indexes[d].isin(fitted.state.indexes[d]).all():
             require_unique(part.indexes[d], d, "forecast")
         at = find_places(fitted.state, part, d, names=MODEL_AND_FORECAST)
-        if at is not None and not np.array_equal(at, np.arange(fitted.state.sizes[d])):
+        if at is not None and (
+            not labels_agree(fitted.state, part, d)
+            or not np.array_equal(at, np.arange(fitted.state.sizes[d]))
+        ):
             fitted = _selected_along(fitted, part, d, at)
     return fitted
 

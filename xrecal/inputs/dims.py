@@ -178,6 +178,7 @@ def at_scalars(
             raise ValueError(
                 f"{names[0]} is at {d}={label}, which {names[1]} lack; they have {_first(index)}"
                 + (", ..." if index.size > 3 else "")
+                + f"; select a label that both have, or use {names[0]}.drop_vars({d!r})"
             )
         other = cast("Labels", other.reindex({d: [label]}).isel({d: 0}))
     return other

@@ -32,6 +32,9 @@ PLACE_NAMES = (
 LATITUDES = ("lat", "latitude", "nav_lat", "XLAT")
 LONGITUDES = ("lon", "longitude", "nav_lon", "XLONG")
 
+PLACES = ("latitude", "longitude", "place")
+"""Kinds that say where places lie."""
+
 ROUNDING = 360 * float(np.finfo(np.float32).eps)
 """Degrees by which coordinates in single precision differ from their values."""
 
@@ -47,6 +50,20 @@ class Identity:
     """Labels (n,), or numbers (n, k) that are equal up to rounding."""
     counts: bool = False
     """Whether labels are 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
+
+    @property
+    def drop(self) -> list[str]:
+        """Names of the coordinates."""
+        return self.name.split(" and ")
+
+    def nearest(self, wanted: Identity, at: IntArray) -> bool:
+        """Return whether the places here that are nearest to others are those at positions."""
+        if self.kind not in PLACES:
+            return False
+        from scipy.spatial import cKDTree
+
+        here, there = (np.nan_to_num(np.asarray(one.keys)) for one in (self, wanted))
+        return bool(np.array_equal(cKDTree(here).query(there)[1], at))
 
     def positions(self, wanted: Identity) -> IntArray | None:
         """Position here of each place that the other identifies; None unless all are here once."""
@@ -208,15 +225,48 @@ def find_places(
     found = [(a, b, at) for a in mine for b in theirs if (at := b.positions(a)) is not None]
     if not found:
         return None
+    found.sort(key=lambda one: one[0].counts or one[1].counts)  # whose labels only count: last
     first, _, at = found[0]
     for a, b, other in found[1:]:
-        if a.name == b.name and not a.counts and not np.array_equal(other, at):
+        same = a.name == b.name or a.kind in PLACES
+        if same and not (a.counts or b.counts) and not np.array_equal(other, at):
             raise ValueError(
                 f"{names[0]} and {names[1]} have the places along {dim!r} in one order by "
                 f"{first.name}, in another by {a.name}: which of them is right? Drop the other, "
-                f"such as {names[0]}.drop_vars({b.name!r})"
+                f"such as {names[0]}.drop_vars({a.drop!r})"
             )
+    if first.kind == "number" and first.name == str(dim):
+        _refuse_unlike_beside(first, mine, theirs, at, names=names)
     return at
+
+
+def _refuse_unlike_beside(
+    labels: Identity,
+    mine: list[Identity],
+    theirs: list[Identity],
+    at: IntArray,
+    *,
+    names: tuple[str, str],
+) -> None:
+    """Raise ValueError where places that labels bring together have other names or coordinates.
+
+    Labels are numbers. A station and the point of a grid nearest to it may be one place.
+    """
+    beside = [[one for one in ways if one.name != labels.name] for ways in (mine, theirs)]
+    if not all(beside):
+        return
+    pairs = [(a, b) for a in beside[0] for b in beside[1] if a.kind == b.kind]
+    if any(b.positions(a) is not None for a, b in pairs):
+        return
+    near = any(b.nearest(a, at) for a, b in pairs)
+    if near or not (labels.counts or any(a.kind in PLACES for a, _ in pairs)):
+        return
+    known = [f"{name} by {ways[0].name}" for name, ways in zip(names, beside[::-1], strict=True)]
+    raise ValueError(
+        f"labels along {labels.name!r} are numbers that agree, but the places are others: they are "
+        f"known in {known[0]}, in {known[1]}; give both the same names, or drop them to pair by "
+        f"the numbers: {names[0]}.drop_vars({beside[1][0].drop!r})"
+    )
 
 
 def lack_names(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
@@ -306,7 +356,7 @@ def _refuse_unlike(
     if not (mine and theirs):
         return
     same = [(a, b) for a in mine for b in theirs if a.kind == b.kind and a.name == b.name]
-    drop = sorted({n for _, b in same for n in b.name.split(" and ")} - {str(dim)})
+    drop = sorted({n for _, b in same for n in b.drop} - {str(dim)})
     hint = (
         f"or {names[1]}.drop_vars({drop}) to pair by position"
         if drop
@@ -417,7 +467,7 @@ def place_of(
         label = same[0].keys[0] if isinstance(same[0].keys, pd.Index) else "another place"
         raise ValueError(
             f"{names[1]} is at {same[0].name} {label}, which {names[0]} lack along {dim!r}; select "
-            f"a place that both have, or use {names[1]}.drop_vars({same[0].name.split(' and ')})"
+            f"a place that both have, or use {names[1]}.drop_vars({same[0].drop})"
         )
     return None
 

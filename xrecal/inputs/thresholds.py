@@ -72,6 +72,11 @@ def read_thresholds(
     threshold = at_scalars(threshold, whole, names=names, dims=others)
     threshold = at_places(threshold, whole, names=names[::-1], dims=others)
     new = _new_dim(threshold, form)
+    for d in (d for d in others if d in threshold.dims and d in whole.coords):
+        raise ValueError(
+            f"forecast is at {d}={whole[d].to_numpy()[()]}, but nothing along {d!r} of threshold "
+            f"says which is which; select it: threshold.isel({d}=...), or add the labels"
+        )
     refuse_other_name(threshold, whole, names=names)
     threshold = like_places(threshold, whole, form.dims, names=names, select=True)
     kept = [d for d in threshold.dims if d != new and d in threshold.indexes]
