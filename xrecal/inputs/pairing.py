@@ -202,10 +202,10 @@ def pair_cases(
             f"({CALIBRATION.usual}) among {list(form.dims)}; name it: dim=..."
         )
     _refuse_members(form, observations, name=name)
-    leads = [n for n in single_leads(observations) if is_length(observations[n])]
+    beside = [n for n in single_leads(observations) if is_length(observations[n])]
     names = (name, "observations")
     # leads that differ are at another valid time
-    warn_of_other_labels(forecasts, observations.drop_vars(leads), names=names)
+    warn_of_other_labels(forecasts, observations.drop_vars(beside), names=names)
     observations = at_places(observations, forecasts, names=names[::-1])
     locations = [d for d in form.dims if d != dim and d in observations.dims]
     by_position = paired_by_position(forecasts, observations, locations)
