@@ -59,6 +59,7 @@ def test_skill_is_one_minus_the_ratio():
         assert (one(result, reference)[f"skill_{reference}"] == 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:weights along .* do not sum to one")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(form):
     result = compare([xrecal.CKME(ridge=0.1)], FORMS[form](NEW), hindcast=FORMS[form](HINDCAST))
