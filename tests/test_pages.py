@@ -262,8 +262,9 @@ def extras_for(text, forecasts):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A working folder with the three files of the first page, on a grid of three by three."""
+    """A working folder with the three files of the first page, on a grid with some sea."""
     forecasts, observed = grid(n_lat=3, n_lon=3)
+    observed = observed.where((observed["lat"] == 45) & (observed["lon"] < 2))
     forecasts[:-3].to_netcdf(tmp_path / "hindcast.nc")
     forecasts[-3:].to_netcdf(tmp_path / "forecast.nc")
     observed.to_netcdf(tmp_path / "observations.nc")

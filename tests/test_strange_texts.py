@@ -60,6 +60,8 @@ def calls(odd, plain, observations):
 
     return {
         "fit": lambda: repr(model()),
+        "fitted variable": lambda: repr(next(iter(model().variables.values()))),
+        "part": lambda: repr(odd.recal.summary(observations, n_resamples=20)[["crps"]]),
         "fit to others": lambda: odd.recal.fit(TRUTH.isel(lat=[0]), xrecal.EMOS()),
         "fit by other dimension": lambda: odd.recal.fit(observations, dim=f"no{ODD}"),
         "fit on few": lambda: odd[:6].recal.fit(observations, xrecal.EMOS()),

@@ -581,7 +581,7 @@ def _(folder, _):
     return done
 
 
-@ODD.row("members beyond 1e19")
+@ODD.row("members more than a million times the largest value that the model has seen")
 def _(folder, _):
     beyond = FORECASTS.where((FORECASTS["init"] != STARTS[26]) | (FORECASTS["member"] > 0), 1e30)
     done = morning(folder, [25, 26], 26, forecasts=beyond)

@@ -222,3 +222,39 @@ def test_error_spread_at_each_point(form):
         TRUTH, mean.transpose(*TRUTH.dims), std.transpose(*TRUTH.dims), skewness
     )
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+
+
+# ties ---------------------------------------------------------------------------------------------
+
+SEASONS = np.random.default_rng(3).random((2, 60))
+RECORDS = {
+    "dry": np.where(SEASONS[0] < 0.8, 0.0, 9 * SEASONS[1]),
+    "half dry": np.where(SEASONS[0] < 0.5, 0.0, 9 * SEASONS[1]),
+    "full": np.where(SEASONS[0] < 0.6, 1.0, SEASONS[1]),
+    "continuous": SEASONS[1],
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_climatology_has_no_skill_against_itself(record):
+    values = RECORDS[record]
+    truth = xr.DataArray(values, dims="time", name="rain")
+    climatology = xr.DataArray(
+        np.broadcast_to(values, (60, 60)), dims=("time", "member"), name="rain"
+    )
+    edges = truth.quantile([1 / 3, 2 / 3], "time", method="inverted_cdf")
+    found = [
+        climatology.recal.tercile_summary(truth).rpss,
+        climatology.recal.tercile_summary(truth, edges=edges).rpss,
+        climatology.recal.rpss(truth, edges).skill,
+    ]
+    if edges[0] == edges[1]:  # equal odds contradict these
+        found.append(climatology.recal.rpss(truth, edges, reference=[1 / 3] * 3).skill)
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
+
+
+def test_the_sum_of_a_reference_is_told():
+    truth = xr.DataArray(SEASONS[1], dims="time")
+    forecast = truth.expand_dims(member=3)
+    with pytest.raises(ValueError, match=r"whose sum is 0\.9"):
+        forecast.recal.rpss(truth, [0.3, 0.6], reference=[0.3, 0.3, 0.3])

@@ -1,5 +1,7 @@
 """Forecasts of one step, selected or as read, pair as those of all steps do at that one."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,3 +155,13 @@ def test_several_leads_beside_are_named():
     one.coords["step"].attrs["standard_name"] = "forecast_period"
     expected = STEPS.recal.crps(ANALYSIS).isel(step=0)
     np.testing.assert_array_equal(one.recal.crps(ANALYSIS), expected)
+
+
+def test_an_analysis_is_no_other_place():
+    """Its step, a number with a unit as files hold it, differs from that of forecasts."""
+    leads = STEPS.assign_coords(step=("step", [24, 72], {"units": "hours"}))
+    analysis = ANALYSIS.assign_coords(step=((), 0, {"units": "hours"}))
+    for forecasts in (leads, leads.isel(step=1)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            forecasts.recal.crps(analysis)

@@ -24,7 +24,7 @@ CONSTANT = 64
 """A covariate is the same in all cases, so it plays no part."""
 
 FILL = 1024
-"""Members or observations that stand for missing values, such as 1e20, were taken as missing."""
+"""Members or observations a million times all others, or more, were taken as missing."""
 
 MEANINGS = {
     TOO_FEW: "too_few_cases",

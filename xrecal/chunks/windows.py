@@ -60,7 +60,8 @@ def _chunks(dim: Hashable, depth: int, cut: Sequence[xr.DataArray], size: int) -
     from dask.array.overlap import ensure_minimum_chunksize
 
     several = (arg.chunksizes[dim] for arg in cut if len(arg.chunksizes.get(dim, ())) > 1)
-    return tuple(ensure_minimum_chunksize(max(depth, 1), next(several, (size,))))
+    given = next(several, (size,))
+    return tuple(ensure_minimum_chunksize(max(depth, 1), given))  # type: ignore[no-untyped-call]
 
 
 def _overlapped(
@@ -72,7 +73,9 @@ def _overlapped(
     bare = array.drop_vars([n for n, c in array.coords.items() if {*c.dims} & {*windows}])
     bare = bare.chunk(chunks)
     axes = {bare.get_axis_num(d): width // 2 for d, width in windows.items()}
-    data = overlap(bare.data, depth=axes, boundary="none", allow_rechunk=False)
+    data = overlap(  # type: ignore[no-untyped-call]
+        bare.data, depth=axes, boundary="none", allow_rechunk=False
+    )
     return xr.DataArray(data, bare.coords, bare.dims, bare.name)
 
 
@@ -92,5 +95,5 @@ def _trimmed(result: xr.DataArray, windows: Mapping[Hashable, int]) -> xr.DataAr
     from dask.array.overlap import trim_internal
 
     axes = {result.get_axis_num(d): width // 2 for d, width in windows.items()}
-    data = trim_internal(result.data, axes, boundary="none")
+    data = trim_internal(result.data, axes, boundary="none")  # type: ignore[no-untyped-call]
     return xr.DataArray(data, result.coords, result.dims)

@@ -79,7 +79,7 @@ class Comparison(xr.Dataset):
     def __repr__(self) -> str:
         """Table of scores over all locations, each weighted by its number of cases."""
         if not self._is_whole():
-            return super().__repr__()
+            return quoted(super().__repr__(), "\n")
         return self._table().text()
 
     def _repr_html_(self) -> str:

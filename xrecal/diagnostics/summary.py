@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
@@ -41,7 +42,7 @@ class Summary(xr.Dataset):
         """Table of one location, or of the range over several."""
         if self._is_lazy():
             return LAZY
-        return self.as_table().text() if self._is_whole() else super().__repr__()
+        return self.as_table().text() if self._is_whole() else quoted(super().__repr__(), "\n")
 
     def _repr_html_(self) -> str:
         """The same table in a notebook."""

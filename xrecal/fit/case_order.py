@@ -121,12 +121,11 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
     """Labels of the pooled positions of the cases of so many dates."""
     k = n_positions(fitted)
-    dims = () if fitted.pool is None else fitted.pool.forecast_dims
-    kept = {f"calibration_{d}": fitted.state.coords.get(f"calibration_{d}") for d in dims}
+    pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {
-        name: (CASE, np.tile(label.to_numpy()[:k], n_dates), label.attrs)
-        for name, label in kept.items()
-        if label is not None
+        str(name): (CASE, np.tile(label.to_numpy()[:k], n_dates), label.attrs)
+        for name, label in fitted.state.coords.items()
+        if pooled and label.dims == (CASE,) and name != f"calibration_{fitted.dim}"
     }
 
 

@@ -40,7 +40,7 @@ def parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FittedVariable:
     """One fitted variable: roles of dimensions, state, and what its text tells."""
 
@@ -67,6 +67,9 @@ class FittedVariable:
     """Variables that are recalibrated together, this one among them."""
     selected: Places | None = None
     """Positions of these fits among all of the model, where a part was selected; never stored."""
+
+    def __repr__(self) -> str:
+        return f"<fitted variable along {self.dim!r}, {self.kind}: {self.method!r}>"
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:

@@ -21,6 +21,7 @@ from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.windows import run_windows
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
+from xrecal.inputs.places import naming
 from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
 from xrecal.typing import IntArray
 
@@ -77,7 +78,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
     """Ranks of labels along a dimension: of its index, or of each coordinate without one."""
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
     parts = form.parts.values()
     labels = [part.indexes[dim] for part in parts if dim in part.indexes][:1]
@@ -171,14 +172,20 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
         }
     at = dict(zip(pool.dims, np.unravel_index(np.array(pool.taken), pool.sizes), strict=True))
     return {
-        f"calibration_{d}": (
+        f"calibration_{name}": (
             CASE,
-            np.tile(coords[d].to_numpy()[at[d]], n_dates),
-            coords[d].attrs | ({} if pool.note is None else {HINDCAST_LABELS: _plain(coords[d])}),
+            np.tile(c.to_numpy()[at[d]], n_dates),
+            c.attrs | ({} if pool.note is None or name != d else {HINDCAST_LABELS: _plain(c)}),
         )
         for d in pool.dims
-        if d in coords
+        for name, c in names_along(form, d).items()
     }
+
+
+def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
+    """Labels and names along a dimension, of any part of a forecast."""
+    parts = reversed([part for part in form.parts.values() if dim in part.dims])
+    return {name: c for part in parts for name, c in naming(part, dim).items()}
 
 
 def _plain(labels: xr.DataArray) -> npt.NDArray[Any]:
@@ -289,7 +296,8 @@ def _among(
     rest = results.shape[1:]
     among = xp.zeros((math.prod(lead), inside.size, *rest), dtype=results.dtype)
     among[:, xp.asarray(inside)] = results.reshape(-1, int(inside.sum()), *rest)
-    return among.reshape(-1, *rest)
+    shaped: npt.NDArray[Any] = among.reshape(-1, *rest)
+    return shaped
 
 
 def _as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:

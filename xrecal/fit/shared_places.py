@@ -18,13 +18,14 @@ from xrecal.inputs.place_features import (
     feature_coordinates,
     middle_longitude,
 )
+from xrecal.inputs.places import known_places
 from xrecal.inputs.pool import Pool
 from xrecal.methods import CKME, LinearPool, SharedCKME
 from xrecal.methods.base import Method
 from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, may_share
 
 from .fitted import FittedVariable
-from .pooling import by_labels
+from .pooling import by_labels, names_along
 
 PLACES = OWN + "place"
 """Dimension of the places in the state."""
@@ -57,7 +58,8 @@ def ckme_to_share(method: LinearPool) -> CKME:
 def in_one_order(pool: Pool, form: Form) -> Pool:
     """The pool with dimensions by name, whatever the order in which they were given."""
     order = sorted(range(len(pool.dims)), key=lambda i: str(pool.dims[i]))
-    dims, sizes = (tuple(given[i] for i in order) for given in (pool.dims, pool.sizes))
+    dims = tuple(pool.dims[i] for i in order)
+    sizes = tuple(pool.sizes[i] for i in order)
     return by_labels(replace(pool, dims=dims, sizes=sizes), form)
 
 
@@ -139,19 +141,16 @@ def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
         for value in _features(form, method, pool).values()
     ]
     table = np.stack(columns, axis=-1) if columns else np.empty((math.prod(pool.sizes), 0))
-    return table[np.array(pool.taken)]
+    return np.asarray(table[np.array(pool.taken)])
 
 
 def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
-    """Labels of all places along each pooled dimension, as coordinates of the state."""
+    """Labels and names of all places along each pooled dimension, as coordinates of the state."""
     labels = {}
     for axis, d in enumerate(pool.dims):
-        for part in form.parts.values():
-            if d in part.indexes:
-                along = np.indices(pool.sizes)[axis].ravel()[np.array(pool.taken)]
-                labels[f"{PLACES}_{d}"] = xr.Variable(
-                    (PLACES,), part.indexes[d].to_numpy()[along], part[d].attrs
-                )
+        along = np.indices(pool.sizes)[axis].ravel()[np.array(pool.taken)]
+        for name, c in names_along(form, d).items():
+            labels[f"{PLACES}_{name}"] = xr.Variable((PLACES,), c.to_numpy()[along], c.attrs)
     return labels
 
 
@@ -189,8 +188,8 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
     part = next((p for p in form.parts.values() if d in p.dims), None)
     if part is None:  # a single place that does not say which it is
         return xr.DataArray(0.0 if pool.sizes[axis] == 1 else -1.0)
-    labels = fitted.state.coords.get(f"{PLACES}_{d}")
-    if labels is None or d not in part.indexes:
+    known = known_places(_labels_along(fitted, d, axis), part, d)
+    if known is None:
         if part.sizes[d] != pool.sizes[axis]:
             raise ValueError(
                 f"forecast has {part.sizes[d]} positions along {d!r}, the model was fitted on "
@@ -198,9 +197,20 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
                 "is which; add the coordinate to hindcast and forecast"
             )
         return xr.DataArray(np.arange(part.sizes[d], dtype=np.float64), dims=[d])
-    grid = np.moveaxis(pool.numbers, axis, 0)
-    known = labels.to_index()[grid.reshape(pool.sizes[axis], -1)[:, 0]]
-    return xr.DataArray(known.get_indexer(part.indexes[d]).astype(np.float64), dims=[d])
+    return xr.DataArray(known.astype(np.float64), dims=[d])
+
+
+def _labels_along(fitted: FittedVariable, d: Hashable, axis: int) -> xr.Dataset:
+    """Labels and names of the places of a fit along a pooled dimension, as coordinates."""
+    assert fitted.pool is not None
+    grid = np.moveaxis(fitted.pool.numbers, axis, 0).reshape(fitted.pool.sizes[axis], -1)
+    along = {}
+    for name, labels in fitted.state.coords.items():
+        values = labels.to_numpy()[grid] if labels.dims == (PLACES,) else grid
+        if labels.dims == (PLACES,) and (values == values[:, :1]).all():
+            attrs = labels.attrs
+            along[str(name).removeprefix(f"{PLACES}_")] = xr.Variable((d,), values[:, 0], attrs)
+    return xr.Dataset(coords=along)
 
 
 def _require_features(

@@ -28,9 +28,9 @@ from .roles import (
     CALIBRATION,
     LEVEL,
     MEMBER,
-    VALID_TIME,
     candidates,
     find_dim,
+    is_length,
     single_leads,
 )
 from .valid_time import (
@@ -41,7 +41,7 @@ from .valid_time import (
     single_start,
     time_dim,
 )
-from .valid_time_lookup import are_at_starts, at_own_valid_times, look_up
+from .valid_time_lookup import at_own_valid_times, look_up, look_up_one_lead
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -202,8 +202,10 @@ def pair_cases(
             f"({CALIBRATION.usual}) among {list(form.dims)}; name it: dim=..."
         )
     _refuse_members(form, observations, name=name)
-    warn_of_other_labels(forecasts, observations, names=(name, "observations"))
+    leads = [n for n in single_leads(observations) if is_length(observations[n])]
     names = (name, "observations")
+    # leads that differ are at another valid time
+    warn_of_other_labels(forecasts, observations.drop_vars(leads), names=names)
     observations = at_places(observations, forecasts, names=names[::-1])
     locations = [d for d in form.dims if d != dim and d in observations.dims]
     by_position = paired_by_position(forecasts, observations, locations)
@@ -265,7 +267,7 @@ def _at_cases(
                 told = f"valid time = {dim} + {lead}"
             return observed, max(leads.n_matched), leads, told
     one = of_one_lead(forecasts, dim, name=name) if lead is None else None
-    found = None if one is None else _at_single_lead(forecasts, observations, dim, one, name=name)
+    found = None if one is None else look_up_one_lead(forecasts, observations, dim, one, name=name)
     if found is not None:
         _check_dims(form, found[0], dim, name=name)
         return found
@@ -279,31 +281,6 @@ def _at_cases(
     each = np.full(forecasts.sizes[lead], matched)
     dated = known_valid_times(forecasts, dim) is not None
     return observations, matched, matched_leads(forecasts, lead, each, dated=dated), None
-
-
-def _at_single_lead(
-    forecasts: xr.DataArray,
-    observations: xr.DataArray,
-    dim: Hashable | None,
-    one: tuple[xr.DataArray, Hashable, str],
-    *,
-    name: str,
-) -> tuple[xr.DataArray, int, None, str | None] | None:
-    """As :func:`_at_cases` for forecasts of one lead; None where labels are to be matched."""
-    along, lead, told = one
-    start = single_start(forecasts) if dim is None else dim
-    time = time_dim(observations, along, start)
-    if time is None:
-        return None
-    others = [d for d in observations.dims if d != time]
-    there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
-    own = there.coords.get(VALID_TIME)
-    undated = time == start and (own is None or own.dims != (time,))
-    if undated and (not told or are_at_starts(along, lead, there, start, name=name)):
-        return None
-    there = at_own_valid_times(there, time)
-    observed, leads = look_up(along, there, start, lead, time, name=name)
-    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told or None
 
 
 def _check_dims(

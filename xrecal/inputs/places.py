@@ -50,6 +50,11 @@ class Identity:
 
     def positions(self, wanted: Identity) -> IntArray | None:
         """Position here of each place that the other identifies; None unless all are here once."""
+        found = self.found(wanted)
+        return None if found is None or (found < 0).any() else found
+
+    def found(self, wanted: Identity) -> IntArray | None:
+        """As :meth:`positions`, -1 for places that are not here; None if they do not compare."""
         if self.kind != wanted.kind or (self.kind == "number" and self.name != wanted.name):
             return None
         if not isinstance(self.keys, pd.Index):
@@ -57,8 +62,7 @@ class Identity:
         labels = pd.Index(wanted.keys)
         if not (self.keys.is_unique and labels.is_unique):
             return None
-        found = np.asarray(self.keys.get_indexer(labels))
-        return None if (found < 0).any() else found
+        return np.asarray(self.keys.get_indexer(labels))
 
 
 def is_angle(name: Hashable, label: xr.DataArray) -> bool:
@@ -101,6 +105,25 @@ def identities(obj: xr.DataArray | xr.Dataset, dim: Hashable) -> list[Identity]:
     return [own, *ways] if sure else [*ways, own]
 
 
+def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
+    """Coordinates of one dimension that identify the places along it."""
+    return {
+        n: c
+        for n, c in obj.coords.items()
+        if c.dims == (dim,)
+        if n == dim or names_place(n, c) or is_angle(n, c) or c.dtype.kind in "USOT"
+    }
+
+
+def known_places(
+    given: xr.DataArray | xr.Dataset, wanted: xr.DataArray, dim: Hashable
+) -> IntArray | None:
+    """Position in ``given`` of each place of ``wanted``, -1 for new ones; None without names."""
+    pairs = [(a, b) for a in identities(wanted, dim) for b in identities(given, dim)]
+    found = [at for a, b in pairs if (at := b.found(a)) is not None]
+    return max(found, key=lambda at: int((at >= 0).sum())) if found else None
+
+
 def _labels(name: str, coordinate: xr.DataArray) -> Identity:
     """Text or numbers of a coordinate of one dimension."""
     (dim,) = coordinate.dims
@@ -138,7 +161,10 @@ def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | Non
 
 
 def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
-    """Row of ``given`` (p, k) that each row of ``wanted`` (n, k) equals up to rounding, or None."""
+    """Row of ``given`` (p, k) that each row of ``wanted`` (n, k) equals up to rounding, else -1.
+
+    None where rows are unknown or equal.
+    """
     from scipy.spatial import cKDTree
 
     if not (np.isfinite(given).all() and np.isfinite(wanted).all() and len(given)):
@@ -147,7 +173,7 @@ def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
     if tree.query_pairs(near):
         return None  # two places at one point
     apart, found = tree.query(wanted)
-    return None if (apart > near).any() else np.asarray(found)
+    return np.where(apart > near, -1, found)
 
 
 def find_places(

@@ -14,10 +14,10 @@ from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray, IntArray
 
-from .dims import if_days_agree, require_unique
+from .dims import at_scalars, if_days_agree, require_unique
 from .leads import MatchedLeads, matched_leads, read_leads
 from .roles import VALID_TIME, are_dates, is_start, single_leads
-from .valid_time import calendar_of, valid_times
+from .valid_time import calendar_of, single_start, time_dim, valid_times
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
@@ -88,6 +88,35 @@ def are_at_starts(
             f"observations.assign_coords({VALID_TIME}=...) for the starts"
         )
     return not at_valid
+
+
+def look_up_one_lead(
+    forecasts: xr.DataArray,
+    observations: xr.DataArray,
+    dim: Hashable | None,
+    one: tuple[xr.DataArray, Hashable, str],
+    *,
+    name: str,
+) -> tuple[xr.DataArray, int, None, str | None] | None:
+    """Observations of forecasts of one lead, how many match, no counts by lead, and a remark.
+
+    None where labels are to be matched. ``one`` is the result of
+    :func:`~xrecal.inputs.valid_time.of_one_lead`.
+    """
+    along, lead, told = one
+    start = single_start(forecasts) if dim is None else dim
+    time = time_dim(observations, along, start)
+    if time is None:
+        return None
+    others = [d for d in observations.dims if d != time]
+    there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
+    own = there.coords.get(VALID_TIME)
+    undated = time == start and (own is None or own.dims != (time,))
+    if undated and (not told or are_at_starts(along, lead, there, start, name=name)):
+        return None
+    there = at_own_valid_times(there, time)
+    observed, leads = look_up(along, there, start, lead, time, name=name)
+    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told or None
 
 
 def look_up(

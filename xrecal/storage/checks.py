@@ -198,8 +198,9 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 def _require_places(method: SharedCKME, pool: Pool | None) -> None:
     """Raise ValueError unless a shared fit is one of the positions of a pool."""
     _require_settings(method)
-    every = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
-    if not every or sorted(pool.taken) != [*range(method.places)]:
+    every = [*range(method.places)]
+    whole = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
+    if pool is None or not whole or sorted(pool.taken) != every:
         raise ValueError(f"the places {method!r:.120} are not those of the pool")
 
 
