@@ -17,7 +17,7 @@ def table():
     print(table_of_refusals())
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(examples(QUICK))
 def test_other_writings_give_the_same_numbers_or_are_refused(example):
     check(example)
