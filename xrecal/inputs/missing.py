@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import is_lazy, run_blockwise
+from xrecal.chunks.blockwise import is_lazy, require_one_chunk, run_blockwise
 from xrecal.chunks.warnings import warn_of_missing, warn_once
 from xrecal.typing import FloatArray
 
@@ -95,6 +95,7 @@ def known_values(
     if not any(map(is_lazy, given)) or not all({*a.dims} <= {*loc.dims} for a in given):
         # Members that many cases share are those of a recalibrated forecast.
         return tuple(next(known) if there else a for a, there in zip(given, in_memory, strict=True))
+    require_one_chunk(loc, (member_dim,), name=name)
     members = loc.drop_vars(member_dim, errors="ignore").rename({member_dim: MEMBERS})
     cut = {d: sizes for d, sizes in members.variable.chunksizes.items() if d != MEMBERS}
     others = [a.chunk({d: n for d, n in cut.items() if d in a.dims}) if cut else a for a in given]
