@@ -10,7 +10,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
-from .dates import case_axis, date_axis
+from .dates import calendar_of, case_axis, date_axis, remedy_for_dates
 from .dims import at_scalars
 from .forms import Form
 from .labels import read_labels
@@ -193,6 +193,13 @@ def _at_labels(
         return value
     if not value.indexes[dim].is_unique:
         raise ValueError(f"labels along {dim!r} of {names[1]} must be unique; drop the duplicates")
+    labels = whole.indexes[dim].to_numpy(), value.indexes[dim].to_numpy()
+    remedy = remedy_for_dates(*labels, dim, names=(names[0], "covariate"))
+    if remedy:
+        raise ValueError(
+            f"labels along {dim!r} are {calendar_of(labels[0]) or labels[0].dtype} in {names[0]}, "
+            f"{calendar_of(labels[1]) or labels[1].dtype} in {names[1]}; {remedy}"
+        )
     place = value.indexes[dim].get_indexer(whole.indexes[dim])
     if (place < 0).any():
         first = whole.indexes[dim][int(np.flatnonzero(place < 0)[0])]

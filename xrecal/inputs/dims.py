@@ -18,6 +18,8 @@ import xarray as xr
 from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray
 
+from .dates import remedy_for_dates
+
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
 
@@ -99,12 +101,14 @@ def match_labels(
         types = [
             f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, observed)
         ]
+        values = wanted.to_numpy(), observed.to_numpy()
+        remedy = remedy_for_dates(*values, dim, names=(name, "observations"))
         if types[0] == types[1]:  # else shown, since dates of two calendars print alike
             types = ["", ""]
         raise ValueError(
             f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
             f"observations (first: {_first(observed)}{types[1]})"
-            + if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
+            + (f"; {remedy}" if remedy else if_days_agree(*values, dim))
         )
     if matched < size / 2:
         warn(

@@ -15,6 +15,7 @@ import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
 
+from .dates import calendar_of
 from .dims import text_of
 from .leads import MONTHS, Dates, Leads, read_leads
 from .roles import (
@@ -30,7 +31,7 @@ from .roles import (
     is_start,
     single_leads,
 )
-from .valid_time import calendar_of, single_start, valid_time_of
+from .valid_time import single_start, valid_time_of
 
 OF_FIT = "calibration_"
 """Beginning of coordinates of issued forecasts that tell which past case each member is."""
@@ -78,11 +79,13 @@ def _is_level(obj: xr.DataArray | xr.Dataset, name: Hashable) -> bool:
 
 
 def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
-    """Dates as datetime64; None for what is datetime64, of cftime or no date already."""
+    """Dates as datetime64, spans as timedelta64; None for what is so, of cftime or neither."""
     dtype: Any = coordinate.dtype
     if (isinstance(dtype, np.dtype) and dtype.kind != "O") or coordinate.chunks is not None:
         return None
     values = coordinate.to_numpy()
+    if values.size and all(isinstance(value, datetime.timedelta) for value in values.flat):
+        return np.asarray(pd.to_timedelta(values.ravel())).reshape(values.shape)
     kinds = (datetime.date, pd.Period, float, type(None), type(pd.NaT))
     if not all(isinstance(value, kinds) or hasattr(value, "calendar") for value in values.flat):
         return None

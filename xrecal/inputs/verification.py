@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from .dates import calendar_of
 from .leads import Dates, Leads, counts_from_one, read_leads
 from .roles import VALID_TIME, single_leads
-from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_times, lead_dim
+from .valid_time import along_lead, are_valid_times, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):
