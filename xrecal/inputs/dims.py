@@ -104,7 +104,7 @@ def match_labels(
         raise ValueError(
             f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
             f"observations (first: {_first(observed)}{types[1]})"
-            + if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
+            + (if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim) or _one_type(types, dim))
         )
     if matched < size / 2:
         warn(
@@ -117,6 +117,17 @@ def match_labels(
         # Dask cuts the one chunk as it fills the gaps, but every task needs all cases.
         at_forecasts = at_forecasts.chunk({dim: -1})
     return at_forecasts, matched
+
+
+def _one_type(types: Sequence[str], dim: Hashable) -> str:
+    """Remedy where labels are of two types, such as dates and text."""
+    if types[0] == types[1]:
+        return ""
+    return (
+        f"; give both labels of one type: for text or Python's dates observations.assign_coords("
+        f"{dim}=pandas.to_datetime(observations.{dim})), for numbers that count from a date "
+        f"xarray.decode_cf, for another calendar observations.convert_calendar(..., dim={dim!r})"
+    )
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
@@ -66,7 +67,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
     dates = {
         n: (c.dims, values, c.attrs)
         for n, c in obj.coords.items()
-        if (values := _in_utc(n, c, name)) is not None and not _is_level(obj, n)
+        if not _is_level(obj, n)
+        if (values := _in_utc(n, c, name)) is not None or (values := _lengths(c)) is not None
     }
     obj = _with_index(obj.assign_coords(dates) if dates else obj)
     return _with_valid_times(obj, name=name)
@@ -101,6 +103,16 @@ def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | Non
     missing = np.datetime64("NaT", "us")
     flat = [missing if _is_missing(value) else _naive(value) for value in values.flat]
     return np.array(flat).reshape(values.shape)
+
+
+def _lengths(coordinate: xr.DataArray) -> npt.NDArray[np.timedelta64] | None:
+    """Lengths of time that are objects, as timedelta64; None for anything else."""
+    if coordinate.dtype != object or coordinate.chunks is not None or not coordinate.size:
+        return None
+    values = coordinate.to_numpy()
+    if not all(isinstance(value, datetime.timedelta) for value in values.flat):
+        return None
+    return np.array([pd.Timedelta(v).to_timedelta64() for v in values.flat]).reshape(values.shape)
 
 
 def _is_missing(value: Any) -> bool:
