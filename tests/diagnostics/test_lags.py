@@ -54,8 +54,9 @@ def test_starts_that_are_not_every_day():
 
 
 def test_months():
-    assert lags(over(MONTHS, [0, 1, 2, 3], "months")) == [1, 1, 2, 3]
-    assert lags(over(MONTHS, [1, 2, 3], lead="forecastMonth")) == [1, 2, 3]  # known when it ends
+    """A month is known when it has ended, however its lead is written."""
+    assert lags(over(MONTHS, [0, 1, 2, 3], "months")) == [1, 2, 3, 4]
+    assert lags(over(MONTHS, [1, 2, 3, 4], lead="forecastMonth")) == [1, 2, 3, 4]
 
 
 def test_leads_that_count_cases():

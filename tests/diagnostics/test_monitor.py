@@ -265,3 +265,24 @@ def test_what_cannot_be_watched():
     two = xr.Dataset({"a": ENSEMBLE, "b": ENSEMBLE})
     with pytest.raises(ValueError, match=r"on one variable, .* \['a', 'b'\]; .*forecast\['a'\]"):
         two.recal.monitor({"a": TRUTH, "b": TRUTH})
+
+
+def test_a_selected_lead_begins_anew_with_the_year_of_its_starts():
+    rng = np.random.default_rng(0)
+    start = np.datetime64("2020-07-01", "ns") + np.arange(400) * np.timedelta64(1, "D")
+    leads = np.array([5, 20]) * np.timedelta64(1, "D")
+    valid = start[:, np.newaxis] + leads
+    truth = xr.DataArray(
+        rng.normal(size=430), {"time": start[0] + np.arange(430) * np.timedelta64(1, "D")}, ["time"]
+    )
+    at = np.arange(400)[:, np.newaxis] + np.array([5, 20])
+    forecasts = xr.DataArray(
+        truth.to_numpy()[at][..., np.newaxis] + rng.normal(size=(400, 2, 6)),
+        {"init": start, "lead": leads, "valid_time": (("init", "lead"), valid)},
+        ["init", "lead", "member"],
+    )
+    whole = forecasts.recal.monitor(truth, restart="year")
+    for k in range(2):
+        one = forecasts.isel(lead=k).recal.monitor(truth, restart="year")
+        np.testing.assert_array_equal(one["e_value"], whole["e_value"].isel(lead=k))
+        np.testing.assert_array_equal(one["restarts"], whole["restarts"])

@@ -41,8 +41,9 @@ def with_values(array, *values, place=1):
         ([1e20, 9.96921e36, -1e20], [1.0, 2.0, 3.0, 4.0], 3),
         ([1e15, 3e8], [280.0, 281.0, 290.0], 2),  # neither hides the other
         ([2.5e8], [280.0, 281.0, 290.0], 0),  # less than a million times
-        ([-9999.0], [0.002, 0.005], 0),  # may be a value: there is a warning
-        ([2000.0], [0.0005, 0.0, 0.0], 0),  # energy of a storm
+        ([-9999.0], [0.002, 0.005], 1),
+        ([-9999.0], [0.02, 0.05], 0),  # may be a value: there is a warning
+        ([400.0], [1e-9, 0.0, 0.0], 0),  # rain after a season whose zeros are rounded
         ([1e20], [0.0, 0.0, 0.0], 0),  # beside nothing but zeros no size is absurd
         ([1e9, 1e9, 1e9], [280.0, 290.0], 0),  # most values are no outliers
         ([1e9], [280.0], 0),

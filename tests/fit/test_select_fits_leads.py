@@ -289,22 +289,14 @@ ERRORS = {
         NEW.isel(lead=[0, 1, 1]),
         r"'lead' of forecast must be unique, but 4 .* use forecast.drop_duplicates\('lead'\)",
     ),
-    "hours": (
-        NEW.assign_coords(lead=HOURS),
-        "along 'lead' are numbers of hours in forecast, but numbers of days in the model; give "
-        r"forecast leads of the type and unit of model.state\['lead'\]",
-    ),
-    "one in hours": (
-        NEW.assign_coords(lead=HOURS).isel(lead=0),
-        "along 'lead' are numbers of hours in forecast, but numbers of days in the model",
-    ),
     "equal numbers of hours": (
         NEW.assign_coords(lead=("lead", LEADS, {"units": "h"})),
-        "along 'lead' are numbers of h in forecast, but numbers of days in the model",
+        "was not fitted on, 1, 4, 20 h; it was fitted on 1 to 20 days",
     ),
-    "lengths": (
-        NEW.assign_coords(lead=np.array(LEADS, "m8[D]").astype("m8[ns]")),
-        "along 'lead' are lengths of time in forecast, but numbers of days in the model",
+    "months": (
+        NEW.assign_coords(lead=("lead", LEADS, {"units": "months"})),
+        "along 'lead' are numbers of months in forecast, but numbers of days in the model; give "
+        r"forecast leads of the type and unit of model.state\['lead'\]",
     ),
     "another place": (NEW.isel(lead=1, lat=[0]), "differ along 'lat': 2 against 1 labels; sel"),
     "no place": (NEW.isel(lead=1, lat=0), r"it lacks \['lat'\]: apply the model to all and select"),
@@ -318,6 +310,23 @@ def test_errors_say_what_to_type(case):
     with pytest.raises(ValueError, match=message) as error:
         model.quantile(new, Q)
     assert case == "which" or "say which one" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "leads",
+    [HOURS, np.array(LEADS, "m8[D]").astype("m8[ns]"), np.array(LEADS, "m8[D]").astype("m8[s]")],
+)
+def test_leads_in_another_unit_get_their_fits(leads):
+    model, new = fit(EMOS), NEW.assign_coords(lead=leads)
+    expected = model.quantile(NEW, Q)
+    found = model.quantile(new, Q)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found["lead"], new["lead"])
+    assert found["lead"].attrs == new["lead"].attrs
+    np.testing.assert_array_equal(model.quantile(new.isel(lead=1), Q), expected.isel(lead=1))
+    np.testing.assert_array_equal(
+        model.quantile(new.isel(lead=[2, 0]), Q), expected.isel(lead=[2, 0])
+    )
 
 
 def test_a_shared_fit_that_knows_leads_in_another_unit():

@@ -400,3 +400,14 @@ def test_errors_say_what_to_type(case):
     function, kind, message = ERRORS[case]
     with pytest.raises(kind, match=message):
         function()
+
+
+def test_a_covariate_of_another_calendar_is_refused_with_what_to_type():
+    dates = {c: xr.date_range("2000-01-01", periods=40, calendar=c) for c in ("noleap", "standard")}
+    x = random("time", sizes={"time": 40}, time=dates["noleap"])
+    hindcast = random("time", "member", sizes={"time": 40}, time=dates["standard"])
+    hindcast = hindcast.convert_calendar("standard", use_cftime=True)
+    observations = hindcast.mean("member")
+    method = xrecal.EMOS(condition_on="x")
+    with pytest.raises(ValueError, match=r"use convert_calendar\('standard', dim='time', use_cf"):
+        hindcast.recal.fit(observations, method, covariates={"x": x})

@@ -1,6 +1,5 @@
 """Cases and locations: labels of forecasts and observations."""
 
-import re
 from contextlib import nullcontext
 
 import numpy as np
@@ -305,21 +304,3 @@ def test_inputs_stay_unchanged():
     in_order(pair(freeze(forecasts), freeze(observations)))
     assert forecasts.identical(before[0])
     assert observations.identical(before[1])
-
-
-@pytest.mark.parametrize(
-    ("dates", "remedy"),
-    [
-        (["2000-01-01", "2000-01-02"], "give them dates: observations.assign_coords(time=DATES)"),
-        ([10957, 10958], "give them dates: observations.assign_coords(time=DATES)"),
-        (
-            xr.date_range("2000-01-01", periods=2, calendar="noleap", use_cftime=True),
-            "use observations.convert_calendar('standard', dim='time', use_cftime=False)",
-        ),
-    ],
-)
-def test_dates_of_another_kind_are_refused_with_what_to_type(dates, remedy):
-    forecasts = random("time", "member", sizes={"time": 2})
-    observations = random("time", sizes={"time": 2}, time=np.asarray(dates))
-    with pytest.raises(ValueError, match=re.escape(remedy)):
-        forecasts.recal.crps(observations)

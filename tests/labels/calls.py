@@ -185,7 +185,7 @@ def _monitor(x: Inputs) -> Found:
     """Of normal distributions, whose PIT has no draws."""
     model = x["hindcast"].recal.fit(x["observations"], xrecal.EMOS(), **x.told("hindcast"))
     issued = model.apply(x["hindcast"])
-    found = issued.recal.monitor(x["observations"], restart=None, **x.told("hindcast", "dim"))
+    found = issued.recal.monitor(x["observations"], **x.told("hindcast", "dim"))
     return {name: (found[name], "hindcast") for name in ("e_value", "change_statistic", "alarm")}
 
 

@@ -17,7 +17,7 @@ from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
-from xrecal.inputs.places import like_places
+from xrecal.inputs.places import find_places, like_places
 from xrecal.inputs.roles import LEVEL, MEMBER
 from xrecal.inputs.valid_time import time_dim
 from xrecal.inputs.valid_time_lookup import at_own_valid_times
@@ -136,6 +136,10 @@ def open_archive(
     }
     members = {*MEMBER.names, *(fitted.member_dim for fitted in model.variables.values())}
     whole = _joined(opened, dim, members - {*LEVEL.names})
+    for place in first.locations:  # in the order of the model, so that all runs have one order
+        if place in whole.dims and whole.sizes[place] == first.state.sizes[place]:
+            at = find_places(whole, first.state, place, names=("forecasts", "the model"))
+            whole = whole if at is None else whole.isel({place: at})
     starts = whole.indexes[dim]
     if not starts.is_unique:
         twice = starts[starts.duplicated()][0]

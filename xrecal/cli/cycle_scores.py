@@ -10,10 +10,14 @@ import numpy as np
 import xarray as xr
 
 from xrecal.diagnostics import crps
+from xrecal.inputs.places import like_places, naming
 from xrecal.model import Recalibrator
 
 from .evidence import number
 from .fit_apply import for_files
+
+NAMES = ("forecasts", "scores of former runs")
+"""In messages."""
 
 
 def scored(
@@ -42,8 +46,14 @@ def scored(
         ordered = [d for d in piece[f"{name}_crps"].dims if d in array.dims]
         piece[f"{name}_observation"] = array.transpose(*ordered)
         piece[f"{name}_valid_time"] = valid[name].assign_attrs(long_name="valid time")
-    whole = xr.Dataset({n: v.reset_coords(drop=True) for n, v in piece.items()})
+    whole = xr.Dataset({n: _with_places(v) for n, v in piece.items()})
     return for_files(whole.assign_attrs(title="scores of forecasts that have verified"))
+
+
+def _with_places(values: xr.DataArray) -> xr.DataArray:
+    """Values with their labels and the names of their places alone."""
+    kept = {n for d in values.dims for n in naming(values, d)}
+    return values.drop_vars([n for n in values.coords if n not in kept])
 
 
 def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) -> xr.Dataset:
@@ -52,6 +62,7 @@ def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) 
     new = xr.concat(pieces, dim, **options, join="exact")
     if old is not None:
         rest = old.isel({dim: ~old.indexes[dim].isin(new.indexes[dim])})
+        rest = like_places(rest, new, [d for d in new.dims if d != dim], names=NAMES)
         new = xr.concat([rest, new], dim, **options, join="outer", combine_attrs="override")
     return new.sortby(dim).drop_encoding()
 
@@ -63,7 +74,9 @@ def n_new(old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: H
     starts = observed.indexes[dim]
     if old is None or label not in old or not starts.isin(old.indexes[dim]).all():
         return int(there.sum())
-    scored = old[label].sel({dim: starts}).transpose(*observed.dims)
+    places = [d for d in observed.dims if d != dim]
+    scored = like_places(old[label].sel({dim: starts}), observed, places, names=NAMES)
+    scored = scored.transpose(*observed.dims)
     return int((there & (observed.to_numpy() != scored.to_numpy())).sum())
 
 

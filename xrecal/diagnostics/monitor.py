@@ -12,7 +12,7 @@ import xarray as xr
 from xrecal.arrays.rows import is_whole, whole_number
 from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import warn_once
-from xrecal.fit.fit_hindcast import axis_of
+from xrecal.inputs.dates import case_axis
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -176,7 +176,10 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
         raise ValueError(
             f"restart is {restart!r}; give 'year', a number of cases from 1, or None for never"
         )
-    years = axis_of(evidence.pairs).year
+    observed = evidence.pairs.observations
+    # Years of the labels, as forecasts of all leads have no other: also where one lead is selected.
+    labels = observed.drop_vars([c for c in observed.coords if c not in observed.xindexes])
+    years = case_axis(labels, dim).year
     if years is None:
         raise ValueError(
             f"restart='year' needs dates along {dim!r}; add them, or give the number of cases "

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.distributions.missing import MILLION, absurd_among, beyond, largest_of
+from xrecal.arrays.distributions.missing import LEAST, MILLION, absurd_among, beyond, largest_of
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.typing import FloatArray
@@ -65,7 +65,7 @@ def without_unseen(
     for name, part in parts.items():
         if name not in ("loc", "scale") and not name.startswith(VECTOR):
             continue
-        if namespace(part) is np and largest_of(part[np.newaxis])[0] > MILLION:
+        if namespace(part) is np and largest_of(part[np.newaxis])[0] > LEAST:
             own = name if name.startswith(VECTOR) else "loc"
             seen = [state[n] for n in (own, *(["observations"] * (own == "loc"))) if n in state]
             mask = beyond(part, largest_of(*seen)[:, np.newaxis, np.newaxis])
@@ -117,11 +117,11 @@ def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.Da
     Values in memory of which none is that large are returned as they are.
     """
     in_memory = isinstance(values.data, np.ndarray)
-    if in_memory and largest_of(values.data[np.newaxis])[0] <= MILLION:
+    if in_memory and largest_of(values.data[np.newaxis])[0] <= LEAST:
         return values
     if not in_memory and values.chunks is None:  # of a GPU
         return values
     seen = largest_seen(fitted)
     sizes = abs(values)
-    absurd = (seen > 0) & (sizes > MILLION) & (sizes < np.inf) & (sizes > MILLION * seen)
+    absurd = (seen > 0) & (sizes > LEAST) & (sizes < np.inf) & (sizes > MILLION * seen)
     return values.where(~absurd).transpose(*values.dims, ...)

@@ -18,10 +18,17 @@ from xrecal.inputs.circular import PERIOD, check_period
 from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covariates
 from xrecal.inputs.dims import require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
-from xrecal.inputs.leads import matched_leads, unit_of_leads
+from xrecal.inputs.leads import matched_leads, seconds_of, unit_of_leads
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs
-from xrecal.inputs.places import along_place, find_places, labels_agree, like_places, place_of
+from xrecal.inputs.places import (
+    along_place,
+    find_places,
+    known_places,
+    labels_agree,
+    like_places,
+    place_of,
+)
 from xrecal.inputs.roles import LEVEL, MEMBER
 from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
 from xrecal.methods import VectorCKME
@@ -301,13 +308,15 @@ def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str
     if lead not in part.indexes or lead not in fitted.state.indexes:
         return
     given, fitted_leads = part.indexes[lead], fitted.state.indexes[lead]
-    unknown = given[~given.isin(fitted_leads)]
+    found = known_places(fitted.state, part, lead)
+    unknown = given[~given.isin(fitted_leads) if found is None else found < 0]
     if unknown.size:
         more = ", ..." if unknown.size > 6 else ""
+        units = [f" {o[lead].attrs.get('units', '')}".rstrip() for o in (part, fitted.state)]
         raise ValueError(
             f"{name} has {unknown.size} of {given.size} leads along {lead!r} that the model was "
-            f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}; it was fitted on "
-            f"{fitted_leads[0]} to {fitted_leads[-1]}: select those, "
+            f"not fitted on, {', '.join(map(str, unknown[:6]))}{more}{units[0]}; it was fitted on "
+            f"{fitted_leads[0]} to {fitted_leads[-1]}{units[1]}: select those, "
             f"{name}.sel({lead}=model.state[{lead!r}]), or fit on all"
         )
 
@@ -323,7 +332,8 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
         return
     both = part[lead], fitted.state[label]
     units = [unit_of_leads(leads) for leads in both]
-    if None in units or units[0] == units[1]:
+    lengths = label == lead and all(seconds_of(leads) is not None for leads in both)
+    if None in units or units[0] == units[1] or lengths:
         return
     kinds = [
         "lengths of time" if leads.dtype.kind == "m" else f"numbers of {leads.attrs['units']}"

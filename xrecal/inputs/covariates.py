@@ -10,13 +10,13 @@ import xarray as xr
 from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
-from .dates import calendar_of, case_axis, date_axis, remedy_for_dates
+from .dates import case_axis, date_axis
 from .dims import at_scalars
 from .forms import Form
 from .labels import read_labels
 from .leads import days_of
 from .places import at_places, like_places, refuse_other_name
-from .valid_time import known_valid_times
+from .valid_time import calendar_of, known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
 """The covariate that is read from dates: the fraction of the year, with period 1."""
@@ -193,12 +193,11 @@ def _at_labels(
         return value
     if not value.indexes[dim].is_unique:
         raise ValueError(f"labels along {dim!r} of {names[1]} must be unique; drop the duplicates")
-    labels = whole.indexes[dim].to_numpy(), value.indexes[dim].to_numpy()
-    remedy = remedy_for_dates(*labels, dim, names=(names[0], "covariate"))
-    if remedy:
+    mine, theirs = (calendar_of(part[dim].to_numpy()) for part in (whole, value))
+    if mine != theirs and "datetime64" not in (mine, theirs) and None not in (mine, theirs):
         raise ValueError(
-            f"labels along {dim!r} are {calendar_of(labels[0]) or labels[0].dtype} in {names[0]}, "
-            f"{calendar_of(labels[1]) or labels[1].dtype} in {names[1]}; {remedy}"
+            f"dates along {dim!r} of {names[1]} are {theirs}, those of {names[0]} {mine}; use "
+            f"convert_calendar({mine!r}, dim={dim!r}, use_cftime=True) on the covariate"
         )
     place = value.indexes[dim].get_indexer(whole.indexes[dim])
     if (place < 0).any():

@@ -150,41 +150,6 @@ def date_axis(values: Any) -> CaseAxis | None:
     return None
 
 
-def is_cftime(values: Any) -> bool:
-    """Return whether an array holds dates of cftime."""
-    return values.dtype == object and values.size > 0 and hasattr(values.flat[0], "calendar")
-
-
-def calendar_of(values: Any) -> str | None:
-    """Calendar of dates: "datetime64", or that of cftime objects; None for no dates."""
-    if values.dtype.kind == "M":
-        return "datetime64"
-    flat = np.ravel(np.asarray(values))
-    return str(flat[0].calendar) if is_cftime(flat) else None
-
-
-def remedy_for_dates(mine: Any, theirs: Any, dim: Hashable, *, names: tuple[str, str]) -> str:
-    """Line to type where labels of two inputs are not dates of one calendar; none for alike.
-
-    Whole numbers on the first side are years.
-    """
-    one, other = calendar_of(mine), calendar_of(theirs)
-    if one == other:
-        return ""
-    if other is None:
-        return f"give them dates: {names[1]}.assign_coords({dim}=DATES)"
-    if one is None and mine.dtype.kind not in "iu":
-        return f"give {names[0]} dates: {names[0]}.assign_coords({dim}=DATES)"
-    if one is None:
-        return f"for years use {names[1]}.assign_coords({dim}={names[1]}.{dim}.dt.year)"
-    dates = one == "datetime64"
-    on = ", align_on='date'" if "360_day" in (one, other) else ""
-    return (
-        f"use {names[1]}.convert_calendar({('standard' if dates else one)!r}, dim={dim!r}, "
-        f"use_cftime={not dates}{on})"
-    )
-
-
 def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
     dims = (dim,) if dim in obj.dims else ()
     along = {name: c for name, c in obj.coords.items() if c.dims == dims and c.size}

@@ -18,8 +18,6 @@ import xarray as xr
 from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray
 
-from .dates import remedy_for_dates
-
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
 
@@ -101,14 +99,12 @@ def match_labels(
         types = [
             f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, observed)
         ]
-        values = wanted.to_numpy(), observed.to_numpy()
-        remedy = remedy_for_dates(*values, dim, names=(name, "observations"))
         if types[0] == types[1]:  # else shown, since dates of two calendars print alike
             types = ["", ""]
         raise ValueError(
             f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
             f"observations (first: {_first(observed)}{types[1]})"
-            + (f"; {remedy}" if remedy else if_days_agree(*values, dim))
+            + (if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim) or _one_type(types, dim))
         )
     if matched < size / 2:
         warn(
@@ -121,6 +117,17 @@ def match_labels(
         # Dask cuts the one chunk as it fills the gaps, but every task needs all cases.
         at_forecasts = at_forecasts.chunk({dim: -1})
     return at_forecasts, matched
+
+
+def _one_type(types: Sequence[str], dim: Hashable) -> str:
+    """Remedy where labels are of two types, such as dates and text."""
+    if types[0] == types[1]:
+        return ""
+    return (
+        f"; give both labels of one type: for text or Python's dates observations.assign_coords("
+        f"{dim}=pandas.to_datetime(observations.{dim})), for numbers that count from a date "
+        f"xarray.decode_cf, for another calendar observations.convert_calendar(..., dim={dim!r})"
+    )
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:

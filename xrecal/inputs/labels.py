@@ -10,12 +10,12 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
 
-from .dates import calendar_of
 from .dims import text_of
 from .leads import MONTHS, Dates, Leads, read_leads
 from .roles import (
@@ -31,7 +31,7 @@ from .roles import (
     is_start,
     single_leads,
 )
-from .valid_time import single_start, valid_time_of
+from .valid_time import calendar_of, single_start, valid_time_of
 
 OF_FIT = "calibration_"
 """Beginning of coordinates of issued forecasts that tell which past case each member is."""
@@ -67,7 +67,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
     dates = {
         n: (c.dims, values, c.attrs)
         for n, c in obj.coords.items()
-        if (values := _in_utc(n, c, name)) is not None and not _is_level(obj, n)
+        if not _is_level(obj, n)
+        if (values := _in_utc(n, c, name)) is not None or (values := _lengths(c)) is not None
     }
     obj = _with_index(obj.assign_coords(dates) if dates else obj)
     return _with_valid_times(obj, name=name)
@@ -79,13 +80,11 @@ def _is_level(obj: xr.DataArray | xr.Dataset, name: Hashable) -> bool:
 
 
 def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
-    """Dates as datetime64, spans as timedelta64; None for what is so, of cftime or neither."""
+    """Dates as datetime64; None for what is datetime64, of cftime or no date already."""
     dtype: Any = coordinate.dtype
     if (isinstance(dtype, np.dtype) and dtype.kind != "O") or coordinate.chunks is not None:
         return None
     values = coordinate.to_numpy()
-    if values.size and all(isinstance(value, datetime.timedelta) for value in values.flat):
-        return np.asarray(pd.to_timedelta(values.ravel())).reshape(values.shape)
     kinds = (datetime.date, pd.Period, float, type(None), type(pd.NaT))
     if not all(isinstance(value, kinds) or hasattr(value, "calendar") for value in values.flat):
         return None
@@ -104,6 +103,16 @@ def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | Non
     missing = np.datetime64("NaT", "us")
     flat = [missing if _is_missing(value) else _naive(value) for value in values.flat]
     return np.array(flat).reshape(values.shape)
+
+
+def _lengths(coordinate: xr.DataArray) -> npt.NDArray[np.timedelta64] | None:
+    """Lengths of time that are objects, as timedelta64; None for anything else."""
+    if coordinate.dtype != object or coordinate.chunks is not None or not coordinate.size:
+        return None
+    values = coordinate.to_numpy()
+    if not all(isinstance(value, datetime.timedelta) for value in values.flat):
+        return None
+    return np.array([pd.Timedelta(v).to_timedelta64() for v in values.flat]).reshape(values.shape)
 
 
 def _is_missing(value: Any) -> bool:

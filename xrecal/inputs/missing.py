@@ -139,12 +139,12 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 def _known_of_cases(members: FloatArray, *observed: FloatArray) -> Any:
     """Members (..., m), and observations (...), beside those of the same case."""
-    from xrecal.arrays.distributions.missing import MILLION, absurd_among, largest_of
+    from xrecal.arrays.distributions.missing import LEAST, absurd_among, largest_of
 
     lead = np.broadcast_shapes(members.shape[:-1], *(a.shape for a in observed))
     whole = [np.broadcast_to(members, (*lead, members.shape[-1]))]
     whole += [np.broadcast_to(a, lead) for a in observed]
-    if max(largest_of(a[np.newaxis])[0] for a in (members, *observed)) > MILLION:
+    if max(largest_of(a[np.newaxis])[0] for a in (members, *observed)) > LEAST:
         rows = [whole[0].reshape(-1, members.shape[-1]), *(a.reshape(-1, 1) for a in whole[1:])]
         masks = zip(whole, rows, absurd_among(*rows), strict=True)
         whole = [_without(a, mask.reshape(a.shape)) for a, _, mask in masks]

@@ -7,7 +7,7 @@ latitude and longitude. Position counts only where one object has nothing of the
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -17,11 +17,12 @@ import xarray as xr
 from xrecal.typing import FloatArray, IntArray
 
 from .dims import require_equal_labels, require_unique, text_of
+from .leads import seconds_of
 from .metadata import standard_name_of
 
 Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
-Kind: TypeAlias = Literal["text", "number", "latitude", "longitude", "place"]
+Kind: TypeAlias = Literal["text", "number", "length", "latitude", "longitude", "place"]
 
 PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
@@ -48,6 +49,8 @@ class Identity:
     kind: Kind
     keys: pd.Index | FloatArray
     """Labels (n,), or numbers (n, k) that are equal up to rounding."""
+    raw: pd.Index | None = None
+    """Labels as they stand, of lengths of time: comparable to numbers without a unit."""
     counts: bool = False
     """Whether labels are 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
 
@@ -72,7 +75,13 @@ class Identity:
 
     def found(self, wanted: Identity) -> IntArray | None:
         """As :meth:`positions`, -1 for places that are not here; None if they do not compare."""
-        if self.kind != wanted.kind or (self.kind == "number" and self.name != wanted.name):
+        if self.name == wanted.name and {self.kind, wanted.kind} == {"number", "length"}:
+            here, there = (one.keys if one.raw is None else one.raw for one in (self, wanted))
+            return replace(self, kind="number", keys=here).found(
+                replace(wanted, kind="number", keys=there)
+            )
+        numbers = self.kind in ("number", "length")
+        if self.kind != wanted.kind or (numbers and self.name != wanted.name):
             return None
         if not isinstance(self.keys, pd.Index):
             return _nearest(self.keys, np.asarray(wanted.keys))
@@ -147,9 +156,13 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
     index = coordinate.to_index() if dim == name else pd.Index(coordinate.to_numpy())
     if index.dtype.kind in "OSUT" and index.nlevels == 1 and not isinstance(index, xr.CFTimeIndex):
         return Identity(name, "text", pd.Index([text_of(label).strip("\0 ") for label in index]))
+    seconds = seconds_of(coordinate)
+    if seconds is not None and np.isfinite(seconds).all():
+        micro = np.round(seconds * 1e6).astype(np.int64)
+        return Identity(name, "length", pd.Index(micro), index)
     first = index[0] if index.size and index.dtype.kind in "iu" else None
     counts = first in (0, 1) and np.array_equal(index, np.arange(first, first + index.size))
-    return Identity(name, "number", index, counts)
+    return Identity(name, "number", index, counts=counts)
 
 
 def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | None:

@@ -7,11 +7,12 @@ are read, their units, and how many of them have an observation.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from .dates import case_axis, is_cftime
+from .dates import case_axis
 from .leads import Dates, read_leads
 from .metadata import standard_name_of
 from .roles import CALIBRATION, LEAD, VALID_TIME, are_dates, candidates, is_start, single_leads
@@ -117,7 +118,7 @@ def _coordinate(
     for coordinate in over_dims.values():
         if coordinate.chunks is None:  # else not known without computing: start plus lead
             values: Dates = coordinate.transpose(*dims).to_numpy()
-            if values.dtype.kind in "Miu" or is_cftime(values):
+            if values.dtype.kind in "Miu" or _is_cftime(values):
                 return values
     return None
 
@@ -126,7 +127,7 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
     """Dates or years of the starts, as they stand along the dimension or at the one start."""
     labelled = dim in obj.indexes if dim in obj.dims else dim in obj.coords
     values = np.ravel(obj[dim].to_numpy()) if labelled else np.array([])
-    if values.size and (values.dtype.kind in "Miu" or is_cftime(values)):
+    if values.size and (values.dtype.kind in "Miu" or _is_cftime(values)):
         return values
     if dim is None:
         raise ValueError(
@@ -245,6 +246,18 @@ def time_dim(
 def _holds_times(observations: xr.DataArray, d: Hashable) -> bool:
     named = d == VALID_TIME or d in candidates(observations, CALIBRATION)
     return named or case_axis(observations, d).year is not None
+
+
+def _is_cftime(values: Dates) -> bool:
+    return values.dtype == object and values.size > 0 and hasattr(values.flat[0], "calendar")
+
+
+def calendar_of(values: Any) -> str | None:
+    """Calendar of dates: "datetime64", or that of cftime objects; None for no dates."""
+    if values.dtype.kind == "M":
+        return "datetime64"
+    flat = np.ravel(np.asarray(values))
+    return str(flat[0].calendar) if _is_cftime(flat) else None
 
 
 def lead_dim(obj: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable | None:

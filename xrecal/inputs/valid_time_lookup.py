@@ -14,11 +14,10 @@ from xrecal.chunks.blockwise import run_blockwise
 from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray, IntArray
 
-from .dates import calendar_of, remedy_for_dates
 from .dims import at_scalars, if_days_agree, require_unique
 from .leads import MatchedLeads, matched_leads, read_leads
 from .roles import VALID_TIME, are_dates, is_start, single_leads
-from .valid_time import single_start, time_dim, valid_times
+from .valid_time import calendar_of, single_start, time_dim, valid_times
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
@@ -242,7 +241,17 @@ def _require_same_calendar(
     mine, theirs = calendar_of(wanted), calendar_of(times)
     if mine == theirs:
         return
-    remedy = remedy_for_dates(wanted, times.to_numpy(), time, names=(name, "observations"))
+    if mine is None:
+        remedy = f"for years use observations.assign_coords({time}=observations.{time}.dt.year)"
+    elif theirs is None:
+        remedy = f"give them dates: observations.assign_coords({time}=DATES)"
+    else:
+        dates = mine == "datetime64"
+        on = ", align_on='date'" if "360_day" in (mine, theirs) else ""
+        remedy = (
+            f"use observations.convert_calendar({('standard' if dates else mine)!r}, dim={time!r}, "
+            f"use_cftime={not dates}{on})"
+        )
     raise ValueError(
         f"valid times of {name} are {mine or wanted.dtype} (first: "
         f"{_first(wanted.ravel()[:1])}), but labels of observations along {time!r} are "

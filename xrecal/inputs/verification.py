@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from .dates import calendar_of
-from .leads import Dates, Leads, counts_from_one, read_leads
+from .leads import Dates, Leads, read_leads
 from .roles import VALID_TIME, single_leads
-from .valid_time import along_lead, are_valid_times, known_valid_times, lead_dim
+from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):
@@ -55,7 +54,7 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
         leads = Leads("span", np.zeros(n, "timedelta64[us]"), "")
         return Verified(lead, leads, labels, known.transpose(dim, lead).to_numpy())
     leads = read_leads(forecasts, lead, name="forecast")
-    if counts_from_one(lead):  # the mean of a month is known when it has ended
+    if leads.unit == "month":  # the mean of a month is known when it has ended
         leads = replace(leads, values=leads.values + 1)
     labels = forecasts.indexes[dim].to_numpy() if dim in forecasts.indexes else None
     issued, verified = labels, None

@@ -14,8 +14,11 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 MILLION = 1e6
-"""A value is missing if it is more than so many times the largest that was seen, and more than
-this: rain after a dry season whose zeros are rounded, 1e-9, is no missing value."""
+"""A value is missing if it is more than so many times the largest that was seen."""
+
+LEAST = 900.0
+"""Smaller values are never missing: 40 mm of rain after a dry season whose zeros are rounded, such
+as 1e-9, is a forecast. Numbers that stand for missing values are larger: 999, 9999, 32767, ..."""
 
 
 def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
@@ -86,11 +89,11 @@ def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
 def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """True for finite values that are missing beside the ``largest`` absolute value that was seen.
 
-    These are more than a million, and more than a million times the largest, where that is not 0.
+    These are more than a million times the largest, where that is not 0, and not below ``LEAST``.
     """
     largest = np.asarray(largest)
     sizes = np.abs(values)
-    absurd = (sizes > MILLION) & (sizes < np.inf) & (largest > 0)
+    absurd = (sizes > LEAST) & (sizes < np.inf) & (largest > 0)
     return np.asarray(absurd & (sizes > MILLION * np.where(largest > 0, largest, 1.0)))
 
 
@@ -112,7 +115,7 @@ def largest_among(*arrays: FloatArray) -> FloatArray:
     fewer than half of the values. Infinite ones are left out: they are invalid.
     """
     largest = largest_of(*arrays)
-    for place in np.flatnonzero(largest > MILLION):
+    for place in np.flatnonzero(largest > LEAST):
         sizes = np.concatenate([np.abs(a[place], dtype=np.float64).ravel() for a in arrays])
         ascending = np.sort(sizes[np.isfinite(sizes)])
         upper = ascending[ascending.size // 2 :] if ascending.size else np.zeros(1)
