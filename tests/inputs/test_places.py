@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal.inputs.places import find_places, identities
+from xrecal.inputs.identities import identities
+from xrecal.inputs.places import find_places
 
 N = 40
 NAMES = np.array(["Oslo", "Bergen", "Tromso", "Bodo"])

@@ -10,7 +10,8 @@ import numpy as np
 import xarray as xr
 
 from xrecal.diagnostics import crps
-from xrecal.inputs.places import like_places, naming
+from xrecal.inputs.identities import naming
+from xrecal.inputs.places import like_places
 from xrecal.model import Recalibrator
 
 from .evidence import number

@@ -52,6 +52,12 @@ def join_states(fitted: FittedVariable, added: dict[str, xr.DataArray], order: O
     return whole.assign(changed)[list(variables)]
 
 
+def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
+    """Kept observations (..., added) of the cases that are known, any for others."""
+    bare = observed.drop_vars(list(observed.coords))
+    return bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})
+
+
 def _members(cases: Mapping[str, Array]) -> Array:
     """One part of the forecasts."""
     return next(values for name, values in cases.items() if is_part(name))

@@ -13,7 +13,8 @@ from xrecal.inputs.dates import CaseAxis, date_axis
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.valid_time import calendar_of
-from xrecal.methods import OnlinePool
+from xrecal.methods import Method, OnlinePool
+from xrecal.methods.base import Updatable
 from xrecal.typing import IntArray
 
 from .case_order import Order, order_by_labels
@@ -128,3 +129,12 @@ def _now(labels: np.ndarray) -> float | None:
             np.array([first.replace(year=today.year, month=today.month, day=min(today.day, 28))])
         )
     return None if dated is None or dated.days is None else float(dated.days[0]) + 1
+
+
+def require_updates(method: Method) -> None:
+    """Raise ValueError for a method whose fits take no more cases."""
+    if not isinstance(method, Updatable):
+        raise ValueError(
+            f"{type(method).__name__} keeps nothing that more cases could join; fit anew with all "
+            "cases: hindcast.recal.fit(observations, model.method)"
+        )

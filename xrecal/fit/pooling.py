@@ -21,7 +21,7 @@ from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.windows import run_windows
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
-from xrecal.inputs.places import naming
+from xrecal.inputs.identities import naming
 from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
 from xrecal.typing import IntArray
 
@@ -78,7 +78,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
     """Ranks of labels along a dimension: of its index, or of each coordinate without one."""
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     parts = form.parts.values()
     labels = [part.indexes[dim] for part in parts if dim in part.indexes][:1]

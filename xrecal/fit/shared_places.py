@@ -11,6 +11,7 @@ import xarray as xr
 
 from xrecal.inputs.dims import require_unique
 from xrecal.inputs.forms import Form
+from xrecal.inputs.identities import known_places
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.place_features import (
     LONGITUDE,
@@ -18,7 +19,6 @@ from xrecal.inputs.place_features import (
     feature_coordinates,
     middle_longitude,
 )
-from xrecal.inputs.places import known_places
 from xrecal.inputs.pool import Pool
 from xrecal.methods import CKME, LinearPool, SharedCKME
 from xrecal.methods.base import Method

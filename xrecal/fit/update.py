@@ -19,7 +19,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
-from xrecal.methods import Method, SharedCKME, VectorCKME
+from xrecal.methods import SharedCKME, VectorCKME
 from xrecal.methods.base import Cases, Updatable, method_on_device
 
 from .case_order import (
@@ -32,9 +32,9 @@ from .case_order import (
 )
 from .fit_hindcast import axis_of, require_whole_cases
 from .fitted import CASE, Fitted, FittedVariable
-from .joining import ADDED, ADDED_MEMBER, ENTERS, join_states
+from .joining import ADDED, ADDED_MEMBER, ENTERS, at_known, join_states
 from .jointly import Paired, as_one, common_cases
-from .learning_order import warn_of_order
+from .learning_order import require_updates, warn_of_order
 from .mismatch_warnings import warn_of_other_place
 from .missing import largest_seen
 from .pooling import across, pooled_cases, pooled_covariate
@@ -103,15 +103,6 @@ def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
         raise ValueError(
             f"{' and '.join(map(repr, fitted.jointly))} are recalibrated jointly and updated "
             f"together, but this model lacks {lacking[0]!r}; update the model of both"
-        )
-
-
-def require_updates(method: Method) -> None:
-    """Raise ValueError for a method whose fits take no more cases."""
-    if not isinstance(method, Updatable):
-        raise ValueError(
-            f"{type(method).__name__} keeps nothing that more cases could join; fit anew with all "
-            "cases: hindcast.recal.fit(observations, model.method)"
         )
 
 
@@ -290,12 +281,6 @@ def added_arguments(pairs: Pairs, fitted: FittedVariable) -> tuple[xr.DataArray,
     """
     parts, others = _arguments(replace(pairs, pool=fitted.pool), {})
     return next(iter(parts.values())), others["observations"]
-
-
-def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
-    """Kept observations (..., added) of the cases that are known, any for others."""
-    bare = observed.drop_vars(list(observed.coords))
-    return bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})
 
 
 def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.Variable], list[str]]:

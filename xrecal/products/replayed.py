@@ -20,8 +20,8 @@ from xrecal.fit.fit_hindcast import Prepared
 from xrecal.fit.fitted import CASE_MEMBER
 from xrecal.fit.folds import HeldOutReduction, KnownName
 from xrecal.fit.held_out import HeldOut, Splits, hold_out, more_cases, prepare_all, suited
+from xrecal.fit.learning_order import require_updates
 from xrecal.fit.shared_places import pools_share
-from xrecal.fit.update import require_updates
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form

@@ -1,0 +1,201 @@
+"""How an object identifies the places along a dimension: labels, names, latitude and longitude."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from xrecal.typing import FloatArray, IntArray
+
+from .dims import text_of
+from .leads import seconds_of
+from .metadata import standard_name_of
+
+Kind: TypeAlias = Literal["text", "number", "length", "latitude", "longitude", "place"]
+
+PLACE_NAMES = (
+    "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
+    "id",
+)  # fmt: skip
+"""Names of coordinates that identify a place; one with the CF attribute ``cf_role`` does, too."""
+
+LATITUDES = ("lat", "latitude", "nav_lat", "XLAT")
+LONGITUDES = ("lon", "longitude", "nav_lon", "XLONG")
+
+PLACES = ("latitude", "longitude", "place")
+"""Kinds that say where places lie."""
+
+ROUNDING = 360 * float(np.finfo(np.float32).eps)
+"""Degrees by which coordinates in single precision differ from their values."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One way in which an object identifies the places along a dimension."""
+
+    name: str
+    """Of the coordinate, or of several."""
+    kind: Kind
+    keys: pd.Index | FloatArray
+    """Labels (n,), or numbers (n, k) that are equal up to rounding."""
+    raw: pd.Index | None = None
+    """Labels as they stand, of lengths of time: comparable to numbers without a unit."""
+    counts: bool = False
+    """Whether labels are 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
+
+    @property
+    def drop(self) -> list[str]:
+        """Names of the coordinates."""
+        return self.name.split(" and ")
+
+    def nearest(self, wanted: Identity, at: IntArray) -> bool:
+        """Return whether the places here that are nearest to others are those at positions."""
+        if self.kind not in PLACES:
+            return False
+        from scipy.spatial import cKDTree
+
+        here, there = (np.nan_to_num(np.asarray(one.keys)) for one in (self, wanted))
+        return bool(np.array_equal(cKDTree(here).query(there)[1], at))
+
+    def positions(self, wanted: Identity) -> IntArray | None:
+        """Position here of each place that the other identifies; None unless all are here once."""
+        found = self.found(wanted)
+        return None if found is None or (found < 0).any() else found
+
+    def found(self, wanted: Identity) -> IntArray | None:
+        """As :meth:`positions`, -1 for places that are not here; None if they do not compare."""
+        if self.name == wanted.name and {self.kind, wanted.kind} == {"number", "length"}:
+            here, there = (one.keys if one.raw is None else one.raw for one in (self, wanted))
+            return replace(self, kind="number", keys=here).found(
+                replace(wanted, kind="number", keys=there)
+            )
+        numbers = self.kind in ("number", "length")
+        if self.kind != wanted.kind or (numbers and self.name != wanted.name):
+            return None
+        if not isinstance(self.keys, pd.Index):
+            return _nearest(self.keys, np.asarray(wanted.keys))
+        labels = pd.Index(wanted.keys)
+        if not (self.keys.is_unique and labels.is_unique):
+            return None
+        return np.asarray(self.keys.get_indexer(labels))
+
+
+def is_angle(name: Hashable, label: xr.DataArray) -> bool:
+    """Return whether a coordinate is a latitude or longitude, by its name or CF attributes."""
+    return angle_of(name, label) is not None
+
+
+def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
+    """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
+    units, standard = str(label.attrs.get("units", "")), standard_name_of(label)
+    if standard == "latitude" or units == "degrees_north" or name in LATITUDES:
+        return "latitude"
+    if standard == "longitude" or units == "degrees_east" or name in LONGITUDES:
+        return "longitude"
+    return None
+
+
+def names_place(name: Hashable, label: xr.DataArray) -> bool:
+    """Return whether a coordinate names places, by its name or the CF attribute ``cf_role``."""
+    return "cf_role" in label.attrs or name in PLACE_NAMES
+
+
+def identities(obj: xr.DataArray | xr.Dataset, dim: Hashable) -> list[Identity]:
+    """Ways in which an object identifies the places along a dimension, the surest first.
+
+    Coordinates of Dask are read only where labels do not identify the places.
+    """
+    own = _labels(str(dim), obj[dim]) if dim in obj.indexes else None
+    sure = own is not None and not own.counts
+    along = {n: c for n, c in obj.coords.items() if dim in c.dims and n != dim}
+    along = {n: c for n, c in along.items() if c.chunks is None or not sure}
+    beside = {n: c for n, c in along.items() if c.ndim == 1}
+    named = sorted(beside.items(), key=lambda item: "cf_role" not in item[1].attrs)
+    found: list[Identity | None] = [
+        _labels(str(n), c) for n, c in named if names_place(n, c) or c.dtype.kind in "USOT"
+    ]
+    found += [_where(along, dim)]
+    ways = [one for one in found if one is not None]
+    if own is None:
+        return ways
+    return [own, *ways] if sure else [*ways, own]
+
+
+def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
+    """Coordinates of one dimension that identify the places along it."""
+    return {
+        n: c
+        for n, c in obj.coords.items()
+        if c.dims == (dim,)
+        if n == dim or names_place(n, c) or is_angle(n, c) or c.dtype.kind in "USOT"
+    }
+
+
+def known_places(
+    given: xr.DataArray | xr.Dataset, wanted: xr.DataArray, dim: Hashable
+) -> IntArray | None:
+    """Position in ``given`` of each place of ``wanted``, -1 for new ones; None without names."""
+    pairs = [(a, b) for a in identities(wanted, dim) for b in identities(given, dim)]
+    found = [at for a, b in pairs if (at := b.found(a)) is not None]
+    return max(found, key=lambda at: int((at >= 0).sum())) if found else None
+
+
+def _labels(name: str, coordinate: xr.DataArray) -> Identity:
+    """Text or numbers of a coordinate of one dimension."""
+    (dim,) = coordinate.dims
+    index = coordinate.to_index() if dim == name else pd.Index(coordinate.to_numpy())
+    if index.dtype.kind in "OSUT" and index.nlevels == 1 and not isinstance(index, xr.CFTimeIndex):
+        return Identity(name, "text", pd.Index([text_of(label).strip("\0 ") for label in index]))
+    seconds = seconds_of(coordinate)
+    if seconds is not None and np.isfinite(seconds).all():
+        micro = np.round(seconds * 1e6).astype(np.int64)
+        return Identity(name, "length", pd.Index(micro), index)
+    first = index[0] if index.size and index.dtype.kind in "iu" else None
+    counts = first in (0, 1) and np.array_equal(index, np.arange(first, first + index.size))
+    return Identity(name, "number", index, counts=counts)
+
+
+def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | None:
+    """Latitudes, longitudes or both along a dimension; of two dimensions the middle of each row."""
+    angles = {
+        kind: c
+        for n, c in along.items()
+        if c.dtype.kind in "iuf" and c.ndim <= 2 and (kind := angle_of(n, c)) is not None
+    }
+    if not angles or len({frozenset(c.dims) for c in angles.values()}) > 1:
+        return None
+    names = sorted(str(c.name) for c in angles.values())
+    radians = {
+        kind: np.deg2rad(c.transpose(dim, ...).to_numpy().astype(np.float64))
+        for kind, c in angles.items()
+    }
+    nothing = np.zeros_like(next(iter(radians.values())))
+    latitude, longitude = (radians.get(k, nothing) for k in ("latitude", "longitude"))
+    points = [
+        np.cos(latitude) * np.cos(longitude),
+        np.cos(latitude) * np.sin(longitude),
+        np.sin(latitude),
+    ]
+    keys = np.stack([np.nan_to_num(p).reshape(len(p), -1).mean(1) for p in points], axis=1)
+    return Identity(" and ".join(names), "place" if len(angles) == 2 else next(iter(angles)), keys)
+
+
+def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
+    """Row of ``given`` (p, k) that each row of ``wanted`` (n, k) equals up to rounding, else -1.
+
+    None where rows are unknown or equal.
+    """
+    from scipy.spatial import cKDTree
+
+    if not (np.isfinite(given).all() and np.isfinite(wanted).all() and len(given)):
+        return None
+    tree, near = cKDTree(given), np.deg2rad(2 * ROUNDING)
+    if tree.query_pairs(near):
+        return None  # two places at one point
+    apart, found = tree.query(wanted)
+    return np.where(apart > near, -1, found)
