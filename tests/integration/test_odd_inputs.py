@@ -418,7 +418,6 @@ def test_odd_forecasts(odd):
         (np.array(["a", None], object), "use numbers, dates or text"),
         (np.array([b"a", b"b"]), "use numbers, dates, text"),
         (pd.interval_range(0, 2), "use numbers, dates"),
-        (pd.date_range("2000-01-01", periods=2, tz="UTC"), "use numbers, dates"),
     ],
 )
 def test_labels_that_no_file_holds(labels, message, tmp_path):

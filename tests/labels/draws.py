@@ -176,6 +176,9 @@ def check(example: Example) -> str | None:
     if example.method in STEPS and jumps:
         return None
     expected = expected_of(example.world, example.call, example.method)
+    without_months = any(way.name == "with valid time in place of leads" for way in applied)
+    if example.call == "monitor" and world(example.world).lead_kind == "months" and without_months:
+        return None  # nothing says that a month has to end before it is known
     rtol = max([RTOL_OF_METHODS[example.method], *(way.rtol for way in applied)])
     if example.method in STEPS and rtol > RTOL_OF_METHODS[example.method]:
         rtol *= 100  # a score of steps follows each weight

@@ -144,7 +144,7 @@ def candidates(
 
 def _of_cases(obj: xr.DataArray | xr.Dataset) -> list[Hashable]:
     """Dimensions that could be that of the cases."""
-    if obj.attrs.get(OF_CASES) in obj.dims:
+    if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
         return [obj.attrs[OF_CASES]]
     labels = {d: obj.coords.variables[d] for d in obj.dims if d in obj.xindexes}
     names = {d: standard_name_of(label) for d, label in labels.items()}
