@@ -461,7 +461,7 @@ def test_what_cannot_be_pooled_is_refused_before_any_score(monkeypatch):
     with pytest.raises(ValueError, match=r"hindcast.chunk\(\{'lat': -1\}\)"):
         validate([xrecal.EMOS()], HINDCAST.chunk(lat=1), pool="lat")
     with pytest.raises(ValueError, match=r"observations.chunk\(\{'lat': -1\}\)"):
-        validate([xrecal.EMOS()], truth=TRUTH.chunk(lat=1), pool={"lat": 1})
+        validate([xrecal.EMOS()], truth=TRUTH.chunk(lat=1), pool="lat")
 
 
 def test_splits_and_new_forecasts_exclude_each_other():

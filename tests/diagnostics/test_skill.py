@@ -155,7 +155,7 @@ def test_what_cannot_be_compared():
     with pytest.raises(ValueError, match=r"dim=\[\] must name dimensions of the cases"):
         skill(SCORES, REFERENCE, [])
     with pytest.raises(ValueError, match="scores have none of the known calibration dimensions"):
-        skill(SCORES.rename(time="case"), REFERENCE.rename(time="case"))
+        skill(*(a.rename(time="case").drop_vars("case") for a in (SCORES, REFERENCE)))
 
 
 def test_blocks_and_clusters_are_those_of_the_array_function():

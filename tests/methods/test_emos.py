@@ -6,6 +6,7 @@ from tests.labelled import random
 from xrecal import arrays
 from xrecal.arrays.distributions.censored import censored_normal_quantile
 from xrecal.arrays.distributions.forms import Forecasts, moments
+from xrecal.arrays.distributions.missing import forecasts_from
 from xrecal.arrays.status import NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import read_forms
@@ -75,8 +76,7 @@ def test_labelled_quantiles_have_the_moments_of_their_masses(rng):
     da = random("time", "quantile", quantile=[0.9, 0.1, 0.5, 0.2])
     (form,) = read_forms(da).values()
     whole = form.broadcast().parts
-    cases = Forecasts(*(whole.get(p) for p in ("loc", "scale", "weights")))
-    cases = Forecasts(*(None if p is None else p.to_numpy()[np.newaxis] for p in cases))
+    cases = forecasts_from({name: part.to_numpy()[np.newaxis] for name, part in whole.items()})
     expected = moments_by_hand(*cases)
     np.testing.assert_allclose(moments(cases), expected, rtol=1e-12)
     masses = np.broadcast_to([0.3, 0.15, 0.35, 0.2], cases.loc.shape)

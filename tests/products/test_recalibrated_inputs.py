@@ -57,13 +57,13 @@ def test_unused_slots_have_no_weight():
 
 
 def test_labels_and_attributes_come_back(model):
-    grid = {"latitude": (("lat", "lon"), np.arange(4.0).reshape(2, 2)), "run": "operational"}
+    grid = {"orography": (("lat", "lon"), np.arange(4.0).reshape(2, 2)), "run": "operational"}
     hindcast = HINDCAST.assign_coords(grid | {"run": "hindcast"})
-    new = NEW.assign_coords(grid | {"latitude": (("lat", "lon"), np.ones((2, 2)))})
+    new = NEW.assign_coords(grid | {"orography": (("lat", "lon"), np.ones((2, 2)))})
     fitted = hindcast.recal.fit(TRUTH, PAPER)
     for result in (fitted.apply(new), fitted.quantile(new, 0.5), fitted.crps(new, VERIFIED)):
         assert result.run == "operational"
-        assert (result.latitude == 1).all()
+        assert (result.orography == 1).all()
         np.testing.assert_array_equal(result.time, new.time)
     issued = model.apply(NEW.to_dataset().assign_attrs(history="made", source="model"))
     assert issued.attrs["history"].splitlines()[0] == "made"

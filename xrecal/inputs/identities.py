@@ -45,6 +45,8 @@ class Identity:
     """Labels (n,), or numbers (n, k) that are equal up to rounding."""
     raw: pd.Index | None = None
     """Labels as they stand, of lengths of time: comparable to numbers without a unit."""
+    own: bool = False
+    """Whether these are the labels along the dimension, not a coordinate beside it."""
     counts: bool = False
     """Whether labels are 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
 
@@ -110,7 +112,7 @@ def identities(obj: xr.DataArray | xr.Dataset, dim: Hashable) -> list[Identity]:
 
     Coordinates of Dask are read only where labels do not identify the places.
     """
-    own = _labels(str(dim), obj[dim]) if dim in obj.indexes else None
+    own = replace(_labels(str(dim), obj[dim]), own=True) if dim in obj.indexes else None
     sure = own is not None and not own.counts
     along = {n: c for n, c in obj.coords.items() if dim in c.dims and n != dim}
     along = {n: c for n, c in along.items() if c.chunks is None or not sure}
@@ -136,11 +138,22 @@ def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
     }
 
 
+def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Identity, Identity]]:
+    """Pairs of ways to compare; labels alone where both have some of one kind that name places.
+
+    Places whose labels differ are others, although they lie at one point.
+    """
+    pairs = [(a, b) for a in mine for b in theirs if b.found(a) is not None]
+    labels = [(a, b) for a, b in pairs if a.own and b.own and not (a.counts or b.counts)]
+    unlike = any(b.positions(a) is None for a, b in labels)
+    return labels if unlike else pairs
+
+
 def known_places(
     given: xr.DataArray | xr.Dataset, wanted: xr.DataArray, dim: Hashable
 ) -> IntArray | None:
     """Position in ``given`` of each place of ``wanted``, -1 for new ones; None without names."""
-    pairs = [(a, b) for a in identities(wanted, dim) for b in identities(given, dim)]
+    pairs = comparable(identities(wanted, dim), identities(given, dim))
     found = [at for a, b in pairs if (at := b.found(a)) is not None]
     return max(found, key=lambda at: int((at >= 0).sum())) if found else None
 

@@ -21,6 +21,7 @@ from .identities import (
     ROUNDING,
     Identity,
     angle_of,
+    comparable,
     identities,
     names_place,
 )
@@ -57,7 +58,8 @@ def find_places(
         If labels and names of places contradict each other.
     """
     theirs, mine = identities(given, dim), identities(wanted, dim)
-    found = [(a, b, at) for a in mine for b in theirs if (at := b.positions(a)) is not None]
+    pairs = comparable(mine, theirs)
+    found = [(a, b, at) for a, b in pairs if (at := b.positions(a)) is not None]
     if not found:
         return None
     found.sort(key=lambda one: one[0].counts or one[1].counts)  # whose labels only count: last

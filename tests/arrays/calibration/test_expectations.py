@@ -319,7 +319,7 @@ BAD = {
     r"weights of forecast 0 holds inf; give finite ones >= 0": {
         "weights": np.array([[0.5, np.inf], [1, 0]])
     },
-    r"weights of forecast 1 sum to 0.9; divide them by their sum": {
+    r"weights of forecast 1 sum to 0.9, not to one; divide them by their sum": {
         "weights": np.array([[0.5, 0.5], [0.4, 0.5]])
     },
     r"scale of forecast 0 holds -1; give finite ones >= 0": {

@@ -137,9 +137,10 @@ def test_nothing_is_known_of_what_is_missing():
     np.testing.assert_array_equal(np.isnan(novelty), [[False, True], [True, True]])
 
 
-def test_identical_past_forecasts_have_nothing_novel():
+def test_beside_identical_past_forecasts_any_other_is_novel():
     truth = np.random.default_rng(0).normal(size=(1, 30))
     past = Forecasts(np.ones((1, 30, 4)))
     fitted = arrays.fit_ckme(past, truth)
-    new = Forecasts(np.full((1, 2, 4), 5.0))
-    np.testing.assert_allclose(arrays.ckme_novelty(new, past, truth, fitted), 0, atol=1e-6)
+    new = Forecasts(np.stack([np.ones((1, 4)), np.full((1, 4), 5.0)], axis=1))
+    novelty = arrays.ckme_novelty(new, past, truth, fitted)
+    np.testing.assert_allclose(novelty, [[0, 1]], atol=1e-6)
