@@ -61,6 +61,7 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.traces
 
 types: .venv/.dev
 	$(BIN)/mypy

@@ -7,9 +7,10 @@ import xarray as xr
 def to_device(cupy, data, chunks=None):
     """The same data in CuPy arrays, in Dask chunks if any are given."""
     moved = data.copy(data=cupy.asarray(data.data))
-    return (
-        moved if chunks is None else moved.chunk({d: chunks[d] for d in chunks if d in data.dims})
-    )
+    if chunks is None:
+        return moved
+    cut = moved.variable.chunk({d: chunks[d] for d in chunks if d in data.dims})
+    return moved.copy(data=cut.data)
 
 
 def require_same(cupy, found, expected, *, computed=None, tolerance=1e-10):

@@ -11,7 +11,6 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import freeze, random
-from tests.marks import forbid_compute
 from xrecal.inputs.labels import read_labels
 
 N = 40
@@ -173,10 +172,17 @@ def test_dates_of_places_are_no_cases():
     assert "x" not in read_labels(hindcast, name="forecast").indexes
 
 
-def test_lazy_coordinates_stay_lazy():
-    lazy = HINDCAST.assign_coords(valid_time=(HINDCAST.init + np.timedelta64(1, "D")).chunk())
-    with forbid_compute():
-        read_labels(lazy, name="forecast")
+def test_lazy_dates_pair_as_dates_in_memory():
+    one = HINDCAST.isel(lead=0, drop=True)
+    valid = one.init + np.timedelta64(1, "D")
+    beside = {"valid_time": valid.chunk(), "height": (2.0 * valid.dt.day).chunk()}
+    lazy = one.chunk().assign_coords(beside)
+    read = read_labels(lazy, name="forecast")
+    assert read.valid_time.chunks is None
+    assert read.height.chunks is not None
+    truth = one.mean("member").rename(init="time").assign_coords(time=valid.to_numpy())
+    expected = one.assign_coords(valid_time=valid).recal.crps(truth)
+    np.testing.assert_array_equal(lazy.recal.crps(truth), expected)
 
 
 # valid times that contradict the leads ------------------------------------------------------------

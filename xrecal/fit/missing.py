@@ -13,6 +13,7 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.missing import LEAST, MILLION, absurd_among, beyond, largest_of
+from xrecal.chunks.blockwise import like, on_device
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.typing import FloatArray
@@ -74,9 +75,15 @@ def without_unseen(
 
 
 def largest_seen(fitted: FittedVariable) -> xr.DataArray:
-    """Largest absolute value of the members and observations of a fit at each of its locations."""
+    """Largest absolute value of the members and observations of a fit at each of its locations.
+
+    Zero on a GPU, where nothing is searched.
+    """
     own = f"{VECTOR}{getattr(fitted.method, 'own', '')}"
     seen = [fitted.state[name] for name in ("loc", own, "observations") if name in fitted.state]
+    if on_device(seen[0]):
+        sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
+        return like(xr.DataArray(np.zeros(tuple(sizes.values())), dims=list(sizes)), seen[0])
     largest: list[xr.DataArray] = []
     for array in seen:
         bare = array.drop_vars([c for c in array.coords if c not in fitted.locations])
@@ -119,7 +126,7 @@ def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.Da
     in_memory = isinstance(values.data, np.ndarray)
     if in_memory and largest_of(values.data[np.newaxis])[0] <= LEAST:
         return values
-    if not in_memory and values.chunks is None:  # of a GPU
+    if on_device(values):
         return values
     seen = largest_seen(fitted)
     sizes = abs(values)

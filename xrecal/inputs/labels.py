@@ -57,13 +57,16 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
     Returns
     -------
     DataArray or Dataset
-        The same values. No lazy coordinate is computed.
+        The same values, lazy or not. Coordinates of dates are computed if they are lazy: which
+        observation belongs to which forecast must not depend on that.
 
     Raises
     ------
     ValueError
         If dates of cftime have no calendar.
     """
+    lazy = [n for n, c in obj.coords.items() if c.chunks is not None and _may_be_dates(n, c)]
+    obj = obj.assign_coords({n: obj.coords[n].variable.compute() for n in lazy}) if lazy else obj
     dates = {
         n: (c.dims, values, c.attrs)
         for n, c in obj.coords.items()
@@ -72,6 +75,10 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
     }
     obj = _with_index(obj.assign_coords(dates) if dates else obj)
     return _with_valid_times(obj, name=name)
+
+
+def _may_be_dates(name: Hashable, coordinate: xr.DataArray) -> bool:
+    return coordinate.dtype.kind == "M" or name == VALID_TIME
 
 
 def _is_level(obj: xr.DataArray | xr.Dataset, name: Hashable) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import is_lazy, require_one_chunk, run_blockwise
+from xrecal.chunks.blockwise import is_lazy, on_device, require_one_chunk, run_blockwise
 from xrecal.chunks.warnings import warn_of_missing, warn_once
 from xrecal.typing import FloatArray
 
@@ -89,6 +89,8 @@ def known_values(
     by case.
     """
     given = (loc,) if observed is None else (loc, observed)
+    if any(map(on_device, given)):
+        return given
     in_memory = [isinstance(a.variable._data, np.ndarray) for a in given]
     here = tuple(a for a, there in zip(given, in_memory, strict=True) if there)
     known = iter(_known_in_memory(here, name) if here else ())

@@ -162,11 +162,6 @@ def _is_zero(lead: xr.DataArray) -> bool:
 
 def _known(dates: xr.DataArray, label: str) -> xr.DataArray:
     """Dates, unless they would have to be computed first or some are missing."""
-    if dates.chunks is not None:
-        raise ValueError(
-            f"the dates in {label!r} are lazy, and thresholds are looked up by them; use "
-            f"forecast.assign_coords({label}=forecast[{label!r}].compute())"
-        )
     if bool(dates.isnull().any()):
         raise ValueError(f"some dates in {label!r} are missing; drop those cases or fill them in")
     return dates

@@ -354,9 +354,7 @@ def test_errors(rng):
     for forecasts in (Forecasts(square, square), Forecasts(square, None, square / 3)):
         with pytest.raises(ValueError, match="augmented=True is for plain ensembles"):
             case_matrix(forecasts, y, augmented=True)
-    with pytest.raises(
-        ValueError, match="weights of forecast 0 sum to 3, not to one; divide"
-    ):
+    with pytest.raises(ValueError, match="weights of forecast 0 sum to 3, not to one; divide"):
         case_matrix(Forecasts(square, None, square), y)
     for length in (1, 2.5):
         with pytest.raises(ValueError, match=f"block_length is {length}; give a whole number from"):
