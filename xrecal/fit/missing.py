@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -81,9 +82,15 @@ def largest_seen(fitted: FittedVariable) -> xr.DataArray:
     """
     own = f"{VECTOR}{getattr(fitted.method, 'own', '')}"
     seen = [fitted.state[name] for name in ("loc", own, "observations") if name in fitted.state]
+    sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
+    shape, dims = tuple(sizes.values()), list(sizes)
     if on_device(seen[0]):
-        sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
-        return like(xr.DataArray(np.zeros(tuple(sizes.values())), dims=list(sizes)), seen[0])
+        return like(xr.DataArray(np.zeros(shape), dims=dims), seen[0])
+    if all(isinstance(array.variable._data, np.ndarray) for array in seen):
+        flat = [
+            a.variable.transpose(*dims, ...).to_numpy().reshape(math.prod(shape), -1) for a in seen
+        ]
+        return xr.DataArray(largest_of(*flat).reshape(shape), dims=dims)
     largest: list[xr.DataArray] = []
     for array in seen:
         bare = array.drop_vars([c for c in array.coords if c not in fitted.locations])
