@@ -574,3 +574,24 @@ def test_leads_of_a_sequential_comparison():
     )
     first = found.e_climatology.isel(init=0)
     np.testing.assert_allclose(one(first, "climatology"), [1, 1 / 3])
+
+
+@pytest.mark.parametrize("told", ["valid_time", "lead", "both"])
+def test_one_lead_pairs_once_at_its_valid_time(told):
+    data = xrecal.datasets.lorenz96(n_inits=60, n_members=5, n_locations=4, lead_days=[5])
+    whole = data.forecast.isel(lead=0)
+    series = data.observation.isel(lead=0).swap_dims(init="valid_time").rename(valid_time="time")
+    series = series.drop_vars(["init", "lead"])
+    drop = {"valid_time": ["lead"], "lead": ["valid_time"], "both": []}[told]
+    forecasts = whole.drop_vars(drop)
+    for given in ({}, {"forecast": forecasts[40:]}):
+        options = {"methods": [xrecal.EMOS()]} | given
+        hindcast = forecasts[:40] if given else forecasts
+        found = xrecal.compare(hindcast, series, **options)
+        plain = {k: v.drop_vars(["lead", "valid_time"], errors="ignore") for k, v in given.items()}
+        bare = hindcast.drop_vars(["lead", "valid_time"], errors="ignore")
+        observed = data.observation.isel(lead=0, drop=True).drop_vars("valid_time")
+        expected = xrecal.compare(bare, observed, **(options | plain))
+        np.testing.assert_allclose(found["crps"], expected["crps"], rtol=1e-12)
+        # Relative to the climatology of a season: of the valid time here, of the start there.
+        np.testing.assert_allclose(found["skce"], expected["skce"], rtol=1e-3)

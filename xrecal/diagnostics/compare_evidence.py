@@ -162,7 +162,7 @@ def _known(
         quantiles = quantiles.chunk({case: -1})
         observed = observed if observed.chunks is None else observed.chunk({case: -1})
     calibration = skce_test(
-        quantiles.drop_attrs(),
+        quantiles.drop_attrs(deep=False),
         observed.drop_attrs(deep=False),
         case,
         test="serial",

@@ -28,6 +28,7 @@ from .roles import (
     CALIBRATION,
     LEVEL,
     MEMBER,
+    VALID_TIME,
     candidates,
     find_dim,
     is_length,
@@ -221,8 +222,15 @@ def pair_cases(
         for n, c in forecasts.coords.items()
         if c.dims and {*c.dims} <= {*locations} and n not in forecasts.xindexes and c.chunks is None
     }
-    observations = observations.assign_coords(of_places)
+    observations = observations.assign_coords(of_places | _of_cases(forecasts, dim))
     return Pairs(form, observations, dim, matched, note, leads=leads, by_position=by_position)
+
+
+def _of_cases(forecasts: xr.DataArray, dim: Hashable | None) -> dict[Hashable, xr.Variable]:
+    """Valid times and the single lead of forecasts: with these, observations pair alike again."""
+    valid = [n for n, c in forecasts.coords.items() if n == VALID_TIME != dim and c.dims == (dim,)]
+    lead = single_leads(forecasts) if dim is not None else []
+    return {n: forecasts.coords[n].variable for n in (*valid, *lead)}
 
 
 def paired_by_position(

@@ -277,4 +277,4 @@ def _one_for_each(form: Form) -> xr.DataArray:
     whole = without_values(form).broadcast().loc
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     observed = whole.isel({form.member_dim: 0}, drop=True)
-    return observed.drop_attrs().assign_attrs(units)
+    return observed.drop_attrs(deep=False).assign_attrs(units)
