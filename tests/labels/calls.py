@@ -290,6 +290,18 @@ def _order_by_labels(found: xr.DataArray, piece: Piece, dim: str) -> np.ndarray:
             order = mine.get_indexer(found[name].to_index())
             if (order >= 0).all():
                 return np.asarray(order)
+    for name, own in array.coords.items():
+        if own.ndim != 2 or dim not in own.dims or name not in found.coords:
+            continue
+        if {*found[name].dims} != {*own.dims}:
+            continue
+        # Rows of a curvilinear grid, in any order of its columns.
+        mine, theirs = (
+            [tuple(np.sort(row.ravel()).round(6)) for row in a.transpose(dim, ...).to_numpy()]
+            for a in (own, found[name])
+        )
+        if sorted(mine) == sorted(theirs) and len({*mine}) == n:
+            return np.array([mine.index(row) for row in theirs])
     return np.arange(n)
 
 

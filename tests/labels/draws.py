@@ -1,5 +1,6 @@
 """One example of the law: a world, ways, the inputs that each rewrites, and a call."""
 
+import operator
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -73,6 +74,10 @@ def rewritings(draw, ways: list[str]) -> Rewriting:
 METHODS = ["emos"] * 6 + ["season", "soil", "ckme", "pool"]
 
 
+BY_WAY = operator.attrgetter("way")
+"""No way twice: months that are counted from one twice are other months."""
+
+
 @cache
 def ways_of(name: str) -> list[str]:
     """Ways that apply to an input of a world."""
@@ -92,7 +97,7 @@ def ways_of(name: str) -> list[str]:
 def examples(draw, calls: list[str]) -> Example:
     """Examples of some calls in Python."""
     call, name = draw(st.sampled_from(calls)), draw(st.sampled_from(WORLDS))
-    ways = draw(st.lists(rewritings(ways_of(name)), min_size=1, max_size=4))
+    ways = draw(st.lists(rewritings(ways_of(name)), min_size=1, max_size=4, unique_by=BY_WAY))
     method = "emos" if call in WITHOUT_METHOD else draw(st.sampled_from(METHODS))
     return Example(name, call, method, tuple(ways))
 
@@ -107,7 +112,7 @@ def examples_in_files(draw, worlds: list[str]) -> Example:
         for way in ways_of(name)
         if way not in NOT_IN_FILES and written & {*WAYS[way].roles} and not WAYS[way].selects
     ]
-    drawn = draw(st.lists(rewritings(ways), min_size=1, max_size=3))
+    drawn = draw(st.lists(rewritings(ways), min_size=1, max_size=3, unique_by=BY_WAY))
     return Example(name, "files", "emos", tuple(drawn))
 
 

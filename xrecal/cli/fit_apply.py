@@ -16,7 +16,7 @@ import xarray as xr
 from xrecal.arrays.status import MEANINGS
 from xrecal.chunks.texts import quoted
 from xrecal.fit.fit_hindcast import fit
-from xrecal.fit.fitted import FittedVariable
+from xrecal.fit.fitted import FittedVariable, chunks_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.dims import read_inner_levels
 from xrecal.methods import Method
@@ -177,7 +177,7 @@ def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
     n_bytes = 0
     for fitted in model.variables.values():
         sizes |= {d: fitted.state.sizes[d] for d in fitted.locations}
-        cut |= {d: fitted.state.chunksizes[d][0] for d in fitted.locations}
+        cut |= {d: chunks_of(fitted.state)[d][0] for d in fitted.locations}
         n_bytes += fitted.state.nbytes
     if asked:
         return sizes | dict(asked.items())

@@ -40,6 +40,11 @@ def parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
+def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
+    """Chunks of the arrays of a state along each dimension; those of coordinates may differ."""
+    return state.drop_vars([n for n in state.coords if n not in state.xindexes]).chunksizes
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedVariable:
     """One fitted variable: roles of dimensions, state, and what its text tells."""

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import on_device
-from xrecal.fit.fitted import Fitted
+from xrecal.fit.fitted import Fitted, chunks_of
 
 from .checks import Checked, require_ordered
 from .encoding import from_plain, to_plain
@@ -145,7 +145,7 @@ def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
-        lazy_chunks = fitted.state.chunksizes
+        lazy_chunks = chunks_of(fitted.state)
         blocks = block_sizes(sizes, fitted.state.nbytes // max(math.prod(sizes.values()), 1))
         if lazy_chunks:
             blocks = {d: max(lazy_chunks.get(d, (sizes[d],))) for d in sizes}
