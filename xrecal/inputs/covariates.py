@@ -158,8 +158,8 @@ def _checked(
     whole = form.broadcast().loc
     names = (name, f"the covariate {wanted!r}")
     others = [d for d in value.dims if d not in form.dims]
-    value = at_scalars(value, whole, names=names, dims=others)
     value = at_places(value, whole, names=names[::-1], dims=others)
+    value = at_scalars(value, whole, names=names, dims=others)
     refuse_other_name(value, whole, names=names)
     extra = [d for d in value.dims if d not in form.dims]
     if extra or (fitting and dim not in value.dims):

@@ -13,10 +13,10 @@ import xarray as xr
 from xrecal.typing import FloatArray, IntArray
 
 from .dims import text_of
-from .leads import seconds_of
+from .leads import MONTHS, seconds_of, unit_of_leads
 from .metadata import standard_name_of
 
-Kind: TypeAlias = Literal["text", "number", "length", "latitude", "longitude", "place"]
+Kind: TypeAlias = Literal["text", "number", "length", "month", "latitude", "longitude", "place"]
 
 PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
@@ -26,6 +26,9 @@ PLACE_NAMES = (
 
 LATITUDES = ("lat", "latitude", "nav_lat", "XLAT")
 LONGITUDES = ("lon", "longitude", "nav_lon", "XLONG")
+
+NUMBERS = ("number", "length", "month")
+"""Kinds of numbers: without a unit of time, with one of a fixed length, or of the calendar."""
 
 PLACES = ("latitude", "longitude", "place")
 """Kinds that say where places lie."""
@@ -71,13 +74,13 @@ class Identity:
 
     def found(self, wanted: Identity) -> IntArray | None:
         """As :meth:`positions`, -1 for places that are not here; None if they do not compare."""
-        if self.name == wanted.name and {self.kind, wanted.kind} == {"number", "length"}:
+        bare = self.kind != wanted.kind and "number" in (self.kind, wanted.kind)
+        if bare and self.name == wanted.name and {self.kind, wanted.kind} <= {*NUMBERS}:
             here, there = (one.keys if one.raw is None else one.raw for one in (self, wanted))
             return replace(self, kind="number", keys=here).found(
                 replace(wanted, kind="number", keys=there)
             )
-        numbers = self.kind in ("number", "length")
-        if self.kind != wanted.kind or (numbers and self.name != wanted.name):
+        if self.kind != wanted.kind or (self.kind in NUMBERS and self.name != wanted.name):
             return None
         if not isinstance(self.keys, pd.Index):
             return _nearest(self.keys, np.asarray(wanted.keys))
@@ -168,6 +171,9 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
     if seconds is not None and np.isfinite(seconds).all():
         micro = np.round(seconds * 1e6).astype(np.int64)
         return Identity(name, "length", pd.Index(micro), index)
+    unit = unit_of_leads(coordinate)
+    if unit in MONTHS and index.dtype.kind in "iuf":
+        return Identity(name, "month", index * MONTHS[unit], index)
     first = index[0] if index.size and index.dtype.kind in "iu" else None
     counts = first in (0, 1) and np.array_equal(index, np.arange(first, first + index.size))
     return Identity(name, "number", index, counts=counts)

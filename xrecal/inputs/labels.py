@@ -6,6 +6,7 @@ Also valid times that agree with starts and leads. Done once, where inputs are r
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
@@ -35,6 +36,11 @@ from .valid_time import calendar_of, single_start, valid_time_of
 
 OF_FIT = "calibration_"
 """Beginning of coordinates of issued forecasts that tell which past case each member is."""
+
+NAMED_VALID = re.compile(
+    r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
+)
+"""Other names of valid times, in lower case and without underscores; CF says ``time``."""
 
 Labels = TypeVar("Labels", xr.DataArray, xr.Dataset)
 
@@ -73,8 +79,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
         if not _is_level(obj, n)
         if (values := _in_utc(n, c, name)) is not None or (values := _lengths(c)) is not None
     }
-    obj = _with_index(obj.assign_coords(dates) if dates else obj)
-    return _with_valid_times(obj, name=name)
+    obj = obj.assign_coords(dates) if dates else obj
+    return _with_valid_times(_with_index(_with_standard_names(obj)), name=name)
 
 
 def _may_be_dates(name: Hashable, coordinate: xr.DataArray) -> bool:
@@ -135,6 +141,19 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     return np.datetime64(value, "us")
+
+
+def _with_standard_names(obj: Labels) -> Labels:
+    """Valid times of another name with the CF standard name by which all else knows them."""
+    cases = candidates(obj, CALIBRATION)
+    valid = {
+        n: (c.dims, c.variable.to_base_variable().data, {**c.attrs, "standard_name": "time"})
+        for n, c in obj.coords.items()
+        if n != VALID_TIME and NAMED_VALID.fullmatch(re.sub(r"[\W_]", "", str(n).lower()))
+        if are_dates(c) and "standard_name" not in c.attrs and not _is_level(obj, n)
+        if n not in obj.dims or cases == [n]
+    }
+    return obj.assign_coords(valid) if valid else obj
 
 
 def _with_index(obj: Labels) -> Labels:

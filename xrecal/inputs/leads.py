@@ -119,7 +119,7 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
             f'{name}.{lead}.attrs["units"] = "days"'
         )
     if unit in SECONDS:
-        micro = np.round(values.astype(np.float64) * SECONDS[unit] * 1e6).astype(np.int64)
+        micro = np.round(np.ravel(seconds_of(obj[lead])) * 1e6).astype(np.int64)
         return Leads("span", micro.astype("timedelta64[us]"), unit)
     if not (values == np.round(values)).all():
         raise ValueError(
@@ -164,7 +164,23 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
     unit = unit_of_leads(leads)
     if unit not in SECONDS:
         return None
-    return np.asarray(leads.to_numpy() * float(SECONDS[unit]), np.float64)
+    seconds = np.asarray(leads.to_numpy() * np.float64(SECONDS[unit]))
+    whole = np.round(seconds)
+    if leads.dtype == np.float32:  # 7 hours are 0.29166666 days
+        rounded = np.abs(seconds - whole) <= np.finfo(np.float32).eps * np.abs(seconds)
+        seconds = np.where(rounded, whole, seconds)
+    return seconds
+
+
+def equal_labels(a: xr.DataArray, b: xr.DataArray) -> bool:
+    """Whether two single labels are equal; lengths of time are in whatever unit each is."""
+    seconds = [seconds_of(label) for label in (a, b)]
+    if seconds[0] is not None and seconds[1] is not None:
+        return bool(np.round((seconds[0] - seconds[1]) * 1e6) == 0)
+    units = [time_unit(label.attrs.get("units")) for label in (a, b)]
+    if None not in units and units[0] != units[1]:
+        return False
+    return bool(a.to_numpy() == b.to_numpy())
 
 
 def seconds_in(unit: str) -> int | None:

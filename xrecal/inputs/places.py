@@ -17,6 +17,7 @@ from xrecal.typing import IntArray
 
 from .dims import require_equal_labels, require_unique
 from .identities import (
+    NUMBERS,
     PLACES,
     ROUNDING,
     Identity,
@@ -25,6 +26,8 @@ from .identities import (
     identities,
     names_place,
 )
+from .leads import time_unit
+from .roles import is_length
 
 Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
@@ -162,8 +165,17 @@ def like_places(
 
 def labels_agree(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
     """Return whether labels along a dimension are the same, or one of two objects has none."""
-    both = dim in a.indexes and dim in b.indexes
-    return not both or bool(a.indexes[dim].equals(b.indexes[dim]))
+    if not (dim in a.indexes and dim in b.indexes):
+        return True
+    return bool(a.indexes[dim].equals(b.indexes[dim])) and not _of_other_units(a, b, dim)
+
+
+def _of_other_units(
+    a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable
+) -> bool:
+    """Return whether equal numbers along a dimension are others, as those of days and of hours."""
+    units = [time_unit(o[dim].attrs.get("units")) for o in (a, b)]
+    return None not in units and units[0] != units[1] and bool((a[dim].to_numpy() != 0).any())
 
 
 def _have_equal_labels_alone(
@@ -188,6 +200,12 @@ def _refuse_unlike(
             return
         for obj, owner in ((wanted, names[0]), (other, names[1])):
             require_unique(obj.indexes[dim], dim, owner)
+        if _of_other_units(wanted, other, dim):
+            raise ValueError(
+                f"labels along {dim!r} are {wanted[dim].attrs.get('units')} in {names[0]}, "
+                f"{other[dim].attrs.get('units')} in {names[1]}; bring both to one unit, or set "
+                f"the right one: {names[1]}.{dim}.attrs['units'] = ..."
+            )
         require_equal_labels(wanted, other, dim, names=names)
     mine, theirs = identities(wanted, dim), identities(other, dim)
     if not (mine and theirs):
@@ -259,7 +277,7 @@ def at_places(
     """Return the part of an object at the one place of forecasts, by scalar coordinates of these.
 
     As :func:`xrecal.inputs.dims.at_scalars` where labels identify places; here names, latitude and
-    longitude beside them do.
+    longitude beside them do, and lengths of time, whose units may differ.
 
     Raises
     ------
@@ -267,7 +285,7 @@ def at_places(
         If the object lacks the place.
     """
     for dim in list(other.dims if dims is None else dims):
-        by_label = dim in forecasts.coords and dim in other.indexes
+        by_label = dim in forecasts.coords and dim in other.indexes and not is_length(other[dim])
         if dim in other.dims and dim not in forecasts.dims and not by_label:
             at = place_of(other, forecasts, dim, names=names)
             other = other if at is None else cast("Labels", other.isel({dim: at}))
@@ -299,9 +317,15 @@ def place_of(
             at = b.positions(a)
             if at is not None:
                 return int(at[0])
-    same = [a for a in mine for b in theirs if a.kind == b.kind and a.name == b.name]
+    same = [
+        a
+        for a in mine
+        for b in theirs
+        if a.name == b.name and (a.kind == b.kind or {a.kind, b.kind} <= {*NUMBERS})
+    ]
     if same:
-        label = same[0].keys[0] if isinstance(same[0].keys, pd.Index) else "another place"
+        labels = same[0].keys if same[0].raw is None else same[0].raw
+        label = labels[0] if isinstance(labels, pd.Index) else "another place"
         raise ValueError(
             f"{names[1]} is at {same[0].name} {label}, which {names[0]} lack along {dim!r}; select "
             f"a place that both have, or use {names[1]}.drop_vars({same[0].drop})"

@@ -69,8 +69,8 @@ def read_thresholds(
     threshold = at_valid_dates(threshold, form, dim, name="threshold")
     whole, names = form.broadcast().loc, ("forecast", "threshold")
     others = [d for d in threshold.dims if d not in (*form.dims, THRESHOLD)]
-    threshold = at_scalars(threshold, whole, names=names, dims=others)
     threshold = at_places(threshold, whole, names=names[::-1], dims=others)
+    threshold = at_scalars(threshold, whole, names=names, dims=others)
     new = _new_dim(threshold, form)
     for d in (d for d in others if d in threshold.dims and d in whole.coords):
         raise ValueError(
