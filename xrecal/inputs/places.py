@@ -25,6 +25,7 @@ from .identities import (
     comparable,
     identities,
     names_place,
+    rearranged,
 )
 from .leads import time_unit
 from .roles import is_length
@@ -64,7 +65,7 @@ def find_places(
     pairs = comparable(mine, theirs)
     found = [(a, b, at) for a, b in pairs if (at := b.positions(a)) is not None]
     if not found:
-        return None
+        return None if mine and theirs else rearranged(given, wanted, dim)
     found.sort(key=lambda one: one[0].counts or one[1].counts)  # whose labels only count: last
     first, _, at = found[0]
     for a, b, other in found[1:]:
@@ -111,7 +112,7 @@ def _refuse_unlike_beside(
 
 def lack_names(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
     """Return whether one of two objects has nothing that identifies its places along ``dim``."""
-    return not (identities(a, dim) and identities(b, dim))
+    return not (identities(a, dim) and identities(b, dim)) and rearranged(a, b, dim) is None
 
 
 def like_places(
