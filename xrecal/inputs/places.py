@@ -15,7 +15,7 @@ import xarray as xr
 
 from xrecal.typing import IntArray
 
-from .dims import require_equal_labels, require_unique
+from .dims import require_equal_labels, require_unique, warn_of_other_labels
 from .identities import (
     NUMBERS,
     PLACES,
@@ -27,8 +27,8 @@ from .identities import (
     names_place,
     rearranged,
 )
-from .leads import time_unit
-from .roles import is_length
+from .leads import equal_labels, time_unit
+from .roles import is_lead, is_length
 
 Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
@@ -266,6 +266,23 @@ def _require_equal_fields(
                 f"degrees; bring both to the same places, or drop the coordinate of one: "
                 f"{names[1]}.drop_vars({name!r})"
             )
+
+
+def warn_of_other_places(
+    other: xr.DataArray, wanted: xr.DataArray, *, names: tuple[str, str]
+) -> None:
+    """Warn of thresholds, covariates or scores of a single place or lead that ``wanted`` is not at.
+
+    ``names`` are those of ``wanted`` and ``other``.
+    """
+    scalars = {n: c for n, c in other.coords.items() if not c.ndim and n in wanted.coords}
+    right = [
+        n
+        for n, c in scalars.items()
+        if not (n in wanted.dims or names_place(n, c) or is_lead(n, c))
+        or (not wanted[n].ndim and equal_labels(c, wanted[n]))
+    ]
+    warn_of_other_labels(wanted, other.drop_vars(right), names=names)
 
 
 def at_places(
