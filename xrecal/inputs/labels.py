@@ -50,8 +50,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
 
     Dates may have a time zone, be periods (which count by their beginning) or Python's own. A
     dimension of cases or leads without an index gets the labels of the one coordinate of dates, or
-    of leads, that lies along it. Valid times that contradict starts and leads are replaced by
-    these, with a warning.
+    of leads, that lies along it; leads else what their valid times tell. Valid times that
+    contradict starts and leads are replaced by these, with a warning.
 
     Parameters
     ----------
@@ -80,7 +80,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
         if (values := _in_utc(n, c, name)) is not None or (values := _lengths(c)) is not None
     }
     obj = obj.assign_coords(dates) if dates else obj
-    return _with_valid_times(_with_index(_with_standard_names(obj)), name=name)
+    obj = _with_leads(_with_index(_with_standard_names(obj)))
+    return _with_valid_times(obj, name=name)
 
 
 def _may_be_dates(name: Hashable, coordinate: xr.DataArray) -> bool:
@@ -162,7 +163,8 @@ def _with_index(obj: Labels) -> Labels:
     bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *members)]
     own = {n: c for n, c in obj.coords.items() if not str(n).startswith(OF_FIT)}
     along = {d: {n: c for n, c in own.items() if c.dims == (d,)} for d in bare}
-    dated = {d: dates for d in bare if (dates := _dates_of_cases(along[d])) is not None}
+    own_dates = {d: _dates_of_cases(along[d]) for d in bare if not LEAD.has(d)}
+    dated = {d: dates for d, dates in own_dates.items() if dates is not None}
     cases = candidates(obj, CALIBRATION) or (list(dated) if len(dated) == 1 else [])
     labels = {d: dates for d, dates in dated.items() if d in cases}
     for d in (d for d in bare if d not in cases):
@@ -171,6 +173,31 @@ def _with_index(obj: Labels) -> Labels:
             labels[d] = leads[0]
     found = {d: (d, c.to_numpy(), c.attrs) for d, c in labels.items() if c.chunks is None}
     return obj.assign_coords(found) if found else obj
+
+
+def _with_leads(obj: Labels) -> Labels:
+    """Leads that have no label with the lengths of time from the starts to the valid times.
+
+    Where these are the same for all starts, and no months: those have other lengths next time.
+    """
+    cases, leads = candidates(obj, CALIBRATION), candidates(obj, LEAD)
+    dim = cases[0] if cases else single_start(obj)
+    if len(cases) > 1 or len(leads) != 1 or leads[0] in obj.coords or dim not in obj.coords:
+        return obj
+    (lead,) = leads
+    given, starts = valid_time_of(obj, dim, lead), _bare(obj.coords[dim])
+    if given is None or lead not in given.dims or not given.size or not are_dates(starts):
+        return obj
+    valid = _bare(given)
+    if calendar_of(valid.to_numpy()) != calendar_of(starts.to_numpy()):
+        return obj
+    apart = (valid - starts).transpose(lead, ...)
+    spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
+    each: Any = spans[:, 0]
+    whole_months = bool((valid.dt.day == starts.dt.day).all())
+    if whole_months or (spans != each[:, np.newaxis]).any() or len({*each}) < len(each):
+        return obj
+    return obj.assign_coords({lead: (lead, each)})
 
 
 def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:

@@ -119,7 +119,7 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
             f'{name}.{lead}.attrs["units"] = "days"'
         )
     if unit in SECONDS:
-        micro = np.round(np.ravel(seconds_of(obj[lead])) * 1e6).astype(np.int64)
+        micro = np.round(_seconds(values, unit) * 1e6).astype(np.int64)
         return Leads("span", micro.astype("timedelta64[us]"), unit)
     if not (values == np.round(values)).all():
         raise ValueError(
@@ -162,14 +162,19 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
     if leads.dtype.kind == "m":
         return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
     unit = unit_of_leads(leads)
-    if unit not in SECONDS:
+    if unit is None or unit not in SECONDS:
         return None
-    seconds = np.asarray(leads.to_numpy() * np.float64(SECONDS[unit]))
+    return _seconds(leads.to_numpy(), unit)
+
+
+def _seconds(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.float64]:
+    """Lengths in a unit as seconds, whole ones where single precision cannot say more."""
+    seconds = np.asarray(values, np.float64) * SECONDS[unit]
+    if values.dtype != np.float32:
+        return seconds
     whole = np.round(seconds)
-    if leads.dtype == np.float32:  # 7 hours are 0.29166666 days
-        rounded = np.abs(seconds - whole) <= np.finfo(np.float32).eps * np.abs(seconds)
-        seconds = np.where(rounded, whole, seconds)
-    return seconds
+    near = np.abs(seconds - whole) <= np.finfo(np.float32).eps * np.abs(seconds)
+    return np.where(near, whole, seconds)
 
 
 def equal_labels(a: xr.DataArray, b: xr.DataArray) -> bool:
