@@ -11,8 +11,9 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims, told_dims
-from xrecal.inputs.metadata import check_units, history_only, shown_units
-from xrecal.inputs.places import like_places
+from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
+from xrecal.inputs.pairing import paired_by_position
+from xrecal.inputs.places import like_places, warn_of_other_places
 from xrecal.inputs.roles import CALIBRATION, candidates
 from xrecal.methods.call_errors import explained
 
@@ -100,7 +101,10 @@ def skill(
             )
     check_units("scores", scores.attrs.get("units"), "reference", reference.attrs.get("units"))
     dims = named_dims(dim, scores.dims, name="scores") or (case_dim(scores, name="scores"),)
-    reference = like_places(reference, scores, scores.dims, names=("scores", "reference"))
+    names = ("scores", "reference")
+    warn_of_other_places(reference, scores, names=names)
+    by_position = paired_by_position(scores, reference, scores.dims)
+    reference = like_places(reference, scores, scores.dims, names=names)
     extra = [d for d in reference.dims if d not in scores.dims]
     if extra:
         raise ValueError(f"reference has dimensions {extra} that scores lack; select or average")
@@ -134,7 +138,7 @@ def skill(
     units = shown_units(scores.attrs)
     attrs = {"score": f"{name} in {units}" if units else str(name)}
     attrs |= reference_of(reference)
-    attrs |= history_only(scores.attrs, f"skill over {told_dims(dims)}")
+    attrs |= history_only(scores.attrs, joined(f"skill over {told_dims(dims)}", by_position))
     return xr.Dataset(where_enough(variables, counted(known, dims)), attrs=attrs)
 
 

@@ -15,7 +15,7 @@ from .dims import at_scalars
 from .forms import Form
 from .labels import read_labels
 from .leads import days_of
-from .places import at_places, like_places, refuse_other_name
+from .places import at_places, like_places, refuse_other_name, warn_of_other_places
 from .valid_time import calendar_of, known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
@@ -158,8 +158,9 @@ def _checked(
     whole = form.broadcast().loc
     names = (name, f"the covariate {wanted!r}")
     others = [d for d in value.dims if d not in form.dims]
-    value = at_scalars(value, whole, names=names, dims=others)
+    warn_of_other_places(value, whole, names=names)
     value = at_places(value, whole, names=names[::-1], dims=others)
+    value = at_scalars(value, whole, names=names, dims=others)
     refuse_other_name(value, whole, names=names)
     extra = [d for d in value.dims if d not in form.dims]
     if extra or (fitting and dim not in value.dims):

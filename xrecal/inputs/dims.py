@@ -219,7 +219,7 @@ def warn_of_other_labels(
             warn(
                 f"{names[0]} is at {name} {_first(mine)}{', ...' if mine.size > 3 else ''}, but "
                 f"{names[1]} at {theirs}: do they belong together? If so, use "
-                f"{names[0]}.drop_vars({name!r})",
+                f"{names[1]}.drop_vars({name!r})",
             )
 
 

@@ -13,10 +13,10 @@ import xarray as xr
 from xrecal.typing import FloatArray, IntArray
 
 from .dims import text_of
-from .leads import seconds_of
+from .leads import MONTHS, seconds_of, unit_of_leads
 from .metadata import standard_name_of
 
-Kind: TypeAlias = Literal["text", "number", "length", "latitude", "longitude", "place"]
+Kind: TypeAlias = Literal["text", "number", "length", "month", "latitude", "longitude", "place"]
 
 PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
@@ -24,8 +24,12 @@ PLACE_NAMES = (
 )  # fmt: skip
 """Names of coordinates that identify a place; one with the CF attribute ``cf_role`` does, too."""
 
-LATITUDES = ("lat", "latitude", "nav_lat", "XLAT")
-LONGITUDES = ("lon", "longitude", "nav_lon", "XLONG")
+LATITUDES = ("lat", "latitude", "nav_lat", "xlat")
+LONGITUDES = ("lon", "longitude", "nav_lon", "xlong")
+"""In lower case."""
+
+NUMBERS = ("number", "length", "month")
+"""Kinds of numbers: without a unit of time, with one of a fixed length, or of the calendar."""
 
 PLACES = ("latitude", "longitude", "place")
 """Kinds that say where places lie."""
@@ -71,13 +75,13 @@ class Identity:
 
     def found(self, wanted: Identity) -> IntArray | None:
         """As :meth:`positions`, -1 for places that are not here; None if they do not compare."""
-        if self.name == wanted.name and {self.kind, wanted.kind} == {"number", "length"}:
+        bare = self.kind != wanted.kind and "number" in (self.kind, wanted.kind)
+        if bare and self.name == wanted.name and {self.kind, wanted.kind} <= {*NUMBERS}:
             here, there = (one.keys if one.raw is None else one.raw for one in (self, wanted))
             return replace(self, kind="number", keys=here).found(
                 replace(wanted, kind="number", keys=there)
             )
-        numbers = self.kind in ("number", "length")
-        if self.kind != wanted.kind or (numbers and self.name != wanted.name):
+        if self.kind != wanted.kind or (self.kind in NUMBERS and self.name != wanted.name):
             return None
         if not isinstance(self.keys, pd.Index):
             return _nearest(self.keys, np.asarray(wanted.keys))
@@ -95,16 +99,16 @@ def is_angle(name: Hashable, label: xr.DataArray) -> bool:
 def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
     """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
     units, standard = str(label.attrs.get("units", "")), standard_name_of(label)
-    if standard == "latitude" or units == "degrees_north" or name in LATITUDES:
+    if standard == "latitude" or units == "degrees_north" or str(name).lower() in LATITUDES:
         return "latitude"
-    if standard == "longitude" or units == "degrees_east" or name in LONGITUDES:
+    if standard == "longitude" or units == "degrees_east" or str(name).lower() in LONGITUDES:
         return "longitude"
     return None
 
 
 def names_place(name: Hashable, label: xr.DataArray) -> bool:
     """Return whether a coordinate names places, by its name or the CF attribute ``cf_role``."""
-    return "cf_role" in label.attrs or name in PLACE_NAMES
+    return "cf_role" in label.attrs or str(name).lower() in PLACE_NAMES
 
 
 def identities(obj: xr.DataArray | xr.Dataset, dim: Hashable) -> list[Identity]:
@@ -126,6 +130,28 @@ def identities(obj: xr.DataArray | xr.Dataset, dim: Hashable) -> list[Identity]:
     if own is None:
         return ways
     return [own, *ways] if sure else [*ways, own]
+
+
+def rearranged(
+    given: xr.DataArray | xr.Dataset, wanted: xr.DataArray | xr.Dataset, dim: Hashable
+) -> IntArray | None:
+    """Position in ``given`` of each place of ``wanted`` by numbers of any name that both have.
+
+    Numbers of a station, heights or distances that are the same in both, each once, identify the
+    places along ``dim``. None where there are none, or they contradict each other.
+    """
+    numbers = [
+        {n: c for n, c in o.coords.items() if c.dims == (dim,) and c.dtype.kind in "iuf"}
+        for o in (wanted, given)
+    ]
+    found = {
+        tuple(at)
+        for name in numbers[0]
+        if name != dim and name in numbers[1]
+        for mine, theirs in [[_labels(str(name), each[name]) for each in numbers]]
+        if not (mine.counts and theirs.counts) and (at := theirs.positions(mine)) is not None
+    }
+    return np.array(found.pop()) if len(found) == 1 and given.sizes[dim] > 1 else None
 
 
 def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
@@ -168,6 +194,9 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
     if seconds is not None and np.isfinite(seconds).all():
         micro = np.round(seconds * 1e6).astype(np.int64)
         return Identity(name, "length", pd.Index(micro), index)
+    unit = unit_of_leads(coordinate)
+    if unit in MONTHS and index.dtype.kind in "iuf":
+        return Identity(name, "month", index * MONTHS[unit], index)
     first = index[0] if index.size and index.dtype.kind in "iu" else None
     counts = first in (0, 1) and np.array_equal(index, np.arange(first, first + index.size))
     return Identity(name, "number", index, counts=counts)

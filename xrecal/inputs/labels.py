@@ -6,6 +6,7 @@ Also valid times that agree with starts and leads. Done once, where inputs are r
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
@@ -36,6 +37,11 @@ from .valid_time import calendar_of, single_start, valid_time_of
 OF_FIT = "calibration_"
 """Beginning of coordinates of issued forecasts that tell which past case each member is."""
 
+NAMED_VALID = re.compile(
+    r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
+)
+"""Other names of valid times, in lower case and without underscores; CF says ``time``."""
+
 Labels = TypeVar("Labels", xr.DataArray, xr.Dataset)
 
 
@@ -44,8 +50,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
 
     Dates may have a time zone, be periods (which count by their beginning) or Python's own. A
     dimension of cases or leads without an index gets the labels of the one coordinate of dates, or
-    of leads, that lies along it. Valid times that contradict starts and leads are replaced by
-    these, with a warning.
+    of leads, that lies along it; leads else what their valid times tell. Valid times that
+    contradict starts and leads are replaced by these, with a warning.
 
     Parameters
     ----------
@@ -73,7 +79,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
         if not _is_level(obj, n)
         if (values := _in_utc(n, c, name)) is not None or (values := _lengths(c)) is not None
     }
-    obj = _with_index(obj.assign_coords(dates) if dates else obj)
+    obj = obj.assign_coords(dates) if dates else obj
+    obj = _with_leads(_with_index(_with_standard_names(obj)))
     return _with_valid_times(obj, name=name)
 
 
@@ -137,13 +144,27 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
     return np.datetime64(value, "us")
 
 
+def _with_standard_names(obj: Labels) -> Labels:
+    """Valid times of another name with the CF standard name by which all else knows them."""
+    cases = candidates(obj, CALIBRATION)
+    valid = {
+        n: (c.dims, c.variable.to_base_variable().data, {**c.attrs, "standard_name": "time"})
+        for n, c in obj.coords.items()
+        if n != VALID_TIME and NAMED_VALID.fullmatch(re.sub(r"[\W_]", "", str(n).lower()))
+        if are_dates(c) and "standard_name" not in c.attrs and not _is_level(obj, n)
+        if n not in obj.dims or cases == [n]
+    }
+    return obj.assign_coords(valid) if valid else obj
+
+
 def _with_index(obj: Labels) -> Labels:
     """Cases and leads that have no index with the labels of the coordinate along them."""
     members: list[Hashable] = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
     bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *members)]
     own = {n: c for n, c in obj.coords.items() if not str(n).startswith(OF_FIT)}
     along = {d: {n: c for n, c in own.items() if c.dims == (d,)} for d in bare}
-    dated = {d: dates for d in bare if (dates := _dates_of_cases(along[d])) is not None}
+    own_dates = {d: _dates_of_cases(along[d]) for d in bare if not LEAD.has(d)}
+    dated = {d: dates for d, dates in own_dates.items() if dates is not None}
     cases = candidates(obj, CALIBRATION) or (list(dated) if len(dated) == 1 else [])
     labels = {d: dates for d, dates in dated.items() if d in cases}
     for d in (d for d in bare if d not in cases):
@@ -152,6 +173,31 @@ def _with_index(obj: Labels) -> Labels:
             labels[d] = leads[0]
     found = {d: (d, c.to_numpy(), c.attrs) for d, c in labels.items() if c.chunks is None}
     return obj.assign_coords(found) if found else obj
+
+
+def _with_leads(obj: Labels) -> Labels:
+    """Leads that have no label with the lengths of time from the starts to the valid times.
+
+    Where these are the same for all starts, and no months: those have other lengths next time.
+    """
+    cases, leads = candidates(obj, CALIBRATION), candidates(obj, LEAD)
+    dim = cases[0] if cases else single_start(obj)
+    if len(cases) > 1 or len(leads) != 1 or leads[0] in obj.coords or dim not in obj.coords:
+        return obj
+    (lead,) = leads
+    given, starts = valid_time_of(obj, dim, lead), _bare(obj.coords[dim])
+    if given is None or lead not in given.dims or not given.size or not are_dates(starts):
+        return obj
+    valid = _bare(given)
+    if calendar_of(valid.to_numpy()) != calendar_of(starts.to_numpy()):
+        return obj
+    apart = (valid - starts).transpose(lead, ...)
+    spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
+    each: Any = spans[:, 0]
+    whole_months = bool((valid.dt.day == starts.dt.day).all())
+    if whole_months or (spans != each[:, np.newaxis]).any() or len({*each}) < len(each):
+        return obj
+    return obj.assign_coords({lead: (lead, each)})
 
 
 def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:

@@ -119,7 +119,7 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
             f'{name}.{lead}.attrs["units"] = "days"'
         )
     if unit in SECONDS:
-        micro = np.round(values.astype(np.float64) * SECONDS[unit] * 1e6).astype(np.int64)
+        micro = np.round(_seconds(values, unit) * 1e6).astype(np.int64)
         return Leads("span", micro.astype("timedelta64[us]"), unit)
     if not (values == np.round(values)).all():
         raise ValueError(
@@ -162,9 +162,30 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
     if leads.dtype.kind == "m":
         return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
     unit = unit_of_leads(leads)
-    if unit not in SECONDS:
+    if unit is None or unit not in SECONDS:
         return None
-    return np.asarray(leads.to_numpy() * float(SECONDS[unit]), np.float64)
+    return _seconds(leads.to_numpy(), unit)
+
+
+def _seconds(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.float64]:
+    """Lengths in a unit as seconds, whole ones where single precision cannot say more."""
+    seconds = np.asarray(values, np.float64) * SECONDS[unit]
+    if values.dtype != np.float32:
+        return seconds
+    whole = np.round(seconds)
+    near = np.abs(seconds - whole) <= np.finfo(np.float32).eps * np.abs(seconds)
+    return np.where(near, whole, seconds)
+
+
+def equal_labels(a: xr.DataArray, b: xr.DataArray) -> bool:
+    """Whether two single labels are equal; lengths of time are in whatever unit each is."""
+    seconds = [seconds_of(label) for label in (a, b)]
+    if seconds[0] is not None and seconds[1] is not None:
+        return bool(np.round((seconds[0] - seconds[1]) * 1e6) == 0)
+    units = [time_unit(label.attrs.get("units")) for label in (a, b)]
+    if None not in units and units[0] != units[1]:
+        return False
+    return bool(a.to_numpy() == b.to_numpy())
 
 
 def seconds_in(unit: str) -> int | None:

@@ -15,8 +15,9 @@ import xarray as xr
 
 from xrecal.typing import IntArray
 
-from .dims import require_equal_labels, require_unique
+from .dims import require_equal_labels, require_unique, warn_of_other_labels
 from .identities import (
+    NUMBERS,
     PLACES,
     ROUNDING,
     Identity,
@@ -24,7 +25,10 @@ from .identities import (
     comparable,
     identities,
     names_place,
+    rearranged,
 )
+from .leads import equal_labels, time_unit
+from .roles import is_lead, is_length
 
 Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
 
@@ -61,7 +65,7 @@ def find_places(
     pairs = comparable(mine, theirs)
     found = [(a, b, at) for a, b in pairs if (at := b.positions(a)) is not None]
     if not found:
-        return None
+        return None if mine and theirs else rearranged(given, wanted, dim)
     found.sort(key=lambda one: one[0].counts or one[1].counts)  # whose labels only count: last
     first, _, at = found[0]
     for a, b, other in found[1:]:
@@ -108,7 +112,7 @@ def _refuse_unlike_beside(
 
 def lack_names(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
     """Return whether one of two objects has nothing that identifies its places along ``dim``."""
-    return not (identities(a, dim) and identities(b, dim))
+    return not (identities(a, dim) and identities(b, dim)) and rearranged(a, b, dim) is None
 
 
 def like_places(
@@ -162,8 +166,17 @@ def like_places(
 
 def labels_agree(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
     """Return whether labels along a dimension are the same, or one of two objects has none."""
-    both = dim in a.indexes and dim in b.indexes
-    return not both or bool(a.indexes[dim].equals(b.indexes[dim]))
+    if not (dim in a.indexes and dim in b.indexes):
+        return True
+    return bool(a.indexes[dim].equals(b.indexes[dim])) and not _of_other_units(a, b, dim)
+
+
+def _of_other_units(
+    a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable
+) -> bool:
+    """Return whether equal numbers along a dimension are others, as those of days and of hours."""
+    units = [time_unit(o[dim].attrs.get("units")) for o in (a, b)]
+    return None not in units and units[0] != units[1] and bool((a[dim].to_numpy() != 0).any())
 
 
 def _have_equal_labels_alone(
@@ -188,6 +201,12 @@ def _refuse_unlike(
             return
         for obj, owner in ((wanted, names[0]), (other, names[1])):
             require_unique(obj.indexes[dim], dim, owner)
+        if _of_other_units(wanted, other, dim):
+            raise ValueError(
+                f"labels along {dim!r} are {wanted[dim].attrs.get('units')} in {names[0]}, "
+                f"{other[dim].attrs.get('units')} in {names[1]}; bring both to one unit, or set "
+                f"the right one: {names[1]}.{dim}.attrs['units'] = ..."
+            )
         require_equal_labels(wanted, other, dim, names=names)
     mine, theirs = identities(wanted, dim), identities(other, dim)
     if not (mine and theirs):
@@ -249,6 +268,23 @@ def _require_equal_fields(
             )
 
 
+def warn_of_other_places(
+    other: xr.DataArray, wanted: xr.DataArray, *, names: tuple[str, str]
+) -> None:
+    """Warn of thresholds, covariates or scores of a single place or lead that ``wanted`` is not at.
+
+    ``names`` are those of ``wanted`` and ``other``.
+    """
+    scalars = {n: c for n, c in other.coords.items() if not c.ndim and n in wanted.coords}
+    right = [
+        n
+        for n, c in scalars.items()
+        if not (n in wanted.dims or names_place(n, c) or is_lead(n, c))
+        or (not wanted[n].ndim and equal_labels(c, wanted[n]))
+    ]
+    warn_of_other_labels(wanted, other.drop_vars(right), names=names)
+
+
 def at_places(
     other: Labels,
     forecasts: xr.DataArray | xr.Dataset,
@@ -259,7 +295,7 @@ def at_places(
     """Return the part of an object at the one place of forecasts, by scalar coordinates of these.
 
     As :func:`xrecal.inputs.dims.at_scalars` where labels identify places; here names, latitude and
-    longitude beside them do.
+    longitude beside them do, and lengths of time, whose units may differ.
 
     Raises
     ------
@@ -267,7 +303,7 @@ def at_places(
         If the object lacks the place.
     """
     for dim in list(other.dims if dims is None else dims):
-        by_label = dim in forecasts.coords and dim in other.indexes
+        by_label = dim in forecasts.coords and dim in other.indexes and not is_length(other[dim])
         if dim in other.dims and dim not in forecasts.dims and not by_label:
             at = place_of(other, forecasts, dim, names=names)
             other = other if at is None else cast("Labels", other.isel({dim: at}))
@@ -299,9 +335,15 @@ def place_of(
             at = b.positions(a)
             if at is not None:
                 return int(at[0])
-    same = [a for a in mine for b in theirs if a.kind == b.kind and a.name == b.name]
+    same = [
+        a
+        for a in mine
+        for b in theirs
+        if a.name == b.name and (a.kind == b.kind or {a.kind, b.kind} <= {*NUMBERS})
+    ]
     if same:
-        label = same[0].keys[0] if isinstance(same[0].keys, pd.Index) else "another place"
+        labels = same[0].keys if same[0].raw is None else same[0].raw
+        label = labels[0] if isinstance(labels, pd.Index) else "another place"
         raise ValueError(
             f"{names[1]} is at {same[0].name} {label}, which {names[0]} lack along {dim!r}; select "
             f"a place that both have, or use {names[1]}.drop_vars({same[0].drop})"

@@ -15,7 +15,7 @@ from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray, IntArray
 
 from .dims import at_scalars, if_days_agree, require_unique
-from .leads import MatchedLeads, matched_leads, read_leads
+from .leads import MatchedLeads, equal_labels, matched_leads, read_leads
 from .roles import VALID_TIME, are_dates, is_start, single_leads
 from .valid_time import calendar_of, single_start, time_dim, valid_times
 
@@ -71,7 +71,7 @@ def are_at_starts(
         If labels that are starts by name fit both.
     """
     beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
-    if any(observations[n].to_numpy() == along[n].to_numpy()[0] for n in beside):
+    if any(equal_labels(observations[n], along[n][0]) for n in beside):
         return True
     if start not in observations.indexes:
         return False

@@ -18,7 +18,7 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.lengths import Span
-from xrecal.inputs.metadata import history_line, with_conventions
+from xrecal.inputs.metadata import history_line, joined, with_conventions
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.thresholds import Threshold
@@ -171,14 +171,17 @@ def cross_validate(
     splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates)
     source = replayed if updates else held_out
     product = _product(output, q, threshold, n, seed, isinstance(hindcast, xr.Dataset))
-    results = {}
+    results, remarks = {}, list[str | None]()
     for name, (form, observed) in pair_variables(
         hindcast, observations, member_dim, name="hindcast"
     ).items():
         issued = of_cases(form, dim) if output in ("quantile", "members") else {}
-        result = product(source(form, observed, method, splits, dim, covariates))
+        replay = source(form, observed, method, splits, dim, covariates)
+        remarks.append(replay.prepared.pairs.by_position)
+        result = product(replay)
         results[name] = result.assign_attrs(cross_validation=str(splits), **issued)
     what = f"{output} of each case predicted by {method} fitted without it, {splits}"
+    what = joined(what, *remarks)
     if isinstance(hindcast, xr.DataArray):
         (result,) = results.values()
         history = {k: v for k, v in hindcast.attrs.items() if k == "history"}

@@ -16,6 +16,7 @@ from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
 from xrecal.inputs.forms import Form, Labelled, require_plain
+from xrecal.inputs.leads import equal_labels
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
     Observations,
@@ -470,11 +471,11 @@ def _along_single(
     """
     single = single_dims(fitted, forecast)
     names = ("forecast", "observations")
-    observed = at_scalars(observed, forecast, names=names, dims=single)
     observed = at_places(observed, forecast, names=names[::-1], dims=single)
+    observed = at_scalars(observed, forecast, names=names, dims=single)
     for d in single:
         if d in observed.coords and observed[d].ndim == 0:
-            same = observed[d].to_numpy() == forecast[d].to_numpy()
+            same = equal_labels(observed[d], forecast[d])
             observed = observed.expand_dims(d) if same else observed
     return observed
 

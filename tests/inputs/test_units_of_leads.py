@@ -1,0 +1,121 @@
+"""Leads of any unit are one, and those of another length are not; valid times by other names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import xrecal
+
+STARTS = pd.date_range("2021-03-01", periods=40)
+DAYS = np.array([1, 2, 4])
+RNG = np.random.default_rng(5)
+TRUTH = RNG.normal(size=(40, 3))
+MEMBERS = TRUTH[..., np.newaxis] + RNG.normal(size=(40, 3, 5))
+
+IN_DAYS = ("lead", DAYS, {"units": "days"})
+SAME = {
+    "hours": ("lead", DAYS * 24, {"units": "hours"}),
+    "float32": ("lead", DAYS.astype(np.float32), {"units": "d"}),
+    "timedelta": ("lead", DAYS.astype("timedelta64[D]").astype("timedelta64[ns]")),
+}
+OTHER = {
+    "hours": ("lead", DAYS, {"units": "hours"}),
+    "months": ("lead", DAYS, {"units": "months"}),
+    "timedelta": ("lead", DAYS.astype("timedelta64[h]").astype("timedelta64[ns]")),
+}
+FORECAST = xr.DataArray(
+    MEMBERS, {"init": STARTS, "lead": IN_DAYS}, ["init", "lead", "member"], name="flow"
+)
+OBSERVED = xr.DataArray(TRUTH, {"init": STARTS, "lead": IN_DAYS}, ["init", "lead"])
+BACKWARDS = {"lead": slice(None, None, -1)}
+
+
+def crps(members, truth):
+    between = np.abs(members[..., :, np.newaxis] - members[..., np.newaxis, :]).mean((-1, -2))
+    return np.abs(members - truth[..., np.newaxis]).mean(-1) - between / 2
+
+
+def calls(other, forecast):
+    """Scores, probabilities and forecasts with labels of ``other`` along the leads."""
+    turned = other.isel(BACKWARDS)
+    threshold = turned.mean("init")
+    method = xrecal.CKME(condition_on="flow_before")
+    model = FORECAST.recal.fit(OBSERVED, method, covariates={"flow_before": OBSERVED + 1})
+    new = {"flow_before": turned + 1}
+    return {
+        "crps": lambda: forecast.recal.crps(turned),
+        "exceedance": lambda: forecast.recal.exceedance(threshold),
+        "covariates": lambda: model.quantile(forecast, 0.5, covariates=new),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*neighbour within a week")
+@pytest.mark.parametrize("call", ["crps", "exceedance", "covariates"])
+@pytest.mark.parametrize("single", [False, True])
+class TestUnits:
+    @pytest.mark.parametrize("unit", SAME)
+    def test_same_leads_in_another_unit_and_order(self, unit, single, call):
+        forecast = FORECAST.isel(lead=1) if single else FORECAST
+        found = calls(OBSERVED.assign_coords(lead=SAME[unit]), forecast)[call]()
+        expected = calls(OBSERVED, forecast)[call]()
+        np.testing.assert_allclose(found.transpose(*expected.dims), expected)
+        assert (found.lead == forecast.lead).all()
+
+    @pytest.mark.parametrize("unit", OTHER)
+    def test_equal_numbers_of_another_unit_are_other_leads(self, unit, single, call):
+        forecast = FORECAST.isel(lead=1) if single else FORECAST
+        with pytest.raises(ValueError, match="lead"):
+            calls(OBSERVED.assign_coords(lead=OTHER[unit]), forecast)[call]()
+
+
+def test_the_error_names_both_units():
+    with pytest.raises(ValueError, match="are days in forecast, hours in observations"):
+        FORECAST.recal.crps(OBSERVED.assign_coords(lead=OTHER["hours"]))
+    reference = FORECAST.recal.crps(OBSERVED).assign_coords(lead=OTHER["months"])
+    with pytest.raises(ValueError, match="are days in scores, months in reference"):
+        xrecal.skill(FORECAST.recal.crps(OBSERVED), reference)
+
+
+def test_one_lead_of_forecasts_and_of_observations():
+    one = FORECAST.isel(lead=1)
+    for same in SAME.values():
+        found = one.recal.crps(OBSERVED.assign_coords(lead=same).isel(lead=1))
+        np.testing.assert_allclose(found, crps(MEMBERS, TRUTH)[:, 1])
+    for other in OTHER.values():
+        with pytest.raises(ValueError, match="their own dates or the starts"):
+            one.recal.crps(OBSERVED.assign_coords(lead=other).isel(lead=1))
+
+
+def test_leads_in_parts_of_days_in_single_precision():
+    hours = np.array([7, 31, 50])
+    when = pd.date_range("2021-03-01", periods=24 * 50, freq="h")
+    flow = xr.DataArray(RNG.normal(size=when.size), {"time": when}, ["time"])
+    days = ("lead", (hours / 24).astype(np.float32), {"units": "days"})
+    found = FORECAST.assign_coords(lead=days).recal.crps(flow)
+    own = STARTS.to_numpy()[:, np.newaxis] + hours.astype("timedelta64[h]")
+    truth = flow.sel(time=xr.DataArray(own, dims=["init", "lead"])).to_numpy()
+    np.testing.assert_allclose(found.transpose("init", "lead"), crps(MEMBERS, truth))
+
+
+@pytest.mark.parametrize("name", ["target_end_date", "verification_time", "validTime"])
+def test_cases_along_valid_times_of_another_name(name):
+    """A forecast of a day, of each lead, is verified on that day, not so many days later."""
+    forecast = FORECAST.rename(init=name)
+    flow = xr.DataArray(TRUTH[:, 0], {name: STARTS}, [name])
+    found = forecast.recal.crps(flow).transpose(name, "lead")
+    np.testing.assert_allclose(found, crps(MEMBERS, np.repeat(TRUTH[:, :1], 3, 1)))
+    with pytest.raises(ValueError, match="Rename"):
+        forecast.recal.crps(flow.rename({name: "time"}))
+
+
+@pytest.mark.parametrize("name", ["target_date", "verif_time"])
+def test_valid_times_of_another_name_beside_starts(name):
+    """Starts two days before, where the lead itself is not written."""
+    when = pd.date_range("2021-03-01", periods=60)
+    flow = xr.DataArray(RNG.normal(size=60), {"time": when}, ["time"])
+    given = ("init", STARTS + pd.Timedelta(2, "D"))
+    forecast = FORECAST.isel(lead=1, drop=True).assign_coords({name: given})
+    expected = crps(MEMBERS[:, 1], flow.to_numpy()[2:42])
+    np.testing.assert_allclose(forecast.recal.crps(flow), expected)
+    assert forecast[name].attrs == {}
