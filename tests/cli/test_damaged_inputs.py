@@ -73,3 +73,17 @@ def test_an_interrupt_names_options_that_there_are(tmp_path, monkeypatch, comman
     }
     done = run(*args[command])
     assert (done.code, done.data["error"]) == (130, told)
+
+
+@pytest.mark.parametrize("content", ["", '{"last_issued": "2020', "[1]"])
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("status.json", "remove it: rm "), ("cycle.json", "take another --output")]
+)
+def test_a_file_of_a_cycle_that_is_cut_off_is_named(tmp_path, name, remedy, content):
+    days = first_fit(tmp_path)
+    days.output.mkdir()
+    (days.output / "cycle.json").write_text("{}")
+    (days.output / name).write_text(content)
+    done = days.morning(45)
+    assert done.code == 3
+    assert f"{days.output / name} is damaged: it is no JSON of a cycle; {remedy}" in done.err

@@ -42,9 +42,10 @@ class Commands(click.Group):
         """Run the command that was typed."""
         try:
             return super().invoke(ctx)
-        except click.ClickException as error:
-            error.message = quoted(error.message)
-            raise
+        except click.UsageError as error:
+            if type(error) is not click.UsageError:  # its own kinds quote what was typed
+                raise
+            raise click.UsageError(quoted(error.message), error.ctx) from error
 
 
 @click.group(cls=Commands, context_settings=CONTEXT)
