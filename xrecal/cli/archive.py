@@ -15,6 +15,7 @@ from xrecal.fit.missing import without_unseen_values
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms
+from xrecal.inputs.identities import known_places
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.places import find_places, like_places
@@ -135,6 +136,8 @@ def open_archive(
         str(one.path): _forecasts(one.open({}), model, dim, variable, one) for one in forecasts
     }
     members = {*MEMBER.names, *(fitted.member_dim for fitted in model.variables.values())}
+    labels = [name for name in first.state.coords if name != dim]
+    _require_one_place(opened, labels)
     whole = _joined(opened, dim, members - {*LEVEL.names})
     for place in first.locations:  # in the order of the model, so that all runs have one order
         if place in whole.dims and whole.sizes[place] == first.state.sizes[place]:
@@ -146,7 +149,9 @@ def open_archive(
         raise ValueError(f"the start {twice} stands in the forecasts twice; hand each over once")
     member_dim = explicit_member_dim(model, whole)
     forms = read_forms(whole, member_dim, name="forecasts")
-    observed = _observations([(str(one.path), one.open({})) for one in observations])
+    verified = {str(one.path): one.open({}) for one in observations}
+    _require_one_place(verified, labels)
+    observed = _observations(list(verified.items()))
     values = observed_variables(observed, observed_variable, forms)
     variables = {}
     for name, (form, array) in pair_variables(whole, values, member_dim, name="forecasts").items():
@@ -178,7 +183,44 @@ def _forecasts(
     if not given.sizes[dim] or given.indexes[dim].hasnans:
         found = "a start without a date (NaT)" if given.sizes[dim] else "no start"
         raise ValueError(f"forecasts {one.path} hold {found}; leave it out, or write it anew")
-    return given
+    return _along_starts(given, model, dim)
+
+
+def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
+    """Forecasts of a file with what it says of its starts along them, as other files differ."""
+    covariates = {name for fitted in model.variables.values() for name in fitted.periods}
+    varying = {
+        name: label.expand_dims({dim: given.sizes[dim]})
+        for name, label in given.coords.items()
+        if dim not in label.dims
+        and name not in given.dims
+        and (name in covariates or (given.sizes[dim] == 1 and label.dtype.kind == "M"))
+    }
+    return given.assign_coords(varying)
+
+
+def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashable]) -> None:
+    """Raise ValueError if files are of different single leads or places, which become one."""
+    (path, of_all), *others = parts.items()
+    for name in labels:
+        for other, part in others:
+            pair = [one.coords.get(name) for one in (of_all, part)]
+            a, b = (None if one is None or one.ndim else one for one in pair)
+            if a is None or b is None or _are_one(a, b):
+                continue
+            raise ValueError(
+                f"{other} does not fit to {path}: it has the {name} {b.item()}, the other "
+                f"{a.item()}; put both along {name!r} in one file, or leave one out"
+            )
+
+
+def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
+    """Whether two scalar labels are the same lead or place, in whatever spelling."""
+    if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
+        return True
+    dim = str(a.name)
+    found = known_places(a.expand_dims(dim), b.expand_dims(dim), dim)
+    return found is not None and bool((found >= 0).all())
 
 
 def _joined(

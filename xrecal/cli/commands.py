@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from xrecal.chunks.texts import quoted
+
 from . import cycle as cycling_
 from . import evidence, fit_apply, monitoring, reading, updating
 from . import scoring as scoring_
@@ -33,7 +35,20 @@ from .typed_methods import MethodType, TypedMethod
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(context_settings=CONTEXT)
+class Commands(click.Group):
+    """The commands; texts that a wrong command line has are quoted in the message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if type(error) is not click.UsageError:  # its own kinds quote what was typed
+                raise
+            raise click.UsageError(quoted(error.message), error.ctx) from error
+
+
+@click.group(cls=Commands, context_settings=CONTEXT)
 @click.version_option(package_name="xrecal")
 def xrecal() -> None:
     """Recalibrate ensemble forecasts in netCDF files and Zarr stores.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b, file_digest
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,16 @@ class Folder:
     def read_json(self, name: str) -> dict[str, Any]:
         """A file of JSON; empty if there is none."""
         path = self.path / name
-        content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        if not path.exists():
+            return {}
+        content: Any = None
+        with suppress(ValueError):
+            content = json.loads(path.read_text())
+        if not isinstance(content, dict):
+            raise ValueError(
+                f"{path} is damaged: it is no JSON of a cycle; "
+                + ("take another --output" if name == MARK else f"remove it: rm {quote(str(path))}")
+            )
         return content
 
     def write_data(self, name: str, dataset: xr.Dataset) -> None:

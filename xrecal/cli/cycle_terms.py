@@ -134,7 +134,7 @@ def text_of(data: Mapping[str, Any]) -> str:
     counts += [f"{data[name]} {words}" for name, words in BESIDE.items() if data[name]]
     counts += [f"{len(data[name])} {words}" for name, words in NOT_ISSUED.items() if data[name]]
     lines = [
-        f"{data['output']}: of {data['starts']} starts {', '.join(counts)}; "
+        f"{quoted(data['output'])}: of {data['starts']} starts {', '.join(counts)}; "
         f"learned {data['learned']} observations"
         + (f" and {data['revised']} revisions" if data["revised"] else "")
         + f", scored {data['scored']}"

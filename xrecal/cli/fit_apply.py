@@ -219,10 +219,11 @@ def _write_or_plan(
         if complete:
             n = len(blocks_of(result))
             return Result(
-                {**data, "blocks": n, "blocks_skipped": n}, f"{run.target} is complete already"
+                {**data, "blocks": n, "blocks_skipped": n},
+                f"{quoted(run.target)} is complete already",
             )
         n, skipped = write_in_blocks(result, run, session.compute)
-    text = f"wrote {run.target}: {n} block{'s' * (n != 1)}"
+    text = f"wrote {quoted(run.target)}: {n} block{'s' * (n != 1)}"
     text += f", {skipped} of an earlier run" if skipped else ""
     return Result({**data, "blocks": n, "blocks_skipped": skipped}, text)
 

@@ -92,7 +92,7 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
     if output.dry_run:
         run.is_complete(overwrite=output.overwrite, resume=output.resume)
         planned = {"status": "planned", "output": str(run.target)}
-        return Result(planned, f"monitor -> {run.target}: {', '.join(map(quoted, parts))}")
+        return Result(planned, f"monitor -> {quoted(run.target)}: {', '.join(map(quoted, parts))}")
     with run.alone():
         if not run.is_complete(overwrite=output.overwrite, resume=output.resume):
             run.make_way(overwrite=output.overwrite)
@@ -100,7 +100,7 @@ def monitor_files(session: Session, pair: Pair, output: Output, watch: Watch) ->
     with open_data(run.target, str(run.target)) as written:
         counts = count_alarms(written)
     data = {"status": "complete", "output": str(run.target), **counts}
-    text = f"wrote {run.target}: {counts['alarms']} alarms, {counts['changes']} changes"
+    text = f"wrote {quoted(run.target)}: {counts['alarms']} alarms, {counts['changes']} changes"
     alarmed = counts["alarms"] > 0
     return Result(data, text, ALARMED if alarmed else 0)
 

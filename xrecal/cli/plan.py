@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from xrecal.chunks.texts import quoted
 from xrecal.plan.plans import Chunks, MemoryPlanError, Plan, TaskPlan, refusal
 
 from .blocks import Run, blocks_of
@@ -40,7 +41,8 @@ def shown(plan: Plan, run: Run, result: xr.Dataset) -> Result:
         **numbers_of(plan),
     }
     blocks = f"{n} block{'s' * (n != 1)}" + (f", {finished} of them finished" if finished else "")
-    return Result(found, f"{run.request['command']} -> {run.target}: {blocks}\n{table_of(plan)}")
+    head = f"{run.request['command']} -> {quoted(run.target)}: {blocks}"
+    return Result(found, f"{head}\n{table_of(plan)}")
 
 
 def numbers_of(plan: Plan) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def score_files(session: Session, pair: Pair, wanted: Wanted) -> Result:
         ((forecast, observations),) = parts.values()
         with session.bar():
             data["report"] = _write_report(forecast, observations, pair, wanted)
-        lines.append(f"wrote {wanted.report}")
+        lines.append(f"wrote {quoted(wanted.report)}")
     return Result(data, "\n".join(lines))
 
 

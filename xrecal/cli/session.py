@@ -16,10 +16,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from signal import SIGINT
 from time import perf_counter
+from traceback import walk_tb
 from typing import Any, NamedTuple
 
 import click
 
+from xrecal.chunks.blockwise import TaskError
 from xrecal.chunks.texts import quoted
 from xrecal.storage.paths import UnwritableError
 from xrecal_command import exit_code, interruptible
@@ -163,16 +165,33 @@ def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] |
     After a signal, whatever is raised comes of it.
     """
     if signals or isinstance(error, KeyboardInterrupt):
-        message = "interrupted; what is finished is kept, repeat the command with --resume"
-        return exit_code(signals[0] if signals else SIGINT), "interrupted", message
+        return exit_code(signals[0] if signals else SIGINT), "interrupted", _interrupted()
     if isinstance(error, UnreachableError) or isinstance(error.__cause__, UnreachableError):
         return UNREACHABLE, "unreachable", str(error)
-    if isinstance(error, (RunError, UnwritableError)) or _is_full(error):
+    if isinstance(error, (RunError, TaskError, UnwritableError)) or _is_full(error):
         return FAILED, "failed", f"{error}{_REMEDY if _is_full(error) else ''}"
     if isinstance(error, (ValueError, TypeError, KeyError, OSError, ImportError)):
         message = str(error.args[0] if isinstance(error, KeyError) else error)
         return REFUSED, "refused", for_command_line(message)
+    if _is_of_reading(error):
+        return REFUSED, "refused", f"an input cannot be read ({error}): it is damaged; give another"
     return None
+
+
+def _is_of_reading(error: BaseException) -> bool:
+    """Whether a file is damaged, which libraries answer with errors of any class."""
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return any(f.f_globals.get("__name__", "").startswith("xarray.backends") for f in frames)
+
+
+def _interrupted() -> str:
+    """What to do after a signal; only a command with the option can go on with a result."""
+    command = click.get_current_context().command
+    if any(option.name == "resume" for option in command.params):
+        return "interrupted; what is finished is kept, repeat the command with --resume"
+    if command.name == "cycle":
+        return "interrupted; what is finished is kept, repeat the command"
+    return "interrupted; repeat the command"
 
 
 def _is_full(error: BaseException | None) -> bool:

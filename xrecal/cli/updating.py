@@ -48,14 +48,14 @@ def update_files(session: Session, one: Source, pair: Pair, output: Output) -> R
     if output.dry_run:
         run.is_complete(overwrite=output.overwrite, resume=output.resume)
         planned = {"status": "planned", "output": str(run.target), "variables": counts}
-        return Result(planned, f"update -> {run.target}: {text}")
+        return Result(planned, f"update -> {quoted(run.target)}: {text}")
     n = skipped = len(blocks_of(state))
     with run.alone():
         if not run.is_complete(overwrite=output.overwrite, resume=output.resume):
             run.make_way(overwrite=output.overwrite)
             n, skipped = write_in_blocks(state, run, session.compute)
     data = {"status": "complete", "output": str(run.target), "blocks": n, "blocks_skipped": skipped}
-    return Result({**data, "variables": counts}, f"wrote {run.target}: {text}")
+    return Result({**data, "variables": counts}, f"wrote {quoted(run.target)}: {text}")
 
 
 def _counts(

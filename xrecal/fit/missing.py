@@ -17,6 +17,7 @@ from xrecal.arrays.distributions.missing import LEAST, MILLION, absurd_among, be
 from xrecal.chunks.blockwise import like, on_device
 from xrecal.inputs.forms import VECTOR, Form
 from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
+from xrecal.inputs.places import like_places
 from xrecal.typing import FloatArray
 
 from .fitted import FittedVariable
@@ -93,7 +94,8 @@ def largest_seen(fitted: FittedVariable) -> xr.DataArray:
         return xr.DataArray(largest_of(*flat).reshape(shape), dims=dims)
     largest: list[xr.DataArray] = []
     for array in seen:
-        bare = array.drop_vars([c for c in array.coords if c not in fitted.locations])
+        others = [n for n, c in array.coords.items() if not {*c.dims} <= {*fitted.locations}]
+        bare = array.drop_vars(others)
         over = [d for d in array.dims if d not in fitted.locations]
         largest += [abs(bare.max(over)), abs(bare.min(over))]
     whole = largest[0].fillna(0.0)
@@ -136,6 +138,8 @@ def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.Da
     if on_device(values):
         return values
     seen = largest_seen(fitted)
+    seen = like_places(seen, values, seen.dims, names=("values", "the model"), select=True)
+    seen = seen.drop_vars(list(seen.coords))  # whose spelling may be another
     sizes = abs(values)
     absurd = (seen > 0) & (sizes > LEAST) & (sizes < np.inf) & (sizes > MILLION * seen)
     return values.where(~absurd).transpose(*values.dims, ...)

@@ -16,7 +16,7 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
 from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covariates
-from xrecal.inputs.dims import require_unique
+from xrecal.inputs.dims import require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
 from xrecal.inputs.identities import known_places
 from xrecal.inputs.leads import matched_leads, seconds_of, unit_of_leads
@@ -203,6 +203,8 @@ def in_order_of_fits(pairs: Pairs, fitted: FittedVariable) -> Pairs:
     form, observed = pairs.form, pairs.observations
     for d in fitted.locations:
         part = next((part for part in form.parts.values() if d in part.dims), None)
+        if part is not None and d in fitted.state.dims and part.sizes[d] != fitted.state.sizes[d]:
+            require_equal_labels(fitted.state, part, d, names=("model.state", "hindcast"))
         at = None if part is None else find_places(part, fitted.state, d, names=FORECAST_AND_MODEL)
         if part is not None and at is not None and not np.array_equal(at, np.arange(part.sizes[d])):
             parts = {n: p.isel({d: at}) if d in p.dims else p for n, p in form.parts.items()}

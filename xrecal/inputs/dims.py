@@ -318,7 +318,7 @@ def _first(index: object) -> str:
 
 def text_of(value: object) -> str:
     """A label as one would write it, bytes of a netCDF file as what they stand for."""
-    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
     return text.removesuffix(" 00:00:00")
 
 

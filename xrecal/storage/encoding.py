@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal.inputs.dims import text_of
+
 from .settings import decode, encode
 from .untrusted import read_json, require_small, to_json
 
@@ -113,7 +115,7 @@ def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
         data = data.astype(np.float32)
     elif dtype.kind == "b":
         data = data.astype(np.int8)
-    elif dtype.kind in "UOT":
+    elif dtype.kind in "UOTS":
         data, kind, more = _plain_objects(variable.to_numpy(), name)
         attrs |= more
     elif dtype.kind not in "iuf":
@@ -122,9 +124,12 @@ def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
 
 
 def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
-    """Text as it is; dates of a calendar as numbers."""
-    kind = "object" if values.dtype.kind == "T" else str(values.dtype)
+    """Text as it is, bytes of a file as text; dates of a calendar as numbers."""
+    kind = "object" if values.dtype.kind in "TS" else str(values.dtype)
     values = values.astype(object)
+    for at, value in np.ndenumerate(values):
+        if isinstance(value, bytes):
+            values[at] = text_of(value)
     if all(isinstance(value, str) for value in values.flat):
         return values, kind, {}
     if not all(hasattr(value, "calendar") for value in values.flat):
