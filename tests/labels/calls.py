@@ -291,7 +291,12 @@ def _order_by_labels(found: xr.DataArray, piece: Piece, dim: str) -> np.ndarray:
             if (order >= 0).all():
                 return np.asarray(order)
     for name, own in array.coords.items():
-        if own.ndim != 2 or dim not in own.dims or name not in found.coords:
+        if (
+            own.ndim != 2
+            or own.dtype.kind != "f"
+            or dim not in own.dims
+            or name not in found.coords
+        ):
             continue
         if {*found[name].dims} != {*own.dims}:
             continue
