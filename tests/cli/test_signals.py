@@ -121,3 +121,15 @@ def test_running_tasks_are_not_waited_for(fit):
     assert (done.code, done.data["status"]) == (143, "interrupted")
     assert perf_counter() - start < 30
     assert succeed(*fit, "--resume").data["blocks_skipped"] == 0
+
+
+def test_what_a_full_disk_has_cut_off_is_not_closed(files):
+    """HDF5 may crash at the end of a process, where it closes such a file."""
+    before = """import atexit, resource
+atexit.register(os.abort)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2048, -1))
+"""
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.nc", "--method", "emos"]
+    done = run_program(*args, "--quiet", "--json", before=before)
+    assert done.code == done.data["exit_code"] == 5
+    assert done.data["status"] == "failed"
