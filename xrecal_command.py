@@ -17,6 +17,9 @@ from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any]
 
+FAILED = 5
+"""Exit code of computing or writing that failed."""
+
 SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
@@ -30,8 +33,8 @@ def main() -> None:
     try:
         command()
     except SystemExit as end:
-        if isinstance(end.code, int) and end.code > 128:
-            _leave(end.code)
+        if isinstance(end.code, int) and (end.code > 128 or end.code == FAILED):
+            _leave(end.code)  # HDF5 may crash as it closes a file that a full disk has cut off
         raise
 
 

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from time import perf_counter
@@ -121,3 +123,15 @@ def test_running_tasks_are_not_waited_for(fit):
     assert (done.code, done.data["status"]) == (143, "interrupted")
     assert perf_counter() - start < 30
     assert succeed(*fit, "--resume").data["blocks_skipped"] == 0
+
+
+def test_what_a_full_disk_has_cut_off_is_not_closed(files):
+    """HDF5 may crash at the end of a process, where it closes such a file."""
+    before = """import atexit, resource
+atexit.register(os.abort)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2048, -1))
+"""
+    args = ["fit", files.hindcast, files.truth, files.folder / "m.nc", "--method", "emos"]
+    code = [sys.executable, "-c", HEED + before + PROGRAM]  # a fork leaves out what comes at exit
+    done = subprocess.run([*code, *args, "--quiet", "--json"], capture_output=True, text=True)
+    assert done.returncode == json.loads(done.stdout)["exit_code"] == 5
