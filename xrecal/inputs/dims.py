@@ -96,15 +96,17 @@ def match_labels(
     # np.isin compares objects pair by pair
     matched = int((observed.get_indexer(wanted) >= 0).sum())
     if matched == 0:
-        types = [
-            f", {type(index[0]).__name__}" if index.size else "" for index in (wanted, observed)
-        ]
+        types = [_type_of(index) for index in (wanted, observed)]
+        text = any(index.size and isinstance(index[0], str) for index in (wanted, observed))
         if types[0] == types[1]:  # else shown, since dates of two calendars print alike
             types = ["", ""]
         raise ValueError(
             f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
             f"observations (first: {_first(observed)}{types[1]})"
-            + (if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim) or _one_type(types, dim))
+            + (
+                if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
+                or (_one_type(dim) if text or types[0] != types[1] else "")
+            )
         )
     if matched < size / 2:
         warn(
@@ -119,10 +121,16 @@ def match_labels(
     return at_forecasts, matched
 
 
-def _one_type(types: Sequence[str], dim: Hashable) -> str:
-    """Remedy where labels are of two types, such as dates and text."""
-    if types[0] == types[1]:
+def _type_of(index: Any) -> str:
+    """Type of the labels of an index, and their calendar, for a message."""
+    if not index.size:
         return ""
+    name, calendar = type(index[0]).__name__, getattr(index[0], "calendar", "")
+    return f", {name}" + (f" of the calendar {calendar}" if calendar and name == "datetime" else "")
+
+
+def _one_type(dim: Hashable) -> str:
+    """Remedy where labels are of two types, such as dates and text, or are text."""
     return (
         f"; give both labels of one type: for text or Python's dates observations.assign_coords("
         f"{dim}=pandas.to_datetime(observations.{dim})), for numbers that count from a date "
