@@ -416,7 +416,6 @@ def test_odd_forecasts(odd):
     ("labels", "message"),
     [
         (np.array(["a", None], object), "use numbers, dates or text"),
-        (np.array([b"a", b"b"]), "use numbers, dates, text"),
         (pd.interval_range(0, 2), "use numbers, dates"),
     ],
 )

@@ -171,11 +171,11 @@ class Turn:
         """The newest start and the newest valid time that a model has learned from."""
         known = []
         for name, fitted in model.variables.items():
-            newest = last_known(fitted)
+            one = self.archive.variables.get(name) or next(iter(self.archive.variables.values()))
+            newest = last_known(fitted, (one.valid - one.starts).isel({fitted.dim: 0}, drop=True))
             if newest is None:
                 continue
             start, valid = newest
-            one = self.archive.variables.get(name) or next(iter(self.archive.variables.values()))
             if fitted.leads is None:  # a single one, which only the forecasts tell
                 valid = start + np.max(one.valid.to_numpy() - one.starts.to_numpy())
             known.append((start, valid))

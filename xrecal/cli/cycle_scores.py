@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.diagnostics import crps
-from xrecal.inputs.identities import naming
+from xrecal.inputs.identities import is_angle, naming
 from xrecal.inputs.places import like_places
 from xrecal.model import Recalibrator
 
@@ -54,6 +54,7 @@ def scored(
 def _with_places(values: xr.DataArray) -> xr.DataArray:
     """Values with their labels and the names of their places alone."""
     kept = {n for d in values.dims for n in naming(values, d)}
+    kept |= {n for n, c in values.coords.items() if c.ndim == 2 and is_angle(n, c)}
     return values.drop_vars([n for n in values.coords if n not in kept])
 
 

@@ -70,10 +70,13 @@ def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
     return issued
 
 
-def last_known(fitted: FittedVariable) -> tuple[np.datetime64, np.datetime64] | None:
+def last_known(
+    fitted: FittedVariable, ahead: xr.DataArray | None = None
+) -> tuple[np.datetime64, np.datetime64] | None:
     """The newest start with an observation, and the newest valid time of one.
 
-    None of a variable without any; the same where there are no leads.
+    None of a variable without any; the same where there are no leads. ``ahead`` has the lengths of
+    leads without a unit, over their dimension.
 
     Raises
     ------
@@ -108,6 +111,9 @@ def last_known(fitted: FittedVariable) -> tuple[np.datetime64, np.datetime64] | 
         return newest, newest
     coords = {fitted.dim: starts, lead: (lead, leads.to_numpy(), leads.attrs)}
     when = read_verified(xr.DataArray(table, coords, [fitted.dim, lead]), fitted.dim)
+    if (when is None or when.verified is None) and ahead is not None and lead in ahead.dims:
+        lengths = ahead.sel({lead: leads.to_numpy()}) if lead in ahead.indexes else ahead
+        return newest, (starts[:, np.newaxis] + lengths.to_numpy())[table].max()
     if when is None or when.verified is None:
         return newest, newest
     return newest, np.broadcast_to(when.verified, table.shape)[table].max()

@@ -153,7 +153,8 @@ def read_forms(
     if not forms:
         raise ValueError(
             f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
-            f"dimension ({', '.join(MEMBER.names + LEVEL.names)}) nor the form NAME_loc, NAME_scale"
+            f"dimension ({', '.join(MEMBER.names + LEVEL.names)}) nor the form NAME_loc, "
+            "NAME_scale; name the dimension of the members: member_dim=..."
         )
     return forms
 
