@@ -179,7 +179,12 @@ def test_pages_and_figures_take_both():
     pytest.importorskip("matplotlib")
     CASES.recal.report(TRUTH[::-1], "k", member_dim="run", raw=CASES)
     one = CASES.isel(x=0)
-    one.recal.plot.fan(TRUTH.isel(x=0)[::-1], dim="k", member_dim="run")
+    drawn = one.recal.plot.fan(TRUTH.isel(x=0)[::-1], dim="k", member_dim="run")
+    usual = one.rename(run="member")
+    expected = usual.recal.plot.fan(TRUTH.isel(x=0), dim="k")
+    assert len(drawn.lines) == len(expected.lines) > 0
+    for a, b in zip(drawn.lines, expected.lines, strict=True):
+        np.testing.assert_array_equal(a.get_ydata(), b.get_ydata())
 
 
 def test_weights_of_members_of_any_name():

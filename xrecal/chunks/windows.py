@@ -1,4 +1,4 @@
-"""Array functions that need a window around each position, on chunks with what is around them."""
+"""Array functions that need a window around each position, on chunks with their neighbours."""
 
 from __future__ import annotations
 

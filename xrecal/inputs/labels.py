@@ -35,7 +35,7 @@ from .roles import (
 from .valid_time import calendar_of, single_start, valid_time_of
 
 OF_FIT = "calibration_"
-"""Beginning of coordinates of issued forecasts that tell which past case each member is."""
+"""Beginning of coordinates of issued forecasts that name the past case of each member."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"

@@ -85,7 +85,7 @@ def known_values(
 ) -> tuple[xr.DataArray, ...]:
     """Members, and observations if given, NaN where they are missing beside the others.
 
-    What is in memory is compared as a whole, with a warning that has the count; what is lazy case
+    Values in memory are compared as a whole, with a warning that has the count; lazy ones case
     by case.
     """
     given = (loc,) if observed is None else (loc, observed)
