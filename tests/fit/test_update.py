@@ -302,7 +302,7 @@ def test_what_fits_left_of_earlier_versions_is_fitted_anew(tmp_path):
 class Forgetful(xrecal.Raw):
     """A method that keeps nothing."""
 
-    update_locations = None
+    updates = False
 
 
 def test_a_method_that_keeps_nothing_is_refused():

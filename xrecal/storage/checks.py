@@ -25,10 +25,11 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
-from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
-from xrecal.methods.base import Parameter, is_method
+from xrecal.methods import CKME, Method, SharedCKME
+from xrecal.methods.base import Parameter, Variables, is_method
 from xrecal.methods.ranges import ANY, FINITE
 from xrecal.methods.setting_checks import is_positive
+from xrecal.methods.shared_ckme import as_shared
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,13 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
         raise ValueError(f"there are counts of other leads than those of the state: {counts}")
     _require_axis(fitted.axis, n)
     _require_pool(fitted.pool, state)
-    if isinstance(fitted.method, VectorCKME):
-        _require_vectors(fitted.method)
-    if isinstance(fitted.method, SharedCKME):
-        _require_places(fitted.method, fitted.pool)
-    if isinstance(fitted.method, LinearPool) and fitted.method.shared is not None:
-        _require_settings(fitted.method.shared.method)
+    if fitted.method.variables is not None:
+        _require_vectors(fitted.method, fitted.method.variables)
+    for method in (fitted.method, *fitted.method.mixed):
+        if method.by_sums:
+            _require_settings(as_shared(method))
+    if fitted.method.by_sums:
+        _require_places(as_shared(fitted.method), fitted.pool)
     parameters = fitted.parameters
     expected = _expected(fitted, parameters, n)
     unknown = [name for name in state.data_vars if name not in expected]
@@ -197,31 +199,29 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 
 def _require_places(method: SharedCKME, pool: Pool | None) -> None:
     """Raise ValueError unless a shared fit is one of the positions of a pool."""
-    _require_settings(method)
     every = [*range(method.places)]
     whole = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
     if pool is None or not whole or sorted(pool.taken) != every:
         raise ValueError(f"the places {method!r:.120} are not those of the pool")
 
 
-def _require_settings(method: Method) -> None:
+def _require_settings(method: SharedCKME) -> None:
     """Raise ValueError unless the settings of a shared fit are such as fits leave."""
-    assert isinstance(method, SharedCKME)
     right = _whole(method.rank, 1) and _whole(method.places, 1) and isinstance(method.method, CKME)
     right = right and _texts(method.features) and isinstance(method.middle_longitude, (int, float))
     if not right or not math.isfinite(method.middle_longitude):
         raise ValueError(f"the settings {method!r:.120} are none of a fit that places share")
 
 
-def _require_vectors(method: VectorCKME) -> None:
+def _require_vectors(method: Method, of: Variables) -> None:
     """Raise ValueError unless each variable of the vectors has a name, a period and a unit."""
-    right = _texts(method.names) and _whole(method.own) and method.own < len(method.names)
+    right = _texts(of.names) and _whole(of.own) and of.own < len(of.names)
     right = right and all(
-        isinstance(values, tuple) and len(values) == len(method.names)
-        for values in (method.periods, method.units)
+        isinstance(values, tuple) and len(values) == len(of.names)
+        for values in (of.periods, of.units)
     )
-    right = right and all(p is None or is_positive(p) for p in method.periods)
-    if not right or not all(unit is None or isinstance(unit, str) for unit in method.units):
+    right = right and all(p is None or is_positive(p) for p in of.periods)
+    if not right or not all(unit is None or isinstance(unit, str) for unit in of.units):
         raise ValueError(f"the vectors {method!r:.120} are none of several variables")
 
 
@@ -230,8 +230,8 @@ def _expected(
 ) -> dict[str, Expected]:
     """Arrays of the state of a method with ``n`` slots of cases."""
     state, method = fitted.state, fitted.method
-    shared = isinstance(method, SharedCKME)
-    n_places = method.places if isinstance(method, SharedCKME) else 1
+    shared = method.by_sums
+    n_places = as_shared(method).places if shared else 1
     expected = {
         "n_cases": Expected((), "iu", (0, n * n_places)),
         "status": Expected((), "iu", (0, sum(MEANINGS)), sum(MEANINGS)),
@@ -240,8 +240,8 @@ def _expected(
     if method.keeps_cases:
         parts = [str(name) for name in state.data_vars if is_part(str(name))]
         due = ["loc"] if fitted.kind not in ("normal", "censored") else ["loc", "scale"]
-        if isinstance(method, VectorCKME):
-            due = [f"{VECTOR}{k}" for k in range(len(method.names))]
+        if method.variables is not None:
+            due = [f"{VECTOR}{k}" for k in range(len(method.variables.names))]
         expected |= {name: Expected((CASE, CASE_MEMBER), "iuf") for name in {*due, *parts}}
     for name, parameter in parameters.items():
         kinds = "f" if np.dtype(parameter.dtype).kind == "f" else "iu"
