@@ -186,9 +186,6 @@ def test_importing_loads_only_what_is_needed():
     assert done.stdout.split() == ["set()", "set()"]
 
 
-def test_array_layer_offers_what_it_names():
-    assert dir(xrecal.arrays) == xrecal.arrays.__all__
-    for name in xrecal.arrays.__all__:
-        assert callable(getattr(xrecal.arrays, name))
+def test_the_array_layer_has_no_other_names():
     with pytest.raises(AttributeError, match=r"module 'xrecal.arrays' has no attribute 'nothing'"):
         _ = xrecal.arrays.nothing
