@@ -71,8 +71,6 @@ class Parameter:
     """Whether values are the positions of cases; -1 stands for none."""
     within: tuple[float, float] = FINITE
     """Least and greatest value; NaN stands for none."""
-    is_new: bool = False
-    """Whether models of earlier layouts lack it."""
     for_updates: bool = False
     """Whether updates alone need it, and no forecast."""
     of_all_places: bool = False
