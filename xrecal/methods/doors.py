@@ -1,4 +1,4 @@
-"""Doors: methods of an accessor, each made of one function that takes forecasts first."""
+"""Doors and verbs: methods of an accessor and of a model, each made of one function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from xrecal.chunks.warnings import users_call
 from xrecal.inputs.forms import Labelled
-from xrecal.methods.call_errors import explain, unexplained
+
+from .call_errors import explain, explained, unexplained
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,21 +61,51 @@ def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenat
 
     held = inspect.Parameter("self", first.kind)
     vars(called)["__signature__"] = typed.replace(parameters=[held, *others])
+    called.__module__ = __name__  # so that its examples run with the function alone
     called.__doc__ = _docstring(function, first.name)
     return called
 
 
 def _docstring(function: Callable[..., Any], first: str) -> str | None:
     """Docstring of a door: first line and sections of that of the function behind it."""
-    text = inspect.getdoc(function) or ""
-    head, *sections = _SECTIONS.split(text)
-    shown = [section for section in sections if section.partition("\n")[0] in SHOWN]
-    if not shown:
+    line, sections = shown_sections(function)
+    if not sections:
         return function.__doc__
-    line = head.partition("\n")[0]
     given = f"The forecasts held here are `{first}` below, which is not given"
     if not _LINK.search(line):
         given += f"; see :func:`{function.__module__}.{function.__name__}`"
-    door = _REFERENCE.sub("", "\n\n".join([line, f"{given}.", *shown])) + "\n"
-    # Names that are near to the function are far from its door.
-    return _NEAR.sub(rf":func:`~{function.__module__}.\1`", door)
+    return "\n\n".join([line, f"{given}.", *sections.values()]) + "\n"
+
+
+def shown_sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """First line of a function's docstring, and its sections that a door or verb shows.
+
+    Names near the function are written in full, and references to its sources left out.
+    """
+    head, *sections = _SECTIONS.split(_from_afar(function))
+    named = {section.partition("\n")[0]: section for section in sections}
+    return head.partition("\n")[0], {name: named[name] for name in SHOWN if name in named}
+
+
+def _from_afar(function: Callable[..., Any]) -> str:
+    text = _REFERENCE.sub("", inspect.getdoc(function) or "")
+    return _NEAR.sub(rf":func:`~{function.__module__}.\1`", text)
+
+
+def verb(function: Callable[Concatenate[Any, P], R], name: str) -> Callable[Concatenate[Any, P], R]:
+    """Method ``name`` of a model that calls a function with the model; explains wrong calls.
+
+    Signature and docstring are those of the function.
+    """
+
+    @wraps(function)
+    def method(self: Any, /, *args: P.args, **given: P.kwargs) -> R:
+        return function(self, *args, **given)
+
+    signature = inspect.signature(function)
+    first, *others = signature.parameters.values()
+    own = signature.replace(parameters=[first.replace(name="self"), *others])
+    vars(method)["__signature__"] = own
+    method.__name__, method.__qualname__ = name, f"Recalibrator.{name}"
+    del method.__wrapped__  # whose first parameter has another name
+    return explained(f"model.{name}")(method)
