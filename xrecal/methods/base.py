@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import N_QUANTILES as N_QUANTILES
+from xrecal.arrays.distributions.forms import equal_mass_levels as equal_mass_levels
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
@@ -51,8 +53,6 @@ class Parameter:
     """Whether values are the positions of cases; -1 stands for none."""
     within: tuple[float, float] = FINITE
     """Least and greatest value; NaN stands for none."""
-    is_new: bool = False
-    """Whether models of earlier layouts lack it."""
     for_updates: bool = False
     """Whether updates alone need it, and no forecast."""
     of_all_places: bool = False
@@ -401,15 +401,6 @@ def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
     if condition_on is None:
         return ()
     return (condition_on,) if isinstance(condition_on, str) else tuple(condition_on)
-
-
-N_QUANTILES = 200
-"""Members of equal mass that stand for a distribution without members of its own."""
-
-
-def equal_mass_levels(n: int) -> FloatArray:
-    """Levels of n quantiles that count equally."""
-    return (np.arange(n) + 0.5) / n
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -131,11 +131,6 @@ class CKME(Settings):
     knows_novelty = True
     joins_variables = True
     on_device = True
-    before: ClassVar[Mapping[str, Any]] = {
-        "support": "observations",
-        "tails": None,
-        "novelty": None,
-    }
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -134,7 +134,6 @@ class LinearPool(Settings):
     keeps_cases = True
     relearns = True
     settles_covariates = True
-    before: ClassVar[Mapping[str, Any]] = {"average": None, "tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
