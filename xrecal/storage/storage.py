@@ -32,11 +32,11 @@ from .paths import (
 )
 from .stored import (
     SCHEMA_ATTR,
-    UNFINISHED,
     expected_arrays,
     from_dataset,
     prefix_of,
     read_header,
+    require_finished,
     to_dataset,
 )
 from .untrusted import (
@@ -44,10 +44,10 @@ from .untrusted import (
     MODEL,
     Allowed,
     UnreadableError,
+    load_labels,
     open_known,
     read_json,
     reading,
-    require_small,
 )
 
 CHUNKS = "xrecal_chunks"
@@ -313,16 +313,10 @@ def open_data(path: Path, what: str) -> xr.Dataset:
     try:
         # A number of days may be a forecast.
         dataset = open_known(path, DATA, decode_timedelta=False)
-        for name, coordinate in dataset.coords.items():
-            require_small(name, coordinate.variable)
-            coordinate.load()
+        load_labels(dataset)
     except Exception as error:  # libraries answer a damaged file with errors of any class
         raise ValueError(f"{what} cannot be read: {error}") from error
-    if UNFINISHED in dataset.attrs:
-        raise ValueError(
-            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
-            "--resume"
-        )
+    require_finished(dataset, what)
     if file_format == "zarr":
         require_whole(path, what)
     return dataset
@@ -375,9 +369,7 @@ def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
     """The stored Dataset, coordinates in memory; ValueError if it is none of a model."""
     read_header(plain, what)
     dataset = from_plain(plain)
-    for name, coordinate in dataset.coords.items():
-        require_small(name, coordinate.variable)
-        coordinate.load()
+    load_labels(dataset)
     return dataset
 
 

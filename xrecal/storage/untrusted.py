@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -96,23 +95,27 @@ DATA = Allowed(_COMPRESSORS | _FILTERS, "iufUObcmMS")
 
 
 def read_json(text: str | bytes) -> Any:
-    """Value of a text of JSON; ValueError if it is none, or too long or nested too deeply."""
+    """Value of a text of JSON.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or too long or nested too deeply.
+    RecursionError
+        If it is nested so deeply that Python cannot read it.
+    """
     if len(text) > LIMIT_JSON:
         raise ValueError(f"a text of JSON has {len(text)} characters, more than {LIMIT_JSON}")
-    try:
-        value = json.loads(text)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    level: list[Any] = [[value]]
-    for _ in range(LIMIT_DEPTH + 1):
-        inner = chain.from_iterable(v.values() if isinstance(v, dict) else v for v in level)
-        level = [v for v in inner if isinstance(v, (dict, list))]
-        if not level:
-            return value
-    raise ValueError(_TOO_DEEP)
+    value = json.loads(text)
+    if _depth(value) > LIMIT_DEPTH:
+        raise ValueError(f"JSON is nested more than {LIMIT_DEPTH} levels deep")
+    return value
 
 
-_TOO_DEEP = f"JSON is nested more than {LIMIT_DEPTH} levels deep"
+def _depth(value: Any) -> int:
+    """Number of lists and objects within each other."""
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, inner), default=0) if isinstance(value, (dict, list)) else 0
 
 
 def to_json(value: Any, what: str) -> str:
@@ -135,6 +138,13 @@ def require_small(name: object, variable: xr.Variable) -> None:
             f"{name!r}, which is read at once, claims {variable.nbytes} bytes, more than "
             f"{LIMIT_READ}"
         )
+
+
+def load_labels(dataset: xr.Dataset) -> None:
+    """Read the coordinates of a Dataset that was opened; ValueError if one is too large."""
+    for name, coordinate in dataset.coords.items():
+        require_small(name, coordinate.variable)
+        coordinate.load()
 
 
 def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
