@@ -10,6 +10,7 @@ import pytest
 
 from xrecal import arrays
 from xrecal.arrays import Features, Forecasts, Settings, SkceSettings, Vectors
+from xrecal.arrays.dispatch import HOME
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 
 L, N, T, M, D = 2, 30, 5, 6, 2
@@ -362,3 +363,5 @@ def test_layouts_change_no_number(name):
             close = 1e-4 if layout == "single" else 1e-9
             for one, other in zip(made(*changed), expected, strict=True):
                 np.testing.assert_allclose(one, other, rtol=close, atol=close, err_msg=layout)
+                if HOME[name].startswith(("scores", "calibration")):  # which sum in float64
+                    assert one.dtype == other.dtype, layout

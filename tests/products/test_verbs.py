@@ -101,9 +101,7 @@ def test_jumps_are_drawn_by_location_and_case():
 
 def test_calls_that_a_verb_does_not_take_are_explained():
     model = model_of("emos")
-    with pytest.raises(
-        TypeError, match=r"^model.crps has no parameter 'fair'"
-    ):
+    with pytest.raises(TypeError, match=r"^model.crps has no parameter 'fair'"):
         model.crps(NEW, VERIFIED, fair=True)
     with pytest.raises(TypeError, match=r"^model.wis needs observations \(DataArray, Dataset or"):
         model.wis(NEW)
