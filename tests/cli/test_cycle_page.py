@@ -15,8 +15,8 @@ import xrecal
 from tests.cli.files import run
 from tests.pages import Checks
 from xrecal.chunks.blockwise import TaskError
-from xrecal.cli import cycle as cycling
 from xrecal.cli.commands import xrecal as command
+from xrecal.runs import turn as cycling
 from xrecal.storage.lock import locked
 
 from .cycle_kills import tree
@@ -324,7 +324,7 @@ def _(folder, monkeypatch):
     def fail(*_, **__):
         raise TaskError("of a task")
 
-    monkeypatch.setattr("xrecal.cli.blocks.write_block", fail)
+    monkeypatch.setattr("xrecal.runs.target.write_block", fail)
     monkeypatch.setattr("dask.base.compute", fail)
     return [of_fit(folder).code]
 
