@@ -8,7 +8,6 @@ import xarray as xr
 
 from tests.labelled import freeze
 from tests.marks import forbid_compute
-from xrecal import diagnostics
 from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, TOO_FEW
 
 from .calls import EVIDENCE, FORMS, PIT, SCORES, hindcast, pairs_of, variables
@@ -387,9 +386,3 @@ def test_cases_along_another_dimension_are_still_matched_by_date():
     with pytest.raises(ValueError, match=r"several calibration dimensions, \['time', 'init'\]"):
         two[0].recal.pit_test(two[1])
     assert two[0].recal.pit_test(two[1], "init").p_value.dims == ("time", "lon")
-
-
-def test_every_function_has_a_name():
-    for name in diagnostics.__all__:
-        assert callable(getattr(diagnostics, name))
-    assert {"crps", "pit", "reliability", "decompose", "skce"} <= set(diagnostics.__all__)

@@ -64,11 +64,14 @@ def test_what_fails_leaves_nothing(file, monkeypatch):
     assert xrecal.open_recalibrator(path).method == xrecal.EMOS()
 
 
-def test_newer_layouts_are_refused(saved):
-    change_attrs(saved, **{SCHEMA_ATTR: SCHEMA + 1, "source": "xrecal 9.0"})
-    with pytest.raises(
-        ValueError, match=rf"has the layout {SCHEMA + 1}, written by xrecal 9.0, but"
-    ):
+@pytest.mark.parametrize("layout", [SCHEMA + 1, SCHEMA - 1, "x"])
+def test_other_layouts_are_refused(saved, layout):
+    change_attrs(saved, **{SCHEMA_ATTR: layout, "source": "xrecal 99.0"})
+    told = (
+        rf"has the layout {layout}, written by xrecal 99.0, but this xrecal .* reads the layout "
+        rf"{SCHEMA} alone; fit and save the model again, hindcast.* or install the version of"
+    )
+    with pytest.raises(ValueError, match=told):
         xrecal.open_recalibrator(saved)
 
 

@@ -20,7 +20,6 @@ from xrecal.arrays.status import MEANINGS
 from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
 from xrecal.fit.shared_places import PLACES
 from xrecal.fit.state import COVARIATE, is_part
-from xrecal.inputs.covariates import DAY, SEASON
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.leads import MatchedLeads
@@ -75,9 +74,10 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
         raise ValueError(
             f"n_matched or n_added is more than the {fitted.n_forecasts} forecasts that there are"
         )
-    known = {*fitted.periods, *([DAY] if SEASON in fitted.periods else [])}  # as before layout 7
-    if not known.issuperset(fitted.method.covariates):
-        raise ValueError(f"{fitted.method!r:.80} needs other covariates than {list(known)}")
+    if not set(fitted.method.covariates) <= {*fitted.periods}:
+        raise ValueError(
+            f"{fitted.method!r:.80} needs other covariates than {list(fitted.periods)}"
+        )
     counts = {} if fitted.leads is None else {fitted.leads.dim: len(fitted.leads.n_matched)}
     if any(state.sizes.get(lead, count) != count for lead, count in counts.items()):
         raise ValueError(f"there are counts of other leads than those of the state: {counts}")
@@ -94,8 +94,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     unknown = [name for name in state.data_vars if name not in expected]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is no part of what {fitted.method!r:.80} leaves")
-    lacking = {name for name, p in parameters.items() if p.is_new and name not in state}
-    for name in expected.keys() - lacking:
+    for name in expected:
         _require_array(state, name, expected[name])
         if name in parameters:
             _require_sizes(state, name, parameters[name], n)

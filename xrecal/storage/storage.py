@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Hashable, Mapping
@@ -32,7 +31,6 @@ from .paths import (
     writing,
     written_aside,
 )
-from .stored import MODEL as MODEL_ATTR
 from .stored import (
     SCHEMA_ATTR,
     UNFINISHED,
@@ -204,11 +202,7 @@ def require_whole(path: Path, what: str) -> None:
 
     with reading(what):
         group = zarr.open_group(path, mode="r", use_consolidated=False)
-        counted: Mapping[str, Any] = {}
-        if CHUNKS in group:
-            counted = group[CHUNKS].attrs
-        elif MODEL_ATTR in group.attrs:  # up to layout 7; data may have it from elsewhere
-            counted = json.loads(str(group.attrs.get(CHUNKS, "{}")))
+        counted: Mapping[str, Any] = group[CHUNKS].attrs if CHUNKS in group else {}
         found = _count_chunks(path) if counted else {}
         lost = {name: n - found.get(name, 0) for name, n in counted.items()}
         lost = {name: n for name, n in lost.items() if n > 0}
@@ -242,7 +236,7 @@ def open_fitted(
     FileNotFoundError
         If there is nothing at the path.
     ValueError
-        If it holds no model, an unfinished or damaged one, or one of a newer version of xrecal; or
+        If it holds no model, an unfinished or damaged one, or one of another layout; or
         needs codecs to be decoded that are not known to run nothing; or if ``chunks`` names another
         dimension than locations. What is damaged in a chunk that is read later is told then.
 
