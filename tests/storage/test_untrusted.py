@@ -13,7 +13,7 @@ import zarr
 import xrecal
 from tests.storage.mutations import heard, read_files, write_files
 from tests.strategies import ensemble_and_truth, new_cases
-from xrecal.cli.inputs import source
+from xrecal.runs.files import Source
 from xrecal.storage.storage import CHUNKS, seal
 from xrecal.storage.stored import MODEL
 from xrecal.storage.untrusted import DATA, LIMIT_DEPTH, open_known, read_json
@@ -393,7 +393,7 @@ def test_data_that_run_code_are_refused(tmp_path, version):
         heard() as run,
         pytest.raises(ValueError, match=r"forecast .*today.zarr cannot be read: .*pickle"),
     ):
-        source(str(path), "forecast").open()
+        Source(path, "forecast").open()
     assert not run
 
 
@@ -405,7 +405,7 @@ def test_data_may_be_packed_by_filters_of_numbers(tmp_path):
     encoding = {"t2m": {"filters": filters}}
     days = NEW.assign_coords(source=("time", ["a"] * NEW.sizes["time"]))
     days.to_dataset().to_zarr(path, zarr_format=2, encoding=encoding)
-    opened = source(str(path), "forecast").open()
+    opened = Source(path, "forecast").open()
     np.testing.assert_allclose(opened.t2m, NEW, atol=1e-3)
     assert opened.source[0] == "a"
     change(
@@ -423,4 +423,4 @@ def test_data_of_types_of_their_own_are_refused(tmp_path):
         pair = dataset.createCompoundType(np.dtype([("a", "f8"), ("b", "f8")]), "pair")
         dataset.createVariable("odd", pair, ("lat",))
     with pytest.raises(ValueError, match="'odd' is of a type that the file defines itself"):
-        source(str(path), "forecast").open()
+        Source(path, "forecast").open()

@@ -51,6 +51,13 @@ def pairs(
     return pairs
 
 
+def one_or_several(
+    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+) -> str | tuple[str, ...] | None:
+    """Return names as a parameter takes them: None, one name, or several."""
+    return given[0] if len(given) == 1 else given or None
+
+
 def span(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
     """A number of cases, or a length of time; None if nothing is typed."""
     return int(text) if text is not None and text.strip().isdigit() else text

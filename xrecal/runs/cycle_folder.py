@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.storage.lock import lock_of, locked
 from xrecal.storage.paths import (
     discard_partial,
@@ -29,7 +30,8 @@ from xrecal.storage.paths import (
 )
 from xrecal.storage.storage import open_data, require_opens
 
-from .inputs import Source
+from .files import Source
+from .outcome import stem_of
 
 MARK = "cycle.json"
 """The file by which a folder is known to be one of a cycle: which fit its models come from."""
@@ -38,13 +40,6 @@ STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
 
 STEM = "[0-9]*T[0-9]*[0-9]"
 """Pattern of names of starts; what else somebody puts beside them is not one."""
-
-
-def stem_of(start: np.datetime64) -> str:
-    """Name of the files of a start: 20261123T060000."""
-    text = np.datetime_as_string(start.astype("datetime64[us]"), unit="us")
-    whole, _, fraction = text.replace("-", "").replace(":", "").partition(".")
-    return whole + (f".{fraction}" if fraction.strip("0") else "")
 
 
 @dataclass(frozen=True)
@@ -109,10 +104,10 @@ class Folder:
         with suppress(ValueError):
             content = json.loads(path.read_text())
         if not isinstance(content, dict):
-            raise ValueError(
-                f"{path} is damaged: it is no JSON of a cycle; "
-                + ("take another --output" if name == MARK else f"remove it: rm {quote(str(path))}")
-            )
+            remedy: tuple[str | Typed, ...] = (f"remove it: rm {quote(str(path))}",)
+            if name == MARK:
+                remedy = ("take another ", Typed("folder"))
+            raise ValueError(Advice(f"{path} is damaged: it is no JSON of a cycle; ", *remedy))
         return content
 
     def write_data(self, name: str, dataset: xr.Dataset) -> None:

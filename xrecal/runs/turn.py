@@ -1,34 +1,33 @@
-"""The daily cycle: learn what has verified, issue what is new, score, and watch the calibration.
+"""One run of the daily cycle, within the lock of its folder.
 
-A forecast is issued by a model that has learned what had verified at its start, whenever the
-command runs. So a run that was killed, missed or repeated leaves what an undisturbed one leaves.
-``docs/cycle.md`` says what is written when.
+A forecast is issued by a model that has learned what had verified at its start, whenever the cycle
+runs. So a run that was killed, missed or repeated leaves what an undisturbed one leaves.
+``docs/cycle.md`` lists the steps.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed, text_of
 from xrecal.chunks.blockwise import TaskError
+from xrecal.chunks.warnings import warn
 from xrecal.fit.news import last_known
 from xrecal.model import Recalibrator, open_recalibrator
-from xrecal.storage.paths import local_path
 
-from .archive import Archive, Date, open_archive, sources
-from .blocks import RunError
-from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder, digest_of_file, stem_of
+from .archive import Archive
+from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder
 from .cycle_scores import digest_of, joined, n_new, scored
-from .cycle_starts import cases_of, told, warnings_of
-from .cycle_terms import Cycle, Done, text_of
-from .fit_apply import for_files
-from .monitoring import count_alarms, watched
-from .session import ALARMED, NOTHING_NEW, REFUSED, Result, Session
+from .files import for_files
+from .issued import Product
+from .outcome import Date, Outcome, Told, shown, stem_of
+from .watching import Watch, count_alarms, watched
 
 SILENCE = np.timedelta64(14, "D")
 """Without observations for longer a model is behind."""
@@ -37,37 +36,20 @@ OF_SCORES = "xrecal_scores"
 """Attribute of a monitor: hash of the scores that it is made of."""
 
 
-def cycle_files(session: Session, cycle: Cycle) -> Result:
-    """Do what is to be done; see the documentation of the command."""
-    folder = Folder(local_path(cycle.output, name="the output"), cycle.model.path.suffix)
-    digest = digest_of_file(cycle.model)
-    base = open_recalibrator(cycle.model.path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("once")
-        with _readable("observations"):
-            archive = open_archive(
-                base,
-                sources(cycle.forecasts, "forecasts"),
-                sources(cycle.observations, "observations"),
-                cycle.variable,
-                cycle.observed_variable,
-            )
-        with folder.alone():
-            turn = Turn(session, cycle, folder, base, archive)
-            turn.read_mark(digest)
-            turn.go_back()
-            turn.count_future()
-            turn.issue()
-            try:
-                turn.score()
-            except TaskError as error:
-                raise RunError(str(error)) from error
-            turn.monitor()
-            return turn.result()
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a cycle."""
+
+    product: Product
+    keep: int
+    """Models that are kept."""
+    watch: Watch
+    compute: Callable[[list[Any]], Sequence[Any]]
+    """Computes a list of Dask collections."""
 
 
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def readable(name: str) -> Iterator[None]:
     """Raise ValueError where a library cannot read a damaged file."""
     try:
         yield
@@ -83,11 +65,13 @@ class Turn:
     """One run, within the lock of its folder."""
 
     def __init__(
-        self, session: Session, cycle: Cycle, folder: Folder, base: Recalibrator, archive: Archive
+        self, settings: Settings, folder: Folder, base: Recalibrator, archive: Archive, now: Date
     ) -> None:
-        self.session, self.cycle, self.folder = session, cycle, folder
-        self.base, self.archive, self.done = base, archive, Done()
+        self.settings, self.folder, self.base, self.archive = settings, folder, base, archive
+        self.now, self.done = now, Outcome(output=str(folder.path), starts=archive.starts.size)
         self.after: str | None = None
+        self.missing: list[str] = []
+        """Starts issued without a value at any place."""
 
     def read_mark(self, digest: str) -> None:
         """Note which fit the models come from, and after which of them another fit takes over."""
@@ -104,17 +88,18 @@ class Turn:
         self.folder.write_json(MARK, {"fit": digest, "after": after})
         self.done.has_written = True
 
-    def go_back(self) -> None:
-        """Remove the models after a date, if that was asked for."""
-        if self.cycle.model_at is None:
-            return
-        date, models = stem_of(self.cycle.model_at), self.folder.models()
+    def go_back(self, to: Date) -> None:
+        """Remove the models after a date."""
+        date, models = stem_of(to), self.folder.models()
         kept = [stem for stem in models if stem <= date]
         if not kept:
             first = f"from {models[0]} to {models[-1]}" if models else "none yet"
             raise ValueError(
-                f"no model of {told(self.cycle.model_at)} or before is kept, those kept are "
-                f"{first}; name a later date, or begin again in another --output"
+                Advice(
+                    f"no model of {shown(to)} or before is kept, those kept are {first}; name a "
+                    "later date, or begin again in another ",
+                    Typed("folder"),
+                )
             )
         if self.after is not None and kept[-1] <= self.after:
             self._mark(self.folder.read_json(MARK)["fit"], None)
@@ -124,37 +109,45 @@ class Turn:
 
     def count_future(self) -> None:
         """Count observations of valid times to come, and warn of them."""
-        now, latest = self.cycle.now, []
+        now, latest = self.now, []
         for one in self.archive.variables.values():
             ahead = one.observed.notnull() & (one.valid > now)
-            self.done.n_future += int(ahead.sum())
+            self.done.of_the_future += int(ahead.sum())
             of_some = ahead.any([d for d in ahead.dims if d not in one.valid.dims])
             latest += [one.valid.to_numpy()[of_some.transpose(*one.valid.dims).to_numpy()]]
-        if self.done.n_future:
-            warnings.warn(
-                f"{self.done.n_future} observations are of the future, up to "
-                f"{told(np.concatenate(latest).max())}, while it is {told(now)}; they are not "
-                "used: check their dates, or give --now",
-                stacklevel=2,
+        if self.done.of_the_future:
+            warn(
+                Advice(
+                    f"{self.done.of_the_future} observations are of the future, up to "
+                    f"{shown(np.concatenate(latest).max())}, while it is {shown(now)}; they are "
+                    "not used: check their dates, or give ",
+                    Typed("now"),
+                )
             )
 
-    def issue(self) -> None:
-        """Learn and issue, start by start; each start that was handed over is counted."""
+    def issue(self, named: str) -> None:
+        """Learn and issue, start by start; each start that was handed over is counted.
+
+        ``named`` is the first fit in messages.
+        """
         issued, done = self.folder.issued(), self.done
         fit_knows = self._known_of(self.base)
         for start in self.archive.starts:
             stem = stem_of(start)
             if stem in issued:
-                done.n_before += 1
-            elif start > self.cycle.now:
+                done.issued_before += 1
+            elif start > self.now:
                 done.early.append(stem)
             elif (parent := self._parent(start, fit_knows)) is None:
                 done.too_late.append(stem)
             elif self._try_to_issue(start, parent) and issued and stem < issued[-1]:
                 done.late.append(stem)
-        done.part_from_hindcast(cases_of(self.base, self.archive.dim), self.folder.issued())
-        for text in warnings_of(done, self.cycle, None if fit_knows is None else fit_knows[1]):
-            warnings.warn(text, stacklevel=2)
+        dates = [v.state[f"calibration_{self.archive.dim}"] for v in self.base.variables.values()]
+        cases = {stem_of(date) for one in dates for date in np.unique(one.to_numpy())}
+        done.part_from_hindcast(cases, self.folder.issued())
+        newest = None if fit_knows is None else fit_knows[1]
+        for text in Told(self.now, named, newest, self.missing).warnings(done):
+            warn(text)
 
     def _try_to_issue(self, start: Date, parent: str) -> bool:
         """Issue a start, or note why that cannot be; other starts do not wait for it."""
@@ -162,7 +155,7 @@ class Turn:
         try:
             is_issued = self._issue(start, parent)
         except (ValueError, TypeError, KeyError, TaskError) as error:
-            self.done.refused[stem] = str(error)
+            self.done.refused[stem] = text_of(error)
             return False
         (self.done.issued if is_issued else self.done.empty).append(stem)
         return is_issued
@@ -201,12 +194,12 @@ class Turn:
             if self.after is not None and parent != "" and parent <= self.after:
                 self._mark(self.folder.read_json(MARK)["fit"], stem)
             self.folder.write(path, model.save)
-        values = for_files(self.cycle.product.of(self._model(stem), forecast))
-        (values,) = self.session.compute([values])
+        values = for_files(self.settings.product.of(self._model(stem), forecast))
+        (values,) = self.settings.compute([values])
         if all(bool(values[name].isnull().all()) for name in self.archive.variables):
             if self._has_fit(stem) or all(one.isnull().all() for one in forecast.values()):
                 return False
-            self.done.missing.append(stem)
+            self.missing.append(stem)
         values.attrs["xrecal_model"] = path.name
         self.folder.write_data(f"forecasts/{stem}.nc", values)
         self.done.has_written = True
@@ -228,8 +221,8 @@ class Turn:
     def _read(self, at: Mapping[Hashable, Any]) -> xr.Dataset:
         """Some of the forecasts, in memory."""
         read: xr.Dataset
-        with _readable("forecasts"):
-            (read,) = self.session.compute([self.archive.forecasts.isel(at)])
+        with readable("forecasts"):
+            (read,) = self.settings.compute([self.archive.forecasts.isel(at)])
         return read
 
     def _learned(self, start: Date, model: Recalibrator) -> Recalibrator:
@@ -237,11 +230,11 @@ class Turn:
         dim = self.archive.dim
         fresh = np.zeros(self.archive.starts.size, bool)
         for name, one in self.archive.variables.items():
-            with _readable("forecasts"):
+            with readable("forecasts"):
                 news = one.news_at(start, model.variables.get(name, one.fitted))
             fresh |= news.cases
-            self.done.n_learned += news.n_learned
-            self.done.n_revised += news.n_revised
+            self.done.learned += news.n_learned
+            self.done.revised += news.n_revised
         if fresh.any():
             at = {dim: np.flatnonzero(fresh)}
             known = {name: one.known_at(start) for name, one in self.archive.variables.items()}
@@ -255,11 +248,9 @@ class Turn:
         if known is not None and start - known[1] > SILENCE:
             newest = known[1]
             days = int((start - newest) / np.timedelta64(1, "D"))
-            warnings.warn(
-                f"the forecast of {told(start)} is issued by a model that knows "
-                f"no observation of the {days} days before; hand over those of the gap, and it "
-                "learns from them",
-                stacklevel=2,
+            warn(
+                f"the forecast of {shown(start)} is issued by a model that knows no observation of "
+                f"the {days} days before; hand over those of the gap, and it learns from them"
             )
 
     def score(self) -> None:
@@ -267,7 +258,7 @@ class Turn:
         old = self.folder.read_data(SCORES)
         models, issued = set(self.folder.models()), set(self.folder.issued())
         pieces, dim = [], self.archive.dim
-        known = {n: one.until(self.cycle.now) for n, one in self.archive.variables.items()}
+        known = {n: one.until(self.now) for n, one in self.archive.variables.items()}
         for start in self.archive.starts:
             stem = stem_of(start)
             if stem not in issued:
@@ -277,16 +268,20 @@ class Turn:
             if not n_fresh:
                 continue
             if stem not in models:
-                self.done.n_unscored += n_fresh
+                self.done.unscored += n_fresh
                 continue
-            self.done.n_scored += n_fresh
+            self.done.scored += n_fresh
             pieces.append(self._scored(start, known))
-        if self.done.n_unscored:
-            warnings.warn(
-                f"{self.done.n_unscored} forecasts have verified and no score, as --model-at or "
-                f"--keep {self.cycle.keep} has removed the models that issued them; keep at least "
-                "as many as there are starts within the longest lead",
-                stacklevel=2,
+        if self.done.unscored:
+            warn(
+                Advice(
+                    f"{self.done.unscored} forecasts have verified and no score, as ",
+                    Typed("model_at"),
+                    " or ",
+                    Typed("keep", self.settings.keep),
+                    " has removed the models that issued them; keep at least as many as there are "
+                    "starts within the longest lead",
+                )
             )
         if not pieces:
             return
@@ -304,7 +299,7 @@ class Turn:
         valid = {name: self.archive.variables[name].valid.isel(at) for name in here}
         piece = scored(model, forecast, observed, here, valid, seed)
         for name in here:
-            self.done.tell(name, piece)
+            self.done.add_scores(name, piece)
         return piece
 
     def monitor(self) -> None:
@@ -312,7 +307,7 @@ class Turn:
         scores = self.folder.read_data(SCORES)
         if scores is None:
             return
-        watch = self.cycle.watch
+        watch = self.settings.watch
         digest = digest_of(scores, repr(watch))
         old = self.folder.read_data(MONITOR)
         if old is not None and old.attrs.get(OF_SCORES) == digest:
@@ -322,15 +317,16 @@ class Turn:
         self.folder.write_data(MONITOR, for_files(seen).assign_attrs({OF_SCORES: digest}))
         self.done.has_written = True
 
-    def result(self) -> Result:
-        """Remove old models, write the status, and say what was done."""
+    def result(self) -> Outcome:
+        """Remove old models, write the status, and settle what was done."""
         done, models = self.done, self.folder.models()
-        old = models[: -self.cycle.keep]
+        old = models[: -self.settings.keep]
         self.folder.drop_models(old)
         kept, issued = models[len(old) :], self.folder.issued()
         monitor = self.folder.read_data(MONITOR)
         counts = {"alarms": 0, "changes": 0} if monitor is None else count_alarms(monitor)
-        before = self.folder.read_json(STATUS)
+        done.alarms, done.changes = counts["alarms"], counts["changes"]
+        done.has_new_change = done.changes > self.folder.read_json(STATUS).get("changes", 0)
         status = {
             "last_issued": issued[-1] if issued else None,
             "n_issued": len(issued),
@@ -339,18 +335,7 @@ class Turn:
             **counts,
         }
         done.has_written |= self.folder.write_json(STATUS, status) or bool(old)
-        data = done.data(self.folder.path, self.archive.starts.size) | counts
-        data["model"] = str(self.folder.model(kept[-1])) if kept else None
-        code = 0 if done.has_written else NOTHING_NEW
-        if counts["changes"] > before.get("changes", 0):  # reported once, so before all others
-            code = ALARMED
-        elif (error := done.why_incomplete(self._newest_due())) is not None:
-            data, code = {**data, "status": "incomplete", "error": error}, REFUSED
-        elif counts["alarms"] and done.has_written:
-            code = ALARMED
-        return Result(data, text_of(data), code)
-
-    def _newest_due(self) -> str:
-        """The newest start that is not in the future; empty if there is none."""
-        due = self.archive.starts[self.archive.starts <= self.cycle.now]
-        return stem_of(due[-1]) if due.size else ""
+        done.model = str(self.folder.model(kept[-1])) if kept else None
+        due = self.archive.starts[self.archive.starts <= self.now]
+        done.end(stem_of(due[-1]) if due.size else "")
+        return done

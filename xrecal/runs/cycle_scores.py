@@ -14,8 +14,7 @@ from xrecal.inputs.identities import is_angle, naming
 from xrecal.inputs.places import like_places
 from xrecal.model import Recalibrator
 
-from .evidence import number
-from .fit_apply import for_files
+from .files import for_files
 
 NAMES = ("forecasts", "scores of former runs")
 """In messages."""
@@ -84,15 +83,8 @@ def n_new(old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: H
 
 def digest_of(dataset: xr.Dataset, settings: str) -> str:
     """Hash of the values of a Dataset and of settings."""
-    told = blake2b(settings.encode(), digest_size=16)
+    digest = blake2b(settings.encode(), digest_size=16)
     for name in sorted(dataset.variables, key=str):
-        told.update(str(name).encode())
-        told.update(np.ascontiguousarray(dataset[name].to_numpy()).tobytes())
-    return told.hexdigest()
-
-
-def means(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Mean scores, and how much the recalibration has gained."""
-    n = told["n"]
-    means = {what: number(told[what] / n) if n else None for what in ("crps", "crps_raw")}
-    return {**means, "units": told["units"], "n": n}
+        digest.update(str(name).encode())
+        digest.update(np.ascontiguousarray(dataset[name].to_numpy()).tobytes())
+    return digest.hexdigest()

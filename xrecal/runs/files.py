@@ -1,4 +1,4 @@
-"""Inputs of a command: files and stores, their variables, and the blocks they are read in."""
+"""Inputs of a run: files and stores, their variables, and the blocks in which they are read."""
 
 from __future__ import annotations
 
@@ -11,26 +11,17 @@ from typing import Any, TypeAlias
 
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.fit.fitted import chunks_of
+from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms
-from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.roles import CALIBRATION, find_dim
-from xrecal.storage.paths import local_path
+from xrecal.model import Recalibrator
 from xrecal.storage.storage import block_sizes, format_of_finished, open_data
 from xrecal.storage.stored import MODEL
 
 Blocks: TypeAlias = dict[Hashable, int]
 """Sizes of blocks of locations."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which variables, dimensions and blocks of the inputs."""
-
-    chunks: Mapping[str, int]
-    variable: str | None = None
-    observed_variable: str | None = None
-    dim: str | None = None
-    member_dim: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,8 +32,8 @@ class Source:
     name: str
     """Name in messages, such as hindcast."""
 
-    def open(self, chunks: Blocks | None = None) -> xr.Dataset:
-        """Its variables, lazily; with ``chunks`` as Dask arrays, whole along other dimensions.
+    def open(self) -> xr.Dataset:
+        """Open its variables; values are read when they are needed, labels now.
 
         Raises
         ------
@@ -55,15 +46,12 @@ class Source:
         dataset = open_data(self.path, f"{self.name} {self.path}")
         if MODEL in dataset.attrs:
             raise ValueError(f"{self.name} {self.path} is a fitted model; give a file of data")
-        if chunks is not None:
-            dataset = dataset.chunk({d: chunks.get(d, -1) for d in dataset.dims})
-            dataset = dataset.assign_coords({n: c.load() for n, c in dataset.coords.items()})
         return _by_name(dataset) if self.path.is_dir() else dataset
 
     def fingerprint(self) -> dict[str, Any]:
         """Numbers that change when the file does: path, number of files, bytes, newest date.
 
-        To be taken before the file is opened: what changes later is then noticed.
+        Take it before the file is opened: later changes are then noticed.
         """
         format_of_finished(self.path)
         stats = [self.path.stat()]
@@ -82,30 +70,45 @@ class Source:
 
 
 def _by_name(dataset: xr.Dataset) -> xr.Dataset:
-    """Variables by name: a store may list them in another order each time, results must not."""
+    """Order variables by name: a store may list them in another order each time."""
     coords = {name: dataset.coords[name] for name in sorted(dataset.coords, key=str)}
     variables = dataset[sorted(dataset.data_vars, key=str)]
     return variables.drop_vars(coords).assign_coords(coords)
 
 
-def source(path: str, name: str) -> Source:
-    """An input by its path."""
-    return Source(local_path(path, name=name), name)
+def in_blocks_of(dataset: xr.Dataset, blocks: Mapping[Hashable, int]) -> xr.Dataset:
+    """Cut variables into Dask arrays, whole along other dimensions; coordinates are loaded."""
+    dataset = dataset.chunk({d: blocks.get(d, -1) for d in dataset.dims})
+    return dataset.assign_coords({n: c.load() for n, c in dataset.coords.items()})
 
 
 def forecast_variables(
-    dataset: xr.Dataset, variable: str | None, member_dim: str | None, name: str
+    dataset: xr.Dataset, variable: str | None, member_dim: Hashable | None, name: str
 ) -> tuple[xr.Dataset, dict[Hashable, Form]]:
     """The forecasts of a Dataset, or the named one of them, with the parts of their forms."""
+    forms = read_forms(dataset, member_dim, name=name)
     if variable is not None:
-        forms = read_forms(dataset, member_dim, name=name)
         if variable not in forms:
             raise ValueError(f"{name} has no forecast {variable!r}; it has {list(forms)}")
-        parts = {part.name for part in forms[variable].parts.values()}
-        dataset = dataset[[v for v in dataset.data_vars if v in parts]]
-    forms = read_forms(dataset, member_dim, name=name)
+        dataset = _parts_of(dataset, {variable: forms[variable]})
+        forms = read_forms(dataset, member_dim, name=name)
+    return _parts_of(dataset, forms), forms
+
+
+def _parts_of(dataset: xr.Dataset, forms: Mapping[Hashable, Form]) -> xr.Dataset:
     parts = {part.name for form in forms.values() for part in form.parts.values()}
-    return dataset[[v for v in dataset.data_vars if v in parts]], forms
+    return dataset[[v for v in dataset.data_vars if v in parts]]
+
+
+def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
+    """The named forecast variable, or those that the model was fitted on, or all there are."""
+    given, forms = forecast_variables(
+        dataset, variable, explicit_member_dim(model, dataset), "forecast"
+    )
+    wanted = {*model.variables, *(n for v in model.variables.values() for n in v.jointly)}
+    if variable is None and wanted < set(forms):
+        given = _parts_of(given, {name: forms[name] for name in wanted})
+    return given
 
 
 def observed_variables(
@@ -124,21 +127,26 @@ def observed_variables(
             others = [v for v in dataset.data_vars if form.member_dim not in dataset[v].dims]
             if form.member_dim in found[name].dims and others:
                 raise ValueError(
-                    f"{name!r} of the observations has members, as forecasts do; name what "
-                    f"verified: --variable {name} --observed-variable NAME, one of {others}"
+                    Advice(
+                        f"{name!r} of the observations has members, as forecasts do; name what "
+                        "verified: ",
+                        Typed("variable", name),
+                        " ",
+                        Typed("observed_variable", ...),
+                        f", one of {others}",
+                    )
                 )
         return found
     if len(forms) == len(dataset.data_vars) == 1:
         return next(iter(dataset.data_vars.values()))
     raise ValueError(
-        f"forecasts are {list(forms)}, observations {list(dataset.data_vars)}; name the pair: "
-        "--variable and --observed-variable"
+        Advice(
+            f"forecasts are {list(forms)}, observations {list(dataset.data_vars)}; name the pair: ",
+            Typed("variable"),
+            " and ",
+            Typed("observed_variable"),
+        )
     )
-
-
-def pool_dims(pool: PoolOver) -> tuple[Hashable, ...]:
-    """Dimensions along which all positions share a fit, of an option."""
-    return pool if isinstance(pool, tuple) else ()
 
 
 def location_blocks(
@@ -161,42 +169,34 @@ def location_blocks(
         of_parts = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
         sizes |= {d: n for d, n in of_parts.items() if d not in (case, form.member_dim, *whole)}
         n_bytes += sum(part.nbytes for part in form.parts.values())
-    unknown = [d for d in asked if d not in sizes]
-    if unknown:
-        raise ValueError(
-            f"--chunks names {unknown[0]!r}, which is pooled, so that blocks hold all of it; leave "
-            "it out"
-            if unknown[0] in whole
-            else f"--chunks names {unknown[0]!r}, which is no dimension of locations; these are "
-            f"{list(map(str, sizes))}"
-        )
+    for name in asked:
+        if name not in sizes:
+            why = (
+                "is pooled, so that blocks hold all of it; leave it out"
+                if name in whole
+                else f"is no dimension of locations; these are {list(map(str, sizes))}"
+            )
+            raise ValueError(Advice(Typed("chunks"), f" names {name!r}, which {why}"))
     blocks = block_sizes(sizes, n_bytes // max(math.prod(sizes.values()), 1))
     return {d: asked.get(str(d), size) for d, size in (sizes if asked else blocks).items()}
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Forecasts and what verified, and which of their variables and dimensions to take."""
+def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
+    """Sizes of blocks of locations: as asked for, as stored, or of about 16 MiB of state."""
+    sizes: Blocks = {}
+    cut: Blocks = {}
+    n_bytes = 0
+    for fitted in model.variables.values():
+        sizes |= {d: fitted.state.sizes[d] for d in fitted.locations}
+        cut |= {d: chunks_of(fitted.state)[d][0] for d in fitted.locations}
+        n_bytes += fitted.state.nbytes
+    if asked:
+        return sizes | dict(asked.items())
+    each = n_bytes // max(math.prod(sizes.values()), 1)
+    return cut if cut != sizes else block_sizes(sizes, each)
 
-    forecasts: Source
-    observations: Source
-    chosen: Selection
 
-    def open(
-        self, whole: Sequence[Hashable] = ()
-    ) -> tuple[xr.Dataset, xr.DataArray | xr.Dataset, Blocks]:
-        """Forecasts and what verified, lazily in blocks of locations; sizes of these blocks.
-
-        Blocks have all positions along the dimensions ``whole``.
-        """
-
-        def selected(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[Hashable, Form]]:
-            of = self.chosen
-            return forecast_variables(dataset, of.variable, of.member_dim, self.forecasts.name)
-
-        _, forms = selected(self.forecasts.open())
-        blocks = location_blocks(forms, self.chosen.dim, self.chosen.chunks, whole)
-        forecasts, forms = selected(self.forecasts.open(blocks))
-        observations = self.observations.open(blocks)
-        observed = observed_variables(observations, self.chosen.observed_variable, forms)
-        return forecasts, observed, blocks
+def for_files(dataset: xr.Dataset) -> xr.Dataset:
+    """A Dataset without encodings of inputs; text labels are of a type that all formats have."""
+    text = {n: c.astype(object) for n, c in dataset.coords.items() if c.dtype.kind == "U"}
+    return dataset.assign_coords(text).drop_encoding()

@@ -1,4 +1,4 @@
-"""Blocks of a Dataset, and a run that writes them; killed ones are in tests/cli/test_resume.py."""
+"""Blocks of a Dataset, and the place that they are written to; tests/cli/test_resume.py kills."""
 
 import json
 
@@ -8,7 +8,8 @@ import pytest
 import xarray as xr
 import zarr
 
-from xrecal.cli.blocks import REQUEST, Run, RunError, blocks_of, write_block, write_in_blocks
+from xrecal.runs.blocks import blocks_of, write_block
+from xrecal.runs.target import REQUEST, RunError, Target, write_in_blocks
 from xrecal.storage.lock import lock_of
 
 
@@ -38,7 +39,7 @@ def test_every_value_is_in_one_block():
 
 def test_a_run_as_a_function(tmp_path):
     dataset = xr.Dataset({"a": ("x", np.arange(5.0)), "b": 2.0}).chunk(x=2)
-    run_ = Run(tmp_path / "a.nc", {"command": "test"})
+    run_ = Target(tmp_path / "a.nc", {"command": "test"})
 
     def fail(_):
         raise OSError("disk full")
@@ -49,7 +50,7 @@ def test_a_run_as_a_function(tmp_path):
             write_in_blocks(dataset, run_, fail)
         assert not run_.is_complete(overwrite=False, resume=True)
         run_.make_way(overwrite=False)
-        assert write_in_blocks(dataset, run_, compute) == (3, 0)
+        assert write_in_blocks(dataset, run_, compute)[:2] == (3, 0)
         assert run_.is_complete(overwrite=False, resume=True)
     with xr.open_dataset(tmp_path / "a.nc") as found:
         xr.testing.assert_equal(found, dataset.compute())
@@ -58,7 +59,7 @@ def test_a_run_as_a_function(tmp_path):
 
 def test_way_is_made_only_where_nothing_can_go_on(tmp_path):
     dataset = xr.Dataset({"a": ("x", np.arange(5.0))}).chunk(x=2)
-    run_ = Run(tmp_path / "a.zarr", {"command": "test"})
+    run_ = Target(tmp_path / "a.zarr", {"command": "test"})
     with run_.alone():
         run_.begin(dataset)
         for overwrite in (False, True):
@@ -68,7 +69,7 @@ def test_way_is_made_only_where_nothing_can_go_on(tmp_path):
     assert not run_.folder.exists()
 
 
-# proofs -------------------------------------------------------------------------------------------
+# markers ------------------------------------------------------------------------------------------
 
 
 def spoil(file, how):
@@ -90,7 +91,7 @@ def half_done(request, tmp_path):
         },
         {"x": [3, 4, 5, 6]},
     ).chunk(x=2, y=3)
-    run_ = Run(tmp_path / "a.zarr", {"command": "test"})
+    run_ = Target(tmp_path / "a.zarr", {"command": "test"})
 
     def stop(tasks):
         compute(tasks)
@@ -106,8 +107,8 @@ def go_on(dataset, run_):
     """Blocks that were skipped on the way to the right result."""
     with run_.alone():
         assert not run_.is_complete(overwrite=False, resume=True)
-        _, n_skipped = write_in_blocks(dataset, run_, compute)
-    with xr.open_dataset(run_.target, engine="zarr", mask_and_scale=False) as found:
+        n_skipped = write_in_blocks(dataset, run_, compute).n_skipped
+    with xr.open_dataset(run_.path, engine="zarr", mask_and_scale=False) as found:
         xr.testing.assert_equal(found, dataset.compute())
     return n_skipped
 
@@ -127,7 +128,7 @@ def test_spoilt_chunks_are_computed_again(half_done, how):
         spoil(file, how)
         done = half_done[1].marker
         before = [done(n).read_text() for n in range(8)]
-        assert len(half_done[1].unmark(blocks_of(half_done[0]))) == 1
+        assert len(half_done[1].unmark(8)) == 1
         file.write_bytes(data)
         for n, text in enumerate(before):
             done(n).write_text(text)
@@ -152,7 +153,7 @@ def test_blocks_of_another_request_prove_nothing(half_done):
     dataset, run_ = half_done
     block = blocks_of(dataset)[0]
     values = {name: np.zeros([2, 3][: len(at)]) for name, at in block.chunks.items()}
-    write_block(values, block, str(run_.store), str(run_.marker(0)), '{"command": "former"}')
+    write_block(values, block, str(run_.store), str(run_.marker(0)), "former request")
     assert go_on(*half_done) == 7
 
 
@@ -170,12 +171,12 @@ def test_names_that_a_kill_left_are_removed(half_done):
     for file in left:
         file.write_text("half")
     assert go_on(*half_done) == 8
-    assert list(run_.target.rglob("*.partial")) == []
+    assert list(run_.path.rglob("*.partial")) == []
 
 
 def test_blocks_are_proven_before_the_result_is_put_in_place(tmp_path):
     dataset = xr.Dataset({"a": ("x", np.arange(5.0))}).chunk(x=2)
-    run_ = Run(tmp_path / "a.nc", {"command": "test"})
+    run_ = Target(tmp_path / "a.nc", {"command": "test"})
 
     def spoiling(tasks):
         compute(tasks)
@@ -187,19 +188,19 @@ def test_blocks_are_proven_before_the_result_is_put_in_place(tmp_path):
         )
         with pytest.raises(RunError, match=told):
             write_in_blocks(dataset, run_, spoiling)
-        assert not run_.target.exists()
-        assert write_in_blocks(dataset, run_, compute) == (3, 2)
+        assert not run_.path.exists()
+        assert write_in_blocks(dataset, run_, compute)[:2] == (3, 2)
 
 
 def test_who_has_lost_the_lock_puts_nothing_in_place(tmp_path):
     dataset = xr.Dataset({"a": ("x", np.arange(5.0))}).chunk(x=2)
-    run_ = Run(tmp_path / "a.nc", {"command": "test"})
+    run_ = Target(tmp_path / "a.nc", {"command": "test"})
 
     def losing(tasks):
         compute(tasks)
-        lock_of(run_.target).unlink()
+        lock_of(run_.path).unlink()
 
     with run_.alone(), pytest.raises(RunError, match="is no more that of this run"):
         write_in_blocks(dataset, run_, losing)
-    assert not run_.target.exists()
+    assert not run_.path.exists()
     assert run_.count_finished(3) == 3

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from typing import Any
+from os import PathLike, fspath
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice
 from xrecal.fit.fitted import FittedVariable
 from xrecal.fit.missing import without_unseen_values
 from xrecal.fit.news import News, news_of
@@ -24,10 +26,14 @@ from xrecal.inputs.valid_time import time_dim
 from xrecal.inputs.valid_time_lookup import at_own_valid_times
 from xrecal.inputs.verification import read_verified
 from xrecal.model import Recalibrator
+from xrecal.storage.paths import local_path
 
-from .inputs import Source, observed_variables, source
+from .files import Source, forecasts_for, in_blocks_of, observed_variables
+from .outcome import Date
 
-Date = np.datetime64
+Part: TypeAlias = str | PathLike[str] | xr.DataArray | xr.Dataset
+Parts: TypeAlias = Part | Sequence[Part]
+"""Files, stores and patterns of paths, or what is open already."""
 
 
 @dataclass(frozen=True)
@@ -97,29 +103,38 @@ class Archive:
         return chosen
 
 
-def sources(given: Sequence[str], name: str) -> list[Source]:
-    """Inputs by their paths, in which ``*`` stands for anything.
+def open_parts(given: Parts, name: str) -> dict[str, xr.Dataset]:
+    """Inputs by their names in messages; in a path ``*`` stands for anything.
 
     Raises
     ------
     FileNotFoundError
         If nothing matches.
     """
-    found = []
-    for path in given:
+    parts = [given] if isinstance(given, (str, PathLike, xr.DataArray, xr.Dataset)) else [*given]
+    found = {}
+    for i, part in enumerate(parts):
+        if isinstance(part, xr.DataArray):
+            part = part.to_dataset(name=part.name or name)
+        if isinstance(part, xr.Dataset):
+            found[f"number {i}"] = in_blocks_of(part, {})
+            continue
+        path = fspath(part)
         paths = sorted(glob(path)) if has_magic(path) else [path]
         if not paths:
             raise FileNotFoundError(
                 f"no {name} match {path!r}; give files or stores that are there"
             )
-        found += [source(one, name) for one in paths]
+        for one in paths:
+            source = Source(local_path(one, name=name), name)
+            found[str(source.path)] = in_blocks_of(source.open(), {})
     return found
 
 
 def open_archive(
     model: Recalibrator,
-    forecasts: Sequence[Source],
-    observations: Sequence[Source],
+    forecasts: Parts,
+    observations: Parts,
     variable: str | None,
     observed_variable: str | None,
 ) -> Archive:
@@ -132,9 +147,8 @@ def open_archive(
     """
     first = next(iter(model.variables.values()))
     dim = first.dim
-    opened = {
-        str(one.path): _forecasts(one.open({}), model, dim, variable, one) for one in forecasts
-    }
+    parts = open_parts(forecasts, "forecasts")
+    opened = {path: _forecasts(part, model, dim, variable, path) for path, part in parts.items()}
     members = {*MEMBER.names, *(fitted.member_dim for fitted in model.variables.values())}
     labels = [name for name in first.state.coords if name != dim]
     _require_one_place(opened, labels)
@@ -149,7 +163,7 @@ def open_archive(
         raise ValueError(f"the start {twice} stands in the forecasts twice; hand each over once")
     member_dim = explicit_member_dim(model, whole)
     forms = read_forms(whole, member_dim, name="forecasts")
-    verified = {str(one.path): one.open({}) for one in observations}
+    verified = open_parts(observations, "observations")
     _require_one_place(verified, labels)
     observed = _observations(list(verified.items()))
     values = observed_variables(observed, observed_variable, forms)
@@ -164,25 +178,23 @@ def open_archive(
 
 
 def _forecasts(
-    dataset: xr.Dataset, model: Recalibrator, dim: Hashable, variable: str | None, one: Source
+    dataset: xr.Dataset, model: Recalibrator, dim: Hashable, variable: str | None, path: str
 ) -> xr.Dataset:
     """Forecasts of a file along their starts."""
-    from .fit_apply import forecasts_for
-
     try:
         given = forecasts_for(model, dataset, variable)
     except ValueError as error:
-        raise ValueError(f"forecasts {one.path}: {error}") from error
+        raise ValueError(Advice(f"forecasts {path}: ", *error.args[:1])) from error
     if dim not in given.dims and dim in given.coords:
         given = given.expand_dims(dim)
     if dim not in given.indexes or given.indexes[dim].dtype.kind != "M":
         raise ValueError(
-            f"forecasts {one.path} have no dates along {dim!r}, which tell which of them are new; "
+            f"forecasts {path} have no dates along {dim!r}, which tell which of them are new; "
             "write them with a coordinate of dates"
         )
     if not given.sizes[dim] or given.indexes[dim].hasnans:
         found = "a start without a date (NaT)" if given.sizes[dim] else "no start"
-        raise ValueError(f"forecasts {one.path} hold {found}; leave it out, or write it anew")
+        raise ValueError(f"forecasts {path} hold {found}; leave it out, or write it anew")
     return _along_starts(given, model, dim)
 
 
