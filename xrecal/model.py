@@ -100,8 +100,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         Raises
         ------
         ValueError
-            If the model is an EMOS that an earlier version has stored without what it learned
-            from, a variable lacks those that it is recalibrated with, or kind, units, dimensions,
+            If a variable lacks those that it is recalibrated with, or kind, units, dimensions,
             pooled positions or labels differ.
 
         Warns

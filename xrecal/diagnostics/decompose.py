@@ -17,7 +17,6 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.methods import Method
-from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray
 
@@ -133,11 +132,9 @@ def score_parts_of(
     distribution: Distribution, observations: FloatArray, issued: Forecasts
 ) -> tuple[FloatArray, ...]:
     """CRPS as issued, CRPS as predicted, half their squared distance, each (L, T)."""
-    from xrecal.arrays.distributions.forms import Empirical, distribution_of
+    from xrecal.arrays.distributions.forms import distribution_of
     from xrecal.arrays.scores.decomposition import half_squared_distance
 
-    before, after = distribution_of(issued), distribution
-    if not isinstance(after, Empirical):
-        after = Empirical(after.quantile(equal_mass_levels(N_QUANTILES)))
-    distance = half_squared_distance(before, after)
+    before = distribution_of(issued)
+    distance = half_squared_distance(before, distribution.as_members())
     return before.crps(observations), distribution.crps(observations), distance

@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal import arrays
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.status import DEPENDENT, ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.over_cases import over_cases
@@ -193,9 +194,11 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
     recognised = find_dim(array, CALIBRATION, dim, name=name)
     if recognised is None:
         raise ValueError(
-            f"{name} {'have' if name.endswith('s') else 'has'} none of the known calibration "
-            f"dimensions ({CALIBRATION.usual}) among {list(array.dims)}; name it: "
-            "dim=..."
+            Advice(
+                f"{name} {'have' if name.endswith('s') else 'has'} none of the known calibration "
+                f"dimensions ({CALIBRATION.usual}) among {list(array.dims)}; name it: ",
+                Typed("dim", ...),
+            )
         )
     return recognised
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
@@ -303,9 +304,16 @@ def prepare(
     if pairs.n_matched * n_positions < min_samples:
         each = f", at {n_positions} pooled positions each," if pooled else ""
         raise ValueError(
-            f"only {pairs.n_matched} cases along {dim!r}{each} have a label in hindcast and "
-            f"observations, fewer than min_samples={min_samples}; pool neighbours or leads "
-            "(pool=...), give more cases, or a smaller min_samples if so few are meant"
+            Advice(
+                f"only {pairs.n_matched} cases along {dim!r}{each} have a label in hindcast and "
+                "observations, fewer than ",
+                Typed("min_samples", min_samples),
+                "; pool neighbours or leads (",
+                Typed("pool", ...),
+                "), give more cases, or a smaller ",
+                Typed("min_samples"),
+                " if so few are meant",
+            )
         )
     one_by_one = shared is not None and not in_splits
     if one_by_one:

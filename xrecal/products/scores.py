@@ -76,7 +76,9 @@ def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[Float
 
 def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[FloatArray, ...]:
     """Fair CRPS (L, T) of plain ensembles."""
-    return (distribution.fair_crps(observations),)
+    from xrecal.arrays import fair_crps
+
+    return (fair_crps(observations, distribution.members),)
 
 
 def crps_between(
@@ -101,7 +103,9 @@ def brier_of(
     """Brier scores (L, T, k) of exceeding thresholds (L, T, k)."""
     from xrecal.arrays.scores.event_scores import brier_score
 
-    n_members = distribution.n_members() if fair else None
+    n_members = None
+    if fair:
+        n_members = (~np.isnan(distribution.as_members().members)).sum(-1).astype(np.float64)
     probability = distribution.exceedance(thresholds)
     return (brier_score(observations, probability, thresholds, n_members),)
 
