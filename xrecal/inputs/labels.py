@@ -17,7 +17,7 @@ import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
 
-from .dims import text_of
+from .dims import Labelled, text_of
 from .leads import MONTHS, Dates, Leads, read_leads
 from .roles import (
     CALIBRATION,
@@ -88,7 +88,7 @@ def _may_be_dates(name: Hashable, coordinate: xr.DataArray) -> bool:
     return coordinate.dtype.kind == "M" or name == VALID_TIME
 
 
-def _is_level(obj: xr.DataArray | xr.Dataset, name: Hashable) -> bool:
+def _is_level(obj: Labelled, name: Hashable) -> bool:
     """Whether a coordinate is one of several that make up an index."""
     return name in obj.xindexes and name not in obj.dims
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from .dims import require_unique
+from .dims import Labelled, require_unique
 
 Dates: TypeAlias = npt.NDArray[Any]
 """Dates as datetime64 or cftime objects, or years as integers."""
@@ -77,7 +77,7 @@ class Leads:
         return np.asarray(np.frompyfunc(_calendar_months_after, 2, 1)(starts, values))
 
 
-def read_leads(obj: xr.DataArray | xr.Dataset, lead: Hashable, *, name: str) -> Leads:
+def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
     """Read the lead times along a dimension, or the single one of a scalar coordinate.
 
     Raises

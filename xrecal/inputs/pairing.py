@@ -40,7 +40,7 @@ from .valid_time_lookup import look_up
 if TYPE_CHECKING:
     from .pool import Pool
 
-Observations = xr.DataArray | xr.Dataset | Mapping[Hashable, xr.DataArray]
+Observations = Labelled | Mapping[Hashable, xr.DataArray]
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,7 @@ class Pairs:
 
 
 def pair_variables(
-    hindcast: Labelled,
-    observations: Observations,
-    member_dim: Hashable | None,
-    *,
-    name: str,
+    hindcast: Labelled, observations: Observations, member_dim: Hashable | None, *, name: str
 ) -> dict[Hashable, tuple[Form, xr.DataArray]]:
     """Match forecast variables with observed ones.
 
@@ -227,7 +223,7 @@ def _of_cases(forecasts: xr.DataArray, dim: Hashable | None) -> dict[Hashable, x
 
 
 def paired_by_position(
-    forecasts: xr.DataArray, observations: xr.DataArray | xr.Dataset, dims: Iterable[Hashable]
+    forecasts: xr.DataArray, observations: Labelled, dims: Iterable[Hashable]
 ) -> str | None:
     """Remark on dimensions along which nothing identifies the places of one of both; else None."""
     shared = [d for d in dims if d in observations.dims and forecasts.sizes.get(d, 1) > 1]

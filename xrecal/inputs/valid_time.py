@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from .dates import case_axis
+from .dims import Labelled
 from .leads import Dates, read_leads
 from .metadata import standard_name_of
 from .roles import CALIBRATION, LEAD, VALID_TIME, are_dates, candidates, is_start, single_leads
@@ -158,7 +159,7 @@ def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
 
 
 def _named_as_times(
-    obj: xr.DataArray | xr.Dataset, roles: tuple[Hashable | None, ...]
+    obj: Labelled, roles: tuple[Hashable | None, ...]
 ) -> dict[Hashable, xr.DataArray]:
     """Coordinates that are valid times by their name or CF standard name.
 
@@ -212,7 +213,7 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
     )
 
 
-def single_start(obj: xr.DataArray | xr.Dataset) -> Hashable | None:
+def single_start(obj: Labelled) -> Hashable | None:
     """The scalar coordinate that says when a forecast without a dimension of starts began."""
     scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
     standard = CALIBRATION.standard_names
@@ -222,7 +223,7 @@ def single_start(obj: xr.DataArray | xr.Dataset) -> Hashable | None:
 
 
 def valid_time_of(
-    obj: xr.DataArray | xr.Dataset, dim: Hashable | None, lead: Hashable | None = None
+    obj: Labelled, dim: Hashable | None, lead: Hashable | None = None
 ) -> xr.DataArray | None:
     """The coordinate of valid times over ``dim`` and ``lead``, or part of these; None if none is.
 
