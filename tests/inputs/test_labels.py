@@ -73,11 +73,7 @@ def test_dates_of_cftime_without_a_calendar_are_refused():
     for forecast, observed, message in (
         (HINDCAST.assign_coords(init=dates), OBSERVED, "'init' of forecast"),
         (HINDCAST[3].assign_coords(init=dates[3]), OBSERVED, "'init' of forecast"),
-        (
-            HINDCAST[:, 0].assign_coords(valid_time=("init", dates)),
-            OBSERVED,
-            "'valid_time' of for",
-        ),
+        (HINDCAST[:, 0].assign_coords(valid_time=("init", dates)), OBSERVED, "'valid_time' of for"),
         (HINDCAST, OBSERVED[:N].assign_coords(time=dates), r"'time' of .* observations\.assign_co"),
     ):
         with pytest.raises(ValueError, match=f"the dates in {message}") as error:

@@ -34,9 +34,7 @@ OBSERVATIONS = {
     ),
     "analysis without valid time": ANALYSIS.assign_coords(step=np.timedelta64(0, "h"), number=0),
     "short forecasts": ANALYSIS.assign_coords(
-        time=DAYS - pd.Timedelta(hours=6),
-        valid_time=("time", DAYS),
-        step=np.timedelta64(6, "h"),
+        time=DAYS - pd.Timedelta(hours=6), valid_time=("time", DAYS), step=np.timedelta64(6, "h")
     ),
     "valid time alone": ANALYSIS.rename(time="valid_time"),
     "record": ANALYSIS.rename(time="record")

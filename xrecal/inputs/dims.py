@@ -114,9 +114,7 @@ def match_labels(
             )
         )
     if matched < size / 2:
-        warn(
-            f"only {matched} of {size} forecasts along {dim!r} have an observation",
-        )
+        warn(f"only {matched} of {size} forecasts along {dim!r} have an observation")
     if wanted.equals(observed):
         return observations, matched
     at_forecasts = observations.reindex_like(forecasts[dim])
@@ -226,7 +224,7 @@ def warn_of_other_labels(
             warn(
                 f"{names[0]} is at {name} {_first(mine)}{', ...' if mine.size > 3 else ''}, but "
                 f"{names[1]} at {theirs}: do they belong together? If so, use "
-                f"{names[1]}.drop_vars({name!r})",
+                f"{names[1]}.drop_vars({name!r})"
             )
 
 

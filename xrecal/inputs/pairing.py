@@ -12,12 +12,7 @@ import xarray as xr
 from xrecal.chunks.warnings import warn_once
 from xrecal.typing import FloatArray
 
-from .dims import (
-    at_scalars,
-    match_labels,
-    require_readable,
-    warn_of_other_labels,
-)
+from .dims import at_scalars, match_labels, require_readable, warn_of_other_labels
 from .forms import Form, Labelled, read_forms
 from .labels import read_labels
 from .leads import MatchedLeads, matched_leads
@@ -359,7 +354,5 @@ def in_order(pairs: Pairs) -> Pairs:
         for name, part in pairs.form.parts.items()
     }
     return replace(
-        pairs,
-        form=pairs.form.with_parts(parts),
-        observations=pairs.observations.isel({dim: order}),
+        pairs, form=pairs.form.with_parts(parts), observations=pairs.observations.isel({dim: order})
     )

@@ -48,10 +48,7 @@ def _spelled(name: Hashable) -> str:
 
 
 MEMBER = Role(
-    "member",
-    "member_dim",
-    ("member", "number", "realization", "ensemble"),
-    ("realization",),
+    "member", "member_dim", ("member", "number", "realization", "ensemble"), ("realization",)
 )
 
 LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))

@@ -212,7 +212,7 @@ def _require_matches(
     if matched < wanted.size / 2:
         warn(
             f"only {matched} of {wanted.size} forecasts over starts and leads have an observation "
-            f"at their valid time along {time!r}",
+            f"at their valid time along {time!r}"
         )
 
 
