@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .dims import Labelled, text_of
 from .leads import MONTHS, seconds_of, unit_of_leads
-from .metadata import standard_name_of
+from .metadata import LATITUDE, LONGITUDE
 
 Kind: TypeAlias = Literal["text", "number", "length", "month", "latitude", "longitude", "place"]
 
@@ -23,10 +23,6 @@ PLACE_NAMES = (
     "id",
 )  # fmt: skip
 """Names of coordinates that identify a place; one with the CF attribute ``cf_role`` does, too."""
-
-LATITUDES = ("lat", "latitude", "nav_lat", "xlat")
-LONGITUDES = ("lon", "longitude", "nav_lon", "xlong")
-"""In lower case."""
 
 NUMBERS = ("number", "length", "month")
 """Kinds of numbers: without a unit of time, with one of a fixed length, or of the calendar."""
@@ -98,12 +94,9 @@ def is_angle(name: Hashable, label: xr.DataArray) -> bool:
 
 def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
     """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
-    units, standard = str(label.attrs.get("units", "")), standard_name_of(label)
-    if standard == "latitude" or units == "degrees_north" or str(name).lower() in LATITUDES:
+    if LATITUDE.fits(name, label):
         return "latitude"
-    if standard == "longitude" or units == "degrees_east" or str(name).lower() in LONGITUDES:
-        return "longitude"
-    return None
+    return "longitude" if LONGITUDE.fits(name, label) else None
 
 
 def names_place(name: Hashable, label: xr.DataArray) -> bool:
