@@ -15,7 +15,7 @@ from xrecal.inputs.thresholds import Threshold, read_thresholds
 from xrecal.typing import FloatArray
 
 from .recalibrated import recalibrated
-from .reductions import Reduction, on_device
+from .reductions import Reduction
 from .source import Source, Sources, issued, reduce
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
 
 
-@on_device
 def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
     return (distribution.exceedance(thresholds),)
 
 
-@on_device
 def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k) of at most thresholds (L, T, k)."""
     return (1.0 - distribution.exceedance(thresholds),)
