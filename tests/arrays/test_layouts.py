@@ -150,6 +150,7 @@ CALLS = {
     "fair_crps": [call(y, members)],
     "features": [call(several.values, periods)],
     "find_bounds": [call(np.maximum(y, 0))],
+    "choose_ckme": [call(mixture, y, conditioned, **known), call(plain, y, low_rank)],
     "fit_ckme": [
         call(mixture, y, conditioned, **known, groups=steps, blocks=0),
         call(weighted, y, exact, squared=distances),
