@@ -17,16 +17,8 @@ from .roles import is_lead
 LATITUDE, LONGITUDE, HEIGHT, OF_LEAD = "latitude", "longitude", "height", "lead"
 
 _NAMES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
-    LATITUDE: (
-        ("latitude",),
-        ("degrees_north", "degree_north"),
-        ("lat", "latitude", "nav_lat"),
-    ),
-    LONGITUDE: (
-        ("longitude",),
-        ("degrees_east", "degree_east"),
-        ("lon", "longitude", "nav_lon"),
-    ),
+    LATITUDE: (("latitude",), ("degrees_north", "degree_north"), ("lat", "latitude", "nav_lat")),
+    LONGITUDE: (("longitude",), ("degrees_east", "degree_east"), ("lon", "longitude", "nav_lon")),
     HEIGHT: (
         ("height", "altitude", "surface_altitude", "height_above_mean_sea_level"),
         (),

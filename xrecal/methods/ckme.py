@@ -140,11 +140,6 @@ class CKME(Conditioned, MemberPerCase):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     compares: ClassVar[bool] = True
-    before: ClassVar[Mapping[str, Any]] = {
-        "support": "observations",
-        "tails": None,
-        "novelty": None,
-    }
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)
