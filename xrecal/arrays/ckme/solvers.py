@@ -9,7 +9,7 @@ The heaviest case has weight 1; in a fold the ridge is scaled by the heaviest th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -51,26 +51,6 @@ def landmark_slots(solver: str, kernel: str, n: int, *, shapes: bool = False) ->
     return max(min(n, most_landmarks(shapes)), 1) if is_low_rank(solver, kernel, n) else 1
 
 
-class Solver(Protocol):
-    """Signed weights with one kernel at one location."""
-
-    strength: float
-    """Exponent of the kernel on covariates, 0 without"""
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of what is kept for the next ridge."""
-
-    def tidy(self) -> None:
-        """Forget what is made again at little cost."""
-
-    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
-
-        They belong to the problem scaled by the roots of the case weights.
-        """
-
-
 class Exact:
     """One eigendecomposition for all ridges and folds, O(n³)."""
 
@@ -88,7 +68,10 @@ class Exact:
         """Keep all: the eigenvectors take most of the time."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """See :meth:`Solver.signed`."""
+        """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
+
+        They belong to the problem scaled by the roots of the case weights.
+        """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
@@ -185,6 +168,10 @@ class LowRank:
         return self._among[f][1]
 
 
+Solver: TypeAlias = Exact | LowRank
+"""Signed weights with one kernel at one location."""
+
+
 class Solvers:
     """Solvers of one location, made when they are asked for.
 
@@ -194,10 +181,10 @@ class Solvers:
 
     def __init__(self, location: Location, bandwidth: float) -> None:
         self._location, self._bandwidth = location, bandwidth
-        self._kept: dict[tuple[float, float], Exact | LowRank] = {}
+        self._kept: dict[tuple[float, float], Solver] = {}
         self._landmarks: dict[tuple[float, float], Sequence[int]] = {}
 
-    def __getitem__(self, kernel: tuple[float, float]) -> Exact | LowRank:
+    def __getitem__(self, kernel: tuple[float, float]) -> Solver:
         solver = self._kept.pop(kernel, None)
         for other in self._kept.values():
             other.tidy()
