@@ -15,7 +15,6 @@ from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import known_places
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.place_features import (
-    LONGITUDE,
     around,
     feature_coordinates,
     middle_longitude,
@@ -74,7 +73,7 @@ def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME,
         if np.ptp(values) == 0:
             constant.append(str(coordinate.name))
             del coordinates[feature]
-        elif feature == LONGITUDE:
+        elif feature == "longitude":
             middle = middle_longitude(values.ravel())
     n_dates = pairs.observations.sizes[pairs.dim]
     rank = landmarks_for(n_places * n_dates)
@@ -111,7 +110,7 @@ def _features(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataAr
     for name in method.features:
         if name in coordinates:
             values = coordinates[name].to_numpy().astype(np.float64)
-            if name == LONGITUDE:
+            if name == "longitude":
                 values = np.asarray(around(values, method.middle_longitude), np.float64)
             features[FEATURE + name] = xr.DataArray(values, dims=coordinates[name].dims)
     return features

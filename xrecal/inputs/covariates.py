@@ -7,11 +7,12 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
-from .dims import at_scalars
+from .dims import Names, at_scalars
 from .forms import Form
 from .labels import read_labels
 from .leads import days_of
@@ -64,8 +65,12 @@ def read_covariates(
     unknown = [key for key in given if key not in names]
     if unknown:
         raise ValueError(
-            f"the covariates {unknown} are not among those conditioned on, {list(names)}; name "
-            "them in condition_on or leave them out"
+            Advice(
+                f"the covariates {unknown} are not among those conditioned on, {list(names)}; name "
+                "them in ",
+                Typed("condition_on"),
+                " or leave them out",
+            )
         )
     covariates = {}
     for wanted in names:
@@ -152,8 +157,10 @@ def _checked(
     value = days_of(value) if value.dtype.kind == "m" else value
     if value.dtype.kind not in "iufb":
         raise ValueError(
-            f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use "
-            "condition_on='season'"
+            Advice(
+                f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use ",
+                Typed("condition_on", "season"),
+            )
         )
     whole = form.broadcast().loc
     names = (name, f"the covariate {wanted!r}")
@@ -183,7 +190,7 @@ def _checked(
 
 
 def _at_labels(
-    value: xr.DataArray, whole: xr.DataArray, dim: Hashable, *, names: tuple[str, str]
+    value: xr.DataArray, whole: xr.DataArray, dim: Hashable, *, names: Names
 ) -> xr.DataArray:
     """Values at the labels of the forecasts; further ones are left out."""
     labelled = [dim in part.indexes for part in (whole, value)]

@@ -7,11 +7,12 @@ be silent, so the error names the line to type instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.texts import quoted
 
 CONVENTIONS = "CF-1.11"
@@ -110,18 +111,21 @@ def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | N
     if same_units(units_a, units_b):
         return None
     expression = _conversion(units_a, name_b, units_b)
+    remedy: str
     if expression is None:
         remedy = "convert one of them so that both have the same units attribute"
     else:
-        remedy = (
+        code = f"{name_b} = {expression}.assign_attrs(units={units_a!r})"
+        remedy = Advice(
             "if the values are converted already, correct the attribute units alone; otherwise "
-            f"convert first: {name_b} = {expression}.assign_attrs(units={units_a!r})"
+            "convert first: ",
+            Typed("units", (name_b, units_a), code),
         )
     stated = [
         f"{name} {'are' if name.endswith('s') else 'is'} in {units.strip() or 'no unit'}"
         for name, units in ((name_a, units_a), (name_b, units_b))
     ]
-    raise ValueError(f"{stated[0]} but {stated[1]}; {remedy}")
+    raise ValueError(Advice(f"{stated[0]} but {stated[1]}; ", remedy))
 
 
 def same_units(a: str, b: str) -> bool:
@@ -150,6 +154,35 @@ def standard_name_of(coordinate: xr.DataArray | xr.Variable) -> str | None:
     """The CF standard name; None if there is none, or the attribute is no text, as in an array."""
     name = coordinate.attrs.get("standard_name")
     return name if isinstance(name, str) else None
+
+
+class Mark(NamedTuple):
+    """Standard names, units and names, in lower case, by which a coordinate is known."""
+
+    standard_names: tuple[str, ...]
+    units: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def fits(self, name: Hashable, coordinate: xr.DataArray) -> bool:
+        """Return whether a coordinate is known by its attributes or its name."""
+        return (
+            standard_name_of(coordinate) in self.standard_names
+            or str(coordinate.attrs.get("units")) in self.units
+            or str(name).lower() in self.names
+        )
+
+
+LATITUDE = Mark(
+    ("latitude",), ("degrees_north", "degree_north"), ("lat", "latitude", "nav_lat", "xlat")
+)
+LONGITUDE = Mark(
+    ("longitude",), ("degrees_east", "degree_east"), ("lon", "longitude", "nav_lon", "xlong")
+)
+HEIGHT = Mark(
+    ("height", "altitude", "surface_altitude", "height_above_mean_sea_level"),
+    (),
+    ("height", "altitude", "elevation", "orography"),
+)
 
 
 def _parse(units: str) -> dict[str, int]:

@@ -191,8 +191,6 @@ class Method(ABC):
     output: ClassVar[Output] = "weighted"
     keeps_cases: ClassVar[bool] = False
     """Whether forecasts are compared with those of the calibration cases, which the state keeps."""
-    on_device: ClassVar[bool] = False
-    """Whether it fits and predicts CuPy arrays."""
     recalibrates: ClassVar[bool] = True
     """Whether what it issues differs from the forecast as it was issued."""
     by_sums: ClassVar[bool] = False
@@ -215,6 +213,11 @@ class Method(ABC):
     """How much later than its valid time it takes an observation to be there, if it asks."""
     refit: int | str | None = None
     """Number of cases or length of time after which it fits itself again, if it does."""
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it fits and predicts CuPy arrays."""
+        return False
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:

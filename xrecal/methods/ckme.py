@@ -130,7 +130,6 @@ class CKME(Settings):
     keeps_choices = True
     knows_novelty = True
     joins_variables = True
-    on_device = True
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)
@@ -172,6 +171,11 @@ class CKME(Settings):
     def shapes(self) -> bool:
         """Whether forecasts are compared without their means."""
         return self.compare == "shapes"
+
+    @property
+    def on_device(self) -> bool:
+        """Whether CuPy arrays are served, by array expressions that know the usual settings."""
+        return self.projection == "euclidean" and self.loss == "crps" and self.solver != "lowrank"
 
     @property
     def shares_members(self) -> bool:

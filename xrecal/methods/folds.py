@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dates import CaseAxis, spread_of_season, years_of_cases
 from xrecal.typing import IntArray
@@ -21,14 +22,26 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
         return None
     if axis.season is None or axis.days is None:
         raise ValueError(
-            f"{method}: condition_on='season' needs dates (datetime64 or cftime) along the "
-            "calibration dimension; add a coordinate valid_time, or leave condition_on out"
+            Advice(
+                f"{method}: ",
+                Typed("condition_on", "season"),
+                " needs dates (datetime64 or cftime) along the calibration dimension; add a "
+                "coordinate valid_time, or leave ",
+                Typed("condition_on"),
+                " out",
+            )
         )
     span = np.ptp(axis.days)
     if span < SHORTEST_SEASON:
         raise ValueError(
-            f"{method}: condition_on='season' needs cases from {SHORTEST_SEASON} days or more, but "
-            f"these span {span:.0f}: other seasons would be extrapolated; leave condition_on out"
+            Advice(
+                f"{method}: ",
+                Typed("condition_on", "season"),
+                f" needs cases from {SHORTEST_SEASON} days or more, but these span {span:.0f}: "
+                "other seasons would be extrapolated; leave ",
+                Typed("condition_on"),
+                " out",
+            )
         )
     if span < WHOLE_YEAR:
         return (
