@@ -209,8 +209,9 @@ class Target:
         self.marker("layout").parent.mkdir()
         # Files at the top change when the store is sealed.
         files = [path for path in new.rglob("*") if path.is_file() and path.parent != new]
-        mark(self.marker("layout"), new, [str(p.relative_to(new)) for p in files], self.digest)
-        sync([*new.iterdir(), *self.folder.rglob("done/*")], self.folder)
+        names = [str(path.relative_to(new)) for path in files]
+        mark(self.marker("layout"), new, names, self.digest)
+        sync([self.folder / MARK, self.marker("layout"), *new.iterdir()], self.folder)
         new.rename(self.store)
 
     def count_finished(self, n_blocks: int) -> int:
