@@ -23,7 +23,7 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     By a coordinate ``valid_time``, by starts and leads, or by leads alone, also a single one; 0
     where nothing tells.
     """
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    whole = form.one_member
     ahead = _by_valid_time(whole, dim)
     leads = [d for d in candidates(whole, LEAD, dim) if d != dim] or single_leads(whole)
     if ahead is None and leads:

@@ -113,6 +113,11 @@ class Form:
         ]
         return self.with_parts(dict(zip(self.parts, parts, strict=True)))
 
+    @property
+    def one_member(self) -> xr.DataArray:
+        """One member of each forecast, over all dimensions: the labels of the forecasts."""
+        return self.broadcast().loc.isel({self.member_dim: 0}, drop=True)
+
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
         """The same forecast with other arrays."""
         lacking = dict.fromkeys(PARTS[1:])

@@ -179,7 +179,7 @@ def pair_cases(
     )
     if note is not None:
         warn_once(note)
-    forecasts = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    forecasts = form.one_member
     dim = find_dim(forecasts, CALIBRATION, dim, name=name)
     if dim is None and require_dim:
         raise ValueError(
