@@ -14,8 +14,8 @@ from click.testing import CliRunner
 import xrecal
 from tests.cli.files import run
 from xrecal.chunks.blockwise import TaskError
-from xrecal.cli import cycle as cycling
 from xrecal.cli.commands import xrecal as command
+from xrecal.runs import turn as cycling
 from xrecal.storage.lock import locked
 
 from .cycle_kills import tree
@@ -244,7 +244,7 @@ def test_code_5_of_a_failed_task(folder, monkeypatch):
     def fail(*_, **__):
         raise TaskError("of a task")
 
-    monkeypatch.setattr("xrecal.cli.blocks.write_block", fail)
+    monkeypatch.setattr("xrecal.runs.target.write_block", fail)
     monkeypatch.setattr("dask.base.compute", fail)
     assert of_fit(folder).code == 5
 

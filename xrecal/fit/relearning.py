@@ -19,7 +19,7 @@ def learned_again(fitted: FittedVariable) -> list[str]:
     """Parameters of each case that are learned again, from forecasts that the method keeps."""
     if not (isinstance(fitted.method, Relearning) and fitted.method.keeps_cases):
         return []
-    return [n for n, p in fitted.parameters.items() if CASE in p.dims and n in fitted.state]
+    return [name for name, parameter in fitted.parameters.items() if CASE in parameter.dims]
 
 
 def relearn(fitted: FittedVariable, before: xr.Dataset) -> xr.Dataset:

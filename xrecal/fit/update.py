@@ -89,15 +89,7 @@ def update(
 
 
 def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
-    name = type(fitted.method).__name__
-    anew = "fit anew with all cases: hindcast.recal.fit(observations, model.method)"
     require_updates(fitted.method)
-    needed = [n for n, p in fitted.parameters.items() if p.for_updates and n not in fitted.state]
-    if needed:
-        raise ValueError(
-            f"the {name} was fitted by an earlier version of xrecal, which kept no cases to learn "
-            f"from again (there is no {needed[0]!r}); {anew}"
-        )
     lacking = [other for other in fitted.jointly if other not in model.variables]
     if lacking:
         raise ValueError(

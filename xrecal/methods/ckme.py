@@ -139,13 +139,7 @@ class CKME(Conditioned, MemberPerCase):
 
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
-    on_device: ClassVar[bool] = True
     compares: ClassVar[bool] = True
-    before: ClassVar[Mapping[str, Any]] = {
-        "support": "observations",
-        "tails": None,
-        "novelty": None,
-    }
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)
@@ -188,6 +182,11 @@ class CKME(Conditioned, MemberPerCase):
     def shapes(self) -> bool:
         """Whether forecasts are compared without their means."""
         return self.compare == "shapes"
+
+    @property
+    def on_device(self) -> bool:
+        """Whether CuPy arrays are served, by array expressions that know the usual settings."""
+        return self.projection == "euclidean" and self.loss == "crps" and self.solver != "lowrank"
 
     @property
     def shares_members(self) -> bool:
@@ -297,8 +296,7 @@ class CKME(Conditioned, MemberPerCase):
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
         if self.gives_way:
             return self._giving_way(new, cases, fitted)[0]
-        own = not self.shares_members
-        issued = self.weighted_ensembles(new, cases, fitted, own_members=own)
+        issued = self.weighted_ensembles(new, cases, fitted, own_members=not self.shares_members)
         return self._with_tails(issued, cases, fitted)
 
     def predict_with_novelty(

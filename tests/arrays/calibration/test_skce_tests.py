@@ -461,33 +461,6 @@ def test_meanings():
     assert not {FEW, NO_SPREAD, REFUSED} & set(MEANINGS)
 
 
-def test_inputs_stay_unchanged(rng):
-    loc, y = rng.normal(size=(2, 12, 3)), rng.normal(size=(2, 12))
-    weights = np.full(loc.shape, 1 / 3)
-    loc[0, 1, 1] = y[1, 2] = np.nan
-    used = (loc, y, weights)
-    before = [a.copy() for a in used]
-    for a in used:
-        a.flags.writeable = False
-    for test in (None, "bootstrap", "wild", "montecarlo", "block"):
-        for forecasts in (
-            Forecasts(loc),
-            Forecasts(loc, np.abs(loc)),
-            Forecasts(loc, None, weights),
-            Forecasts(loc[:, 3], None, weights),
-        ):
-            skce_locations(forecasts, y, test=test, n_resamples=5)
-        skce_locations(Forecasts(loc), y, test=test, n_resamples=5, augmented=True)
-    for a, copy in zip(used, before, strict=True):
-        np.testing.assert_array_equal(a, copy)
-    h = case_matrix(Forecasts(loc[0]), y[0])
-    copy = h.copy()
-    h.flags.writeable = False
-    for test in ("bootstrap", "wild"):
-        skce_test(h, test, n_resamples=5)
-    np.testing.assert_array_equal(h, copy)
-
-
 def test_no_locations():
     for a in skce_locations(Forecasts(np.empty((0, 5, 3))), np.empty((0, 5)), test="wild"):
         assert a.shape == (0,)

@@ -113,15 +113,6 @@ def test_expected_ranked_score_is_smallest_for_the_truth(masses):
     assert expected[0] <= expected[1] + 1e-12
 
 
-def test_inputs_stay_unchanged_and_float32_works(rng):
-    y, p = rng.normal(size=5), rng.random((5, 3))
-    y.flags.writeable = p.flags.writeable = EDGES.flags.writeable = False
-    for score in (brier_score, ranked_probability_score):
-        single = score(y.astype(np.float32), p.astype(np.float32), EDGES)
-        assert single.dtype == np.float64
-        np.testing.assert_allclose(single, score(y, p, EDGES), atol=1e-6)
-
-
 def test_errors():
     y, p = np.zeros(3), np.full((3, 2), 0.5)
     with pytest.raises(ValueError, match="probabilities must lie between 0 and 1, found 50"):

@@ -54,6 +54,9 @@ def landmark_slots(solver: str, kernel: str, n: int, *, shapes: bool = False) ->
 class Solver(Protocol):
     """Signed weights with one kernel at one location."""
 
+    strength: float
+    """Exponent of the kernel on covariates, 0 without"""
+
     @property
     def nbytes(self) -> int:
         """Memory of what is kept for the next ridge."""
@@ -72,7 +75,7 @@ class Exact:
     """One eigendecomposition for all ridges and folds, O(n³)."""
 
     def __init__(self, location: Location, bandwidth: float, strength: float) -> None:
-        self._root = location.root
+        self._root, self.strength = location.root, strength
         self._gram = location.gram(bandwidth, strength)
         self._eigen: tuple[FloatArray, FloatArray] | None = None
 
@@ -122,10 +125,8 @@ class LowRank:
         strength: float,
         landmarks: Sequence[int] | IntArray = (),
     ) -> None:
-        self._root = location.root
-        # A model of an earlier version may have more.
-        most = max(location.most_landmarks, len(landmarks))
-        self.factor = Factor(location, bandwidth, strength, most)
+        self._root, self.strength = location.root, strength
+        self.factor = Factor(location, bandwidth, strength, location.most_landmarks)
         if len(landmarks) > 0:
             self.factor.start_from(np.asarray(landmarks))
         self._among: dict[int, tuple[IntArray, FloatArray]] = {}
@@ -185,22 +186,19 @@ class LowRank:
 
 
 class Solvers:
-    """Solvers of one location with several kernels, made when they are asked for.
+    """Solvers of one location, made when they are asked for.
 
-    Those used last are kept; of others landmarks are remembered.
+    A kernel is a factor of the bandwidth, and the strength of the covariates. Solvers used last are
+    kept; of others landmarks are remembered.
     """
 
-    def __init__(
-        self, location: Location, bandwidth: float, kernels: Sequence[tuple[float, float]]
-    ) -> None:
-        self._location, self._bandwidth, self._kernels = location, bandwidth, kernels
-        self._kept: dict[int, Exact | LowRank] = {}
-        self._landmarks: dict[int, Sequence[int]] = {}
+    def __init__(self, location: Location, bandwidth: float) -> None:
+        self._location, self._bandwidth = location, bandwidth
+        self._kept: dict[tuple[float, float], Exact | LowRank] = {}
+        self._landmarks: dict[tuple[float, float], Sequence[int]] = {}
 
-    def __getitem__(self, g: int) -> Solver:
-        widening, strength = self._kernels[g]
-        kernel = self._location, self._bandwidth * widening, strength
-        solver = self._kept.pop(g, None)
+    def __getitem__(self, kernel: tuple[float, float]) -> Exact | LowRank:
+        solver = self._kept.pop(kernel, None)
         for other in self._kept.values():
             other.tidy()
         while self._kept and sum(s.nbytes for s in (solver, *self._kept.values()) if s) > KEPT:
@@ -208,11 +206,15 @@ class Solvers:
             dropped = self._kept.pop(oldest)
             if isinstance(dropped, LowRank):
                 self._landmarks[oldest] = dropped.factor.landmarks
-        if solver is None and self._location.columns is None:
-            solver = Exact(*kernel)
-        elif solver is None:
-            solver = LowRank(*kernel, self._landmarks.get(g, ()))
-        self._kept[g] = solver
+        if solver is None:
+            widening, strength = kernel
+            of = self._location, self._bandwidth * widening, strength
+            solver = (
+                Exact(*of)
+                if self._location.columns is None
+                else LowRank(*of, self._landmarks.get(kernel, ()))
+            )
+        self._kept[kernel] = solver
         return solver
 
 
