@@ -103,8 +103,8 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
     """Fraction of the year of each case, or of the single forecast, at each lead.
 
     By day it is that of a year of 365 days, in which each calendar day has its own place.
-    Where leads do not tell the valid time, that of the start stands for it: each lead has a fit
-    of its own, to which it makes no difference but in months of different lengths.
+    Where leads do not give the valid time, the season is that of the start: each lead has a fit
+    of its own, so this matters only for months of different lengths.
     """
     period = {"period": 1.0}
     valid = known_valid_times(form.one_member, dim)

@@ -229,7 +229,7 @@ def warn_of_other_labels(
 
 
 def require_unique(index: Any, dim: Hashable, owner: str) -> None:
-    """Raise ValueError if a label along a dimension stands there twice."""
+    """Raise ValueError if a dimension has a label twice."""
     if not index.is_unique:
         raise ValueError(
             f"labels along {dim!r} of {owner} must be unique, but {index[index.duplicated()][0]} "
@@ -311,7 +311,7 @@ def _first(index: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """A label as one would write it, bytes of a netCDF file as what they stand for."""
+    """Return a label as text, with bytes of a netCDF file decoded."""
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
     return text.removesuffix(" 00:00:00")
 

@@ -34,9 +34,9 @@ class Thresholds(NamedTuple):
     dim: Hashable
     """Dimension of the thresholds in the result."""
     coords: Mapping[Hashable, Any]
-    """Of that dimension, or of the scalar that it was."""
+    """Coordinates of that dimension, or of the scalar that it was."""
     several: bool
-    """Whether the dimension stays."""
+    """True where the dimension stays."""
 
     def label(self, result: xr.DataArray) -> xr.DataArray:
         """Result with the coordinates of the thresholds, without their dimension if it is one."""
