@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -133,27 +133,68 @@ def _without_each(dims: Sequence[Hashable] | Mapping[Hashable, int]) -> tuple[Ha
     return tuple(d for d in dims if d != EACH)
 
 
-@dataclass(frozen=True)
-class _Call:
-    """Arrays of a chunk by position in, results by position out; in between the task."""
+class Groups(NamedTuple):
+    """Arrays of a chunk in groups by name, and the chunk that they are of."""
 
-    task: Task
+    arrays: dict[str, dict[Any, npt.NDArray[Any]]]
+    places: tuple[int, ...]
+    """Axes of the places."""
+    rest: tuple[int, ...]
+    """Axes of the dimensions ``each``."""
+    others: list[Any]
+    """Arguments after the arrays."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups that arrays of a chunk come in, which tasks get by position."""
+
     names: Mapping[str, Sequence[tuple[Any, int, bool]]]
     """Names of each group, with the number of core axes and whether ``EACH`` is one of them."""
-    out: Mapping[Any, tuple[bool, npt.DTypeLike]]
-    """Names of results, with whether ``EACH`` is an axis, and the type."""
-    n_each: int
+    n_each: int = 0
 
     @classmethod
-    def of(cls, task: Task, given: Inputs, out: Outputs, each: Sequence[Hashable]) -> _Call:
+    def of(cls, given: Inputs, each: Sequence[Hashable] = ()) -> Grouping:
+        """The groups of inputs."""
         names = {
             group: [
                 (name, len(_without_each(core)), EACH in core) for name, (_, core) in of.items()
             ]
             for group, of in given.items()
         }
+        return cls(names, len(each))
+
+    def __call__(self, values: Sequence[Any]) -> Groups:
+        """Group arrays by position, each with all places on its first axis."""
+        args = [value if hasattr(value, "shape") else _as_object(value) for value in values]
+        cores = [n for of in self.names.values() for _, n, _ in of]
+        lead = np.broadcast_shapes(
+            *(a.shape[: a.ndim - n] for a, n in zip(args, cores, strict=False))
+        )
+        cut, arrays = len(lead) - self.n_each, iter(args)
+        places, rest = lead[:cut], lead[cut:]
+        groups = {
+            group: {
+                name: _flat(next(arrays), n_core, places, rest, own) for name, n_core, own in of
+            }
+            for group, of in self.names.items()
+        }
+        return Groups(groups, places, rest, list(values[len(cores) :]))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Arrays of a chunk by position in, results by position out; in between the task."""
+
+    task: Task
+    grouping: Grouping
+    out: Mapping[Any, tuple[bool, npt.DTypeLike]]
+    """Names of results, with whether ``EACH`` is an axis, and the type."""
+
+    @classmethod
+    def of(cls, task: Task, given: Inputs, out: Outputs, each: Sequence[Hashable]) -> _Call:
         results = {name: (EACH in dims, dtype) for name, (dims, dtype) in out.items()}
-        return cls(task, names, results, len(each))
+        return cls(task, Grouping.of(given, each), results)
 
     @property
     def __name__(self) -> str:
@@ -170,35 +211,23 @@ class _Call:
         """The work of the task, for messages."""
         return str(getattr(self.task, "description", ""))
 
-    def __call__(self, *args: npt.NDArray[Any]) -> Any:
-        places, rest = self._lead(args)
-        arrays = iter(args)
-        given: dict[str, Any] = {
-            group: {
-                name: _flat(next(arrays), n_core, places, rest, own) for name, n_core, own in of
-            }
-            for group, of in self.names.items()
-        }
-        wanted = list(arrays)
-        if wanted:
-            given[INSIDE] = reduce(and_, wanted).ravel()
-        results = self.task(**given)
+    def __call__(self, *values: Any) -> Any:
+        groups, places, rest, wanted = self.grouping(values)
+        inside = {INSIDE: reduce(and_, wanted).ravel()} if wanted else {}
+        results = self.task(**groups, **inside)
+        arrays = ((as_array(results[n]), own, dtype) for n, (own, dtype) in self.out.items())
         shaped = tuple(
-            _shaped(as_array(results[name]), places, rest if own else None).astype(
-                dtype, copy=False
-            )
-            for name, (own, dtype) in self.out.items()
+            _shaped(array, places, rest if own else None).astype(dtype, copy=False)
+            for array, own, dtype in arrays
         )
         return shaped if len(shaped) > 1 else shaped[0]
 
-    def _lead(self, args: Sequence[npt.NDArray[Any]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shapes of the places, and of the dimensions ``each``."""
-        cores = [n for of in self.names.values() for _, n, _ in of]
-        lead = np.broadcast_shapes(
-            *(a.shape[: a.ndim - n] for a, n in zip(args, cores, strict=False))
-        )
-        cut = len(lead) - self.n_each
-        return lead[:cut], lead[cut:]
+
+def _as_object(value: Any) -> npt.NDArray[Any]:
+    """An object that is the same at all places, as an array that does not look into it."""
+    array = np.empty((), dtype=object)
+    array[()] = value
+    return array
 
 
 def _flat(

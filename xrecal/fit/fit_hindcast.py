@@ -29,7 +29,7 @@ from xrecal.methods.call_errors import refuse_settings
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
 from .pooling import read_pool
-from .shared_component import Cases, fit_pools_that_share
+from .shared_component import CasesToShare, fit_pools_that_share, with_component
 from .shared_fit import fit_shared_state
 from .shared_places import (
     ckme_to_share,
@@ -188,7 +188,7 @@ def fit_group(
     periods = {name: period_of(value) for name, value in given.items()}
     if of_all is not None:
         assert isinstance(method, LinearPool)
-        own = Cases(pairs, method, axis, given)
+        own = CasesToShare(pairs, method, axis, given)
         state = fit_pools_that_share(own, of_all, min_samples)
     elif not isinstance(method, SharedCKME):
         state = fit_state(pairs, method, axis, given, min_samples)
@@ -256,7 +256,7 @@ class Prepared(NamedTuple):
     """Remark on the method and the pooling."""
     shared: SharedCKME | None = None
     """The method of fits to so many pooled cases that places share one."""
-    of_all: Cases | None = None
+    of_all: CasesToShare | None = None
     """The cases of all places, of a pool at each one with a component that places share."""
 
 
@@ -350,14 +350,13 @@ def _with_shared(
     given = {name: of_all.covariates[name] for name in settled.covariates}
     for name, value in given.items():
         require_one_chunk(value, (dim,), name=f"the covariate {name!r}")
-    mixed = (*settled.mixed, of_all.method)
-    method = replace(settled, methods=mixed, bounds="auto", condition_on=None)
+    method = with_component(settled, of_all.method)
     _refuse_reserved(pairs.form, method)
     if note is not None and note != of_all.note:  # which has been told
         warn(note)
     whole = f"one component from the cases of all {of_all.method.places} places"
     note = joined(whole, note, of_all.note)
-    cases = Cases(of_all.pairs, of_all.method, of_all.axis, of_all.covariates)
+    cases = CasesToShare(of_all.pairs, of_all.method, of_all.axis, of_all.covariates)
     return Prepared(pairs, method, axis, given, note, of_all=cases)
 
 

@@ -12,19 +12,14 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import work_on
 from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
+from xrecal.fit.cases import COVARIATE, cases_of_state, covariates_of, forecasts_of
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
+from xrecal.fit.loop import prediction_blocks
 from xrecal.fit.missing import without_unseen
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.shared_places import places_of_forecast
-from xrecal.fit.state import (
-    COVARIATE,
-    NEW_MEMBER,
-    cases_of_state,
-    covariates_of,
-    forecasts_of,
-    without_labels,
-)
+from xrecal.fit.state import NEW_MEMBER, without_labels
 from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
@@ -250,29 +245,20 @@ class PredictTask:
     def blocks(
         self, state: Named, forecasts: Named, covariates: Named, extras: Named
     ) -> Iterator[list[FloatArray]]:
-        """Products (l, T, ...) of blocks of locations whose weights fit the workspace.
-
-        Many forecasts at one location are cut too, into larger blocks, as each fits anew.
-        """
-        from xrecal.arrays.rows import WORKSPACE, location_blocks
-
+        """Products (l, T, ...) of blocks of locations; see :func:`prediction_blocks`."""
         first = next(iter(forecasts.values()))
-        n_locations, n_new = first.shape[:2]
-        n_slots = self.method.slots(state["observations"].shape[-1])[0].size
-        row = 8 * n_slots * (1 if self.method.shares_members else 2)
-        step = max(1, 4 * WORKSPACE // max(row, 1))
-        for block in location_blocks(n_locations, row * min(n_new, step)):
+        n_cases = state["observations"].shape[-1]
+        for block, pieces in prediction_blocks(self.method, n_cases, first.shape[:2]):
             here = {name: a[block] for name, a in state.items()}
-            pieces = []
-            for start in range(0, n_new, step):
-                at = block, slice(start, start + step)
+            made = []
+            for piece in pieces:
                 new, known, others = (
-                    {name: a[at] for name, a in group.items()}
+                    {name: a[block, piece] for name, a in group.items()}
                     for group in (forecasts, covariates, extras)
                 )
                 products = self.products(*self._given(new, here, known), here, *others.values())
-                pieces.append([p.astype(first.dtype, copy=False) for p in products])
-            yield [np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)]
+                made.append([p.astype(first.dtype, copy=False) for p in products])
+            yield [np.concatenate(one, axis=1) for one in zip(*made, strict=True)]
 
     def products(
         self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
