@@ -62,6 +62,7 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.traces
+	$(BIN)/python -m tests.sizes
 
 types: .venv/.dev
 	$(BIN)/mypy

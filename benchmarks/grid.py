@@ -238,7 +238,7 @@ def difference(one, other):
 
     Attributes agree but for the request, which names the paths and dates of the inputs.
     """
-    from xrecal.cli.blocks import REQUEST
+    from xrecal.runs.target import REQUEST
 
     options = {"engine": "zarr", "decode_cf": False, "consolidated": False, "chunks": None}
     with xr.open_dataset(one, **options) as a, xr.open_dataset(other, **options) as b:

@@ -44,6 +44,7 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 180  # seconds a cell
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # tables of benchmarks
 nb_output_stderr = "warn"
 nb_render_image_options = {"alt": "Figure drawn by the code above"}
 

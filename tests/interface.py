@@ -26,7 +26,7 @@ import xrecal.diagnostics
 import xrecal.plot
 
 STORED = Path(__file__).with_suffix(".txt")
-WITH_METHODS = ("Plan", "Recalibrator")
+WITH_METHODS = ("Cycle", "Plan", "Recalibrator", "Run")
 """Classes whose methods users call. Of settings they only name the fields."""
 
 

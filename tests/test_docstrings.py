@@ -83,20 +83,3 @@ def test_properties_are_in_examples(cls, name):
 def test_doors_name_functions_with_examples(cls, name):
     method = getattr(cls, name)
     assert has_examples(method) or leads_to_examples(method, cls)
-
-
-def test_doors_without_a_name_are_found():
-    def door():
-        """Score the forecasts."""
-
-    def full():
-        """As :func:`xrecal.compare`.
-
-        Parameters
-        ----------
-        x : int
-        """
-
-    assert not leads_to_examples(door, Plots)
-    assert not leads_to_examples(full, Plots)
-    assert not has_examples(full)

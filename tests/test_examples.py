@@ -1,5 +1,6 @@
-"""The examples run, and print what the README says of them."""
+"""The examples run and print the expected figures; the README shows the table of the demo."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -159,6 +160,23 @@ def test_lorenz96(example, tmp_path, monkeypatch, capsys):
     scores = stored.recal.crps(small.observation, dim="init")
     raw = small.forecast.isel(init=slice(300, None)).recal.crps(small.observation, dim="init")
     assert float(scores.mean()) < float(raw.mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", ["lorenz96"], indirect=True)
+def test_the_readme_shows_the_table_of_the_demo(example, tmp_path, capsys):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    example.main(tmp_path)
+    printed = capsys.readouterr().out.splitlines()
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    shown = re.search(r"`make demo`.*?```\n(.*?)\n```", readme, re.DOTALL)
+    *table, n_cases, dependence = shown[1].splitlines()
+    first = next(i for i, line in enumerate(printed) if "CRPS" in line)
+    found = printed[first : first + len(table)]
+    assert [row.split()[:-1] for row in table] == [row.split()[:-1] for row in found]  # no seconds
+    assert [n_cases, dependence] == printed[first + len(table) :][:2]
 
 
 @pytest.mark.parametrize("example", ["gpu_cluster"], indirect=True)

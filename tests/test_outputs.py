@@ -5,7 +5,8 @@ from math import isclose, isnan
 
 import pytest
 
-from .outputs import STORED, found, groups
+from .outputs.groups import groups
+from .outputs.sums import STORED, found
 
 EXPECTED = json.loads(STORED.read_text()) if STORED.exists() else {}
 HINT = "If that is meant, rewrite what is stored by python -m tests.outputs"

@@ -57,6 +57,7 @@ from .methods.call_errors import explained
 from .model import Recalibrator
 from .plan.planning import plan
 from .plan.plans import MemoryPlanError, Plan, check_plan
+from .runs import Cycle, Run
 from .storage.stored import VERSION
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ __all__ = [
     "IDR",
     "Climatology",
     "ConformalPrediction",
+    "Cycle",
     "LinearPool",
     "MemoryPlanError",
     "OnlinePool",
@@ -77,6 +79,7 @@ __all__ = [
     "Plan",
     "Raw",
     "Recalibrator",
+    "Run",
     "TaskError",
     "check_plan",
     "compare",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from os import PathLike
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Literal, ParamSpec
 
 import xarray as xr
 
-from .diagnostics.error_spread import model_error_spread
-from .diagnostics.probability_scores import model_quantile_score, model_ranked_probability_score
-from .diagnostics.wis import model_wis
+from . import diagnostics
 from .fit import fit_hindcast, report
 from .fit import update as updating
 from .fit.fitted import Fitted
@@ -21,46 +18,18 @@ from .inputs.covariates import Given
 from .inputs.forms import Labelled
 from .inputs.pairing import Observations
 from .methods.call_errors import explained
+from .methods.doors import verb
 from .plan import planning
-from .products import (
-    categories,
-    log_score,
-    members,
-    novelty,
-    probabilities,
-    scores,
-    statistics,
-)
+from .products import novelty
 from .products.apply import model_apply
+from .products.table import ProductVerbs
 from .storage import storage, stored
 
 P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def verb(
-    name: str, function: Callable[Concatenate[Fitted, P], R]
-) -> Callable[Concatenate[Recalibrator, P], R]:
-    """A function of a model as the method ``name``, which explains calls that it does not take.
-
-    Signature and docstring are those of the function.
-    """
-
-    @wraps(function)
-    def method(self: Recalibrator, /, *args: P.args, **given: P.kwargs) -> R:
-        return function(self, *args, **given)
-
-    signature = inspect.signature(function)
-    first, *others = signature.parameters.values()
-    own = signature.replace(parameters=[first.replace(name="self"), *others])
-    method.__signature__ = own  # type: ignore[attr-defined]
-    method.__name__, method.__qualname__ = name, f"Recalibrator.{name}"
-    del method.__wrapped__  # whose first parameter has another name
-    return explained(f"model.{name}")(method)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recalibrator(Fitted):
+class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
     """A fitted method, for one variable or several. Made by ``hindcast.recal.fit``.
 
     Attributes
@@ -84,26 +53,10 @@ class Recalibrator(Fitted):
     def _repr_html_(self) -> str:
         return report.model_html(self)
 
-    apply = verb("apply", model_apply)
-    mean = verb("mean", statistics.model_mean)
-    std = verb("std", statistics.model_std)
-    quantile = verb("quantile", statistics.model_quantile)
-    exceedance = verb("exceedance", probabilities.model_exceedance)
-    cdf = verb("cdf", probabilities.model_cdf)
-    categories = verb("categories", categories.model_categories)
-    members = verb("members", members.model_members)
-    crps = verb("crps", scores.model_crps)
-    log_score = verb("log_score", log_score.model_log_score)
-    brier_score = verb("brier_score", scores.model_brier_score)
-    ranked_probability_score = verb("ranked_probability_score", model_ranked_probability_score)
-    rps = ranked_probability_score
-    quantile_score = verb("quantile_score", model_quantile_score)
-    wis = verb("wis", model_wis)
-    error_spread = verb("error_spread", model_error_spread)
-    pit = verb("pit", scores.model_pit)
-    novelty = verb("novelty", novelty.model_novelty)
-    plan = verb("plan", planning.plan_forecast)
-    to_dataset = verb("to_dataset", stored.to_dataset)
+    apply = verb(model_apply, "apply")
+    novelty = verb(novelty.model_novelty, "novelty")
+    plan = verb(planning.plan_forecast, "plan")
+    to_dataset = verb(stored.to_dataset, "to_dataset")
 
     @explained("model.update")
     def update(
@@ -147,8 +100,7 @@ class Recalibrator(Fitted):
         Raises
         ------
         ValueError
-            If the model is an EMOS that an earlier version has stored without what it learned
-            from, a variable lacks those that it is recalibrated with, or kind, units, dimensions,
+            If a variable lacks those that it is recalibrated with, or kind, units, dimensions,
             pooled positions or labels differ.
 
         Warns

@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.accessor.doors import Accessor, door
 from xrecal.accessor.recal import DataArrayRecal
 from xrecal.fit import fit_hindcast as recalibrate
 from xrecal.methods.call_errors import explained
+from xrecal.methods.doors import Accessor, door
 
 DOORS = [
     name

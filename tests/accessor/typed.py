@@ -22,4 +22,3 @@ def calls(one: DataArrayRecal, many: DatasetRecal, seen: Any) -> None:
     many.members(5, member_dim=[])  # type: ignore[arg-type]
     one.crps(seen, fair="yes")  # type: ignore[arg-type]
     many.crps(seen, "time", fare=True)  # type: ignore[call-arg]
-    many.plot.coverage(seen, seed="a")  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ import pytest
 
 from xrecal import arrays
 from xrecal.arrays import Features, Forecasts, Settings, SkceSettings, Vectors
+from xrecal.arrays.dispatch import HOME
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 
 L, N, T, M, D = 2, 30, 5, 6, 2
@@ -94,7 +95,6 @@ def call(*given, **named):
 CALLS = {
     "adjusted_p_values": [call(uniform(L, N))],
     "anomaly_correlation": [call(y, normal(L, N)), call(y, normal(L, N), False)],
-    "block_bootstrap_interval": [call(y, n_resamples=20)],
     "block_p_value": [call(y[0])],
     "brier_score": [call(y, chances, three), call(y, chances, ascending, np.full((L, N), 4.0))],
     "calibration_changes": [call(np.clip(chances, 0, 1), 60, 2)],
@@ -140,7 +140,6 @@ CALLS = {
     "crps": [call(y, members), call(y, members, weights), call(y, members[:, 0], weights)],
     "decompose": [call(y + 9, y + 8, uniform(L, N))],
     "diebold_mariano": [call(y, 2)],
-    "distance_correlation": [call(members, normal(L, N, D))],
     "economic_value": [call(chances[..., 0], np.round(uniform(L, N)), uniform(4))],
     "energy_score": [
         call(observed, normal(L, N, D, M)),
@@ -226,7 +225,6 @@ CALLS = {
     "quantile_score": [call(y, ascending, uniform(3))],
     "quantile_weighted_crps": [call(y, members), call(y, members[:, 0], weights)],
     "rank_counts": [call(np.floor(4 * uniform(L, N)), 4)],
-    "ranked_probability_score": [call(y, chances, ascending)],
     "recalibrated_members": [call(one, uniform(L, 4)) for one in (weighted, mixture)],
     "reordered_members": [call(members, normal(L, N, M), 3, numbers)],
     "ridge_losses": [call(plain, y, exact._replace(ridge=None), **known)],
@@ -236,9 +234,7 @@ CALLS = {
     "shuffled_members": [call(members, 3, numbers, numbers)],
     "similarity": [call(lambda: distances()[0], 0.5, "laplace")],
     "serial_uniform_test": [call(uniform(L, N)), call(uniform(L, N), 2)],
-    "skce_biased": [call(square)],
     "skce_block_length": [call(square)],
-    "skce_blocks": [call(one, y[0], 5) for one in (*first, shared)],
     "skce_locations": [
         call(one, y, SkceSettings(test, 20))
         for one, test in (
@@ -367,3 +363,5 @@ def test_layouts_change_no_number(name):
             close = 1e-4 if layout == "single" else 1e-9
             for one, other in zip(made(*changed), expected, strict=True):
                 np.testing.assert_allclose(one, other, rtol=close, atol=close, err_msg=layout)
+                if HOME[name].startswith(("scores", "calibration")):  # which sum in float64
+                    assert one.dtype == other.dtype, layout

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks import gpu
-from xrecal.arrays import squared_energy_distance
 
 
 def test_without_a_device_nothing_is_measured(monkeypatch, capsys, tmp_path):
@@ -36,19 +35,6 @@ def test_every_piece_of_work_has_a_row(capsys, monkeypatch):
         assert np.isfinite(row.naive_s) == (row.work == "distances")
     gpu.show(rows)
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(rows)
-
-
-def test_floors_take_what_is_slower():
-    assert gpu.Rates(100.0, 10.0).floor(50.0, 20.0) == 2.0
-    assert gpu.Rates(100.0, 10.0).floor(500.0, 20.0) == 5.0
-
-
-def test_cases_differ_from_place_to_place():
-    members, observed = gpu.make_cases(2, 20, 5)
-    assert members.shape == (2, 20, 5)
-    assert observed.shape == (2, 20)
-    distance = [squared_energy_distance(one).mean() for one in members]
-    assert distance[0] != pytest.approx(distance[1], rel=1e-6)
 
 
 @pytest.mark.gpu

@@ -1,28 +1,20 @@
 """The harness of the paper's experiments: sets, splits, forms of forecasts, rows that stay."""
 
-import csv
 import gzip
-import platform
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import xrecal
-from benchmarks.paper import data, forecasts, manifest, ridges, tables
-from benchmarks.paper.__main__ import arguments
+from benchmarks.paper import data, manifest, ridges, tables
 from benchmarks.paper.data import Part, Split
 from benchmarks.paper.experiments import scores
 from benchmarks.paper.forecasts import Forecasted, Forecasts, labelled, observed
-from benchmarks.paper.models import find_model, forecast
-from benchmarks.paper.recalibration import METHODS, recalibrate, settings
+from benchmarks.paper.models import find_model
+from benchmarks.paper.recalibration import METHODS, recalibrate
 from benchmarks.record import commit
 from benchmarks.speed import dense
 from xrecal.arrays import crps, normal_crps
-
-FILES = sorted(Path(data.__file__).parent.rglob("*.py"))
 
 
 def write_set(folder, name="bostonHousing", n=50, splits=3):
@@ -56,18 +48,6 @@ def test_split_of_a_file(tmp_path):
     assert data.n_splits("housing", tmp_path) == 3
 
 
-def test_any_file_of_the_layout_is_taken(tmp_path):
-    write_set(tmp_path, "new-set")
-    write_set(tmp_path, "yacht")
-    assert data.set_names(tmp_path) == ["yacht", "sinus", "sinus_printed", "new-set"]
-    assert data.load_table("new-set", tmp_path).features.shape == (50, 3)
-
-
-def test_large_sets_have_fewer_splits(tmp_path):
-    write_set(tmp_path, "kin8nm", n=2001, splits=20)
-    assert data.n_splits("kin8nm", tmp_path) == 5
-
-
 def test_bike(tmp_path):
     names = ["instant", "dteday", "season", "temp", "casual", "registered", "cnt"]
     with gzip.open(tmp_path / data.BIKE, "wt") as file:
@@ -93,16 +73,6 @@ def test_sinus_has_two_modes():
     assert variance == pytest.approx(0.01 + np.mean(np.sin(0.15 * x) ** 2), rel=0.05)
 
 
-def test_errors_of_data(tmp_path):
-    np.savez(tmp_path / "bad.npz", data=np.ones((3, 2)))
-    with pytest.raises(ValueError, match="lacks index_features, index_target"):
-        data.load_table("bad", tmp_path)
-    with pytest.raises(SystemExit, match="no set 'absent'"):
-        data.load_table("absent", tmp_path)
-    with pytest.raises(ValueError, match="sinus has splits 0 to 19, got 20"):
-        data.load_split("sinus", 20)
-
-
 @pytest.mark.parametrize("k", [1, 3])
 def test_normal_forecasts(rng, k):
     loc, scale, weights = (
@@ -121,32 +91,6 @@ def test_weighted_forecasts(rng):
     np.testing.assert_allclose(found, crps(y, np.tile(support, (4, 1)), weights), atol=1e-12)
 
 
-def test_forecasts_are_kept(rng, tmp_path):
-    made = Forecasted(
-        *(Forecasts(rng.normal(size=5), None, rng.dirichlet(np.ones(5), n)) for n in (3, 2))
-    )
-    path = tmp_path / "deep" / "one.npz"
-    forecasts.kept(path, lambda: made)
-    again = forecasts.kept(path, lambda: pytest.fail("trained twice"))
-    for mine, theirs in zip(made, again, strict=True):
-        np.testing.assert_allclose(theirs.weights, mine.weights, rtol=1e-6)
-        assert theirs.scale is None
-        assert theirs.loc.dtype == np.float64
-    assert [p.name for p in path.parent.iterdir()] == ["one.npz"]
-
-
-def test_both_parts_train_another_model(small, tmp_path):
-    pytest.importorskip("sklearn")
-    alone, both = (
-        forecast("sinus", "DRF", 0, small, calibrated=flag, cache=tmp_path)
-        for flag in (False, True)
-    )
-    assert alone.test.loc.size == 10
-    assert both.test.loc.size == 70
-    with pytest.raises(ValueError, match="no model 'GBM'; there are GDN, MDN"):
-        find_model("GBM")
-
-
 def test_forest_weights(rng):
     pytest.importorskip("sklearn")
     x = rng.uniform(size=(300, 2))
@@ -157,21 +101,6 @@ def test_forest_weights(rng):
         assert (found.weights >= 0).all()
     assert low.weights[0] @ low.loc < 1.5
     assert high.weights[0] @ high.loc > 8.5
-
-
-def test_merged_targets(rng):
-    from benchmarks.paper.models.forest import MAX_SUPPORT, merged
-
-    y = rng.normal(size=3000)
-    points, place = merged(y)
-    assert points.size <= MAX_SUPPORT
-    assert points.mean() == pytest.approx(y.mean(), abs=0.01)
-    assert np.abs(points[place] - y).mean() < 0.02
-    tied = np.repeat(np.arange(60.0), 20)
-    points, place = merged(tied)
-    np.testing.assert_array_equal(points[place], tied)
-    points, place = merged(np.concatenate([np.zeros(900), rng.normal(size=900)]))
-    assert np.unique(place[:900]).size == 1  # ties stay together
 
 
 def test_runs_go_on_where_they_stopped(small, tmp_path):
@@ -219,13 +148,6 @@ def test_pit_at_fewer_levels(rng):
     assert found.forecast.sizes["member"] == 500
 
 
-def test_landmarks_beyond_a_number_of_cases():
-    assert settings("ckme", 1500).solver == "exact"
-    assert settings("ckme", 1501).solver == "lowrank"
-    assert settings("ckme_laplace", 1501).solver == "exact"
-    assert settings("pit", 10**6) is METHODS["pit"]
-
-
 def test_held_out_losses(rng):
     y = rng.normal(size=40)
     gram = np.exp(-(np.subtract.outer(y, y) ** 2))
@@ -253,53 +175,6 @@ def test_smaller_ridges_where_the_search_ends(rng):
     chosen = recalibrate("ckme", Forecasted(cases, test), noisy).chosen["ridge"]
     plain = labelled(cases).recal.fit(observed(noisy), METHODS["ckme"], dim="case")
     assert chosen == float(plain.state["ridge"]) > ridges.FLOOR
-
-
-def test_rows(tmp_path):
-    path = tmp_path / "a" / "rows.csv"
-    assert tables.read_rows(path) == []
-    tables.add_row(path, {"set": "x", "crps": 1 / 3}, ("set", "crps", "other"))
-    tables.add_row(path, {"set": "y"}, ("set", "crps", "other"))
-    assert path.read_text() == f"set,crps,other,commit\nx,0.333333,,{commit()}\ny,,,{commit()}\n"
-    assert tables.keys_of(path, ["set"]) == {("x",), ("y",)}
-    with pytest.raises(ValueError, match=r"rows.csv has no columns \['sat'\]"):
-        tables.add_row(path, {"sat": 1}, ("set",))
-
-
-def test_manifest(tmp_path):
-    manifest.write("python -m benchmarks.paper edk", 12.4, tmp_path)
-    manifest.write("python -m benchmarks.paper clock", 3.0, tmp_path)
-    found = manifest.read(tmp_path)
-    assert [run["commit"] for run in found["runs"]] == [commit()] * 2
-    assert [run["seconds"] for run in found["runs"]] == [12, 3]
-    assert found["packages"]["numpy"] == np.__version__
-    text = (tmp_path / manifest.FILE).read_text()
-    assert platform.node() not in text
-
-
-def test_arguments(capsys):
-    assert arguments([]).what == ["all"]
-    for wrong in (["everything"], ["scores", "--methods", "magic"]):
-        with pytest.raises(SystemExit):
-            arguments(wrong)
-    assert "no method magic; there are none, none_tc, ckme" in capsys.readouterr().err
-
-
-@pytest.mark.slow  # make paper-smoke runs where they are not installed
-def test_smoke_needs_no_framework():
-    code = "import sys, benchmarks.paper.smoke; print({'jax', 'optax', 'torch'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_files_are_short(path):
-    assert len(path.read_text().splitlines()) <= 300
-
-
-def test_stored_scores_have_the_columns():
-    with (tables.RESULTS / scores.FILE).open() as file:
-        assert tuple(next(csv.reader(file))) == (*scores.COLUMNS, "commit")
 
 
 @pytest.mark.parametrize("path", sorted(tables.RESULTS.glob("*.csv")), ids=lambda path: path.name)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, special, stats
+from scipy import integrate, special, stats
 
 from benchmarks.paper.forecasts import Forecasted, Forecasts
-from benchmarks.paper.recalibration import METHODS, PIT_LEVELS, recalibrate
+from benchmarks.paper.recalibration import PIT_LEVELS
 from xrecal.arrays import crps
 
 jax = pytest.importorskip("jax", reason="GP-Beta is fitted in JAX, of the extra 'paper'")
@@ -53,12 +53,6 @@ def test_link_rises(parameters):
     np.testing.assert_allclose(t[inside], expected, atol=1e-5)
 
 
-def test_link_with_ones_is_the_identity():
-    s = np.linspace(-30, 30, 61)
-    np.testing.assert_allclose(gp_beta.link_log_odds(s, 0.0, 0.0, 0.0), s, atol=1e-12)
-    np.testing.assert_allclose(gp_beta.link_log_density(s, 0.0, 0.0, 0.0), 0.0, atol=1e-12)
-
-
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_density_integrates_to_one(parameters):
     def of_log_odds(s):  # du = u (1 - u) ds
@@ -95,16 +89,6 @@ def test_kernel_is_the_mean_over_draws(rng, form):
         assert found[i, 1 - i] == pytest.approx(mean, abs=3e-3)
     own = np.diag(gp_beta.similarity(p, p, length))
     np.testing.assert_allclose(gp_beta.own_similarity(p, length), own, rtol=1e-12)
-
-
-def test_normals_with_the_same_moments(rng):
-    law = mixtures(rng, 3, 2)
-    found = gp_beta.normal_of(law)
-    for i in range(3):
-        x = draws(rng, law, i, 200_000)
-        assert (found.loc[i, 0], found.scale[i, 0]) == pytest.approx((x.mean(), x.std()), abs=0.01)
-    members = Forecasts(np.array([0.0, 1.0, 3.0]), None, np.array([[0.5, 0.0, 0.5]]))
-    assert gp_beta.normal_of(members)[:2] == (np.array([[1.5]]), np.array([[1.5]]))
 
 
 def test_quantiles_invert_the_pit(rng):
@@ -146,66 +130,3 @@ def test_known_miscalibration_is_undone(rng):
 
 def of_each(laws):
     return laws.loc[:, 0] < 0, laws.loc[:, 0] > 0
-
-
-def test_one_link_for_all_is_that_of_maximum_likelihood(rng):
-    cases, some = normals(rng, N), normals(rng, NEW)
-    y = drawn(rng, cases, 0.5, -0.2, 0.3)
-    s = gp_beta.pit_log_odds(cases, y)
-
-    def loss(parameters):
-        return -float(gp_beta.link_log_density(s, *parameters).mean())
-
-    best = optimize.minimize(loss, np.zeros(3), method="Nelder-Mead").x
-    wanted = np.asarray(gp_beta.link_log_odds(np.linspace(-4, 4, 9), *best))
-    link = gp_beta.fit(cases, s)
-    levels = special.expit(wanted)
-    found = gp_beta.quantile_log_odds(link, some, levels)
-    np.testing.assert_allclose(found.mean(axis=0), np.linspace(-4, 4, 9), atol=0.15)
-    assert found.std(axis=0).max() < 0.2
-
-
-@pytest.mark.parametrize("form", ["mixtures", "members"])
-def test_other_forms(rng, form):
-    n = 200
-    if form == "mixtures":
-        laws = mixtures(rng, 2 * n, 2)
-    else:
-        laws = Forecasts(np.linspace(-3, 3, 60), None, rng.dirichlet(np.full(60, 0.3), 2 * n))
-    cases, test = (gp_beta.rows_of(laws, rows) for rows in (slice(n), slice(n, None)))
-    # Targets lie in the upper half of what is forecast.
-    s = special.logit((1 + rng.uniform(size=(2 * n, 1))) / 2)
-    y = gp_beta.quantiles(laws, s)[:, 0]
-    found = recalibrate("gp_beta_whole", Forecasted(cases, test), y[:n])
-    assert not found.shared
-    members = found.forecast["y"].values
-    raw = gp_beta.quantiles(test, np.broadcast_to(special.logit(LEVELS), (n, LEVELS.size)))
-    assert crps(y[n:], members).mean() < 0.8 * crps(y[n:], raw).mean()
-    assert (np.diff(members) >= 0).all()
-
-
-def test_same_again_also_in_batches(rng):
-    cases, test = normals(rng, gp_beta.FULL_UP_TO + 1), normals(rng, NEW)
-    y = drawn(rng, cases, 0.5, 0.5, 0.0)  # the truth is narrower than the forecast
-    before = y.copy()
-    both = Forecasted(cases, test)
-    first, again = (gp_beta.recalibrated_members(both, y, LEVELS)[0] for _ in "ab")
-    np.testing.assert_array_equal(first, again)
-    np.testing.assert_array_equal(y, before)
-    grid = np.linspace(-30, 30, 2001)
-    link = np.asarray(gp_beta.link_log_odds(grid, 0.5, 0.5, 0.0))
-    s = np.interp(special.logit(LEVELS), link, grid)
-    truth = gp_beta.quantiles(test, np.broadcast_to(s, first.shape))
-    assert np.abs(first - truth)[:, 25:-25].max() < 0.3
-    assert np.abs(first - truth).mean() < 0.06
-
-
-def test_as_the_paper_runs_it(rng):
-    laws = mixtures(rng, 130, 3)
-    parts = [gp_beta.rows_of(laws, rows) for rows in (slice(100), slice(100, None))]
-    y = rng.normal(size=100)
-    found = recalibrate("gp_beta", Forecasted(*parts), y)
-    normal = Forecasted(*map(gp_beta.normal_of, parts))
-    again = recalibrate("gp_beta_whole", normal, y)
-    np.testing.assert_array_equal(found.forecast["y"], again.forecast["y"])
-    assert METHODS["gp_beta"].normal

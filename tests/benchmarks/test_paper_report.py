@@ -5,13 +5,10 @@ import csv
 import numpy as np
 import pytest
 
-from benchmarks.paper import report, sections, summary
-from benchmarks.paper.comparison import EQUAL, OPPOSITE, SAME, Cell, cause, cells, counts
+from benchmarks.paper import report, summary
+from benchmarks.paper.comparison import EQUAL, OPPOSITE, SAME, Cell, cause
 from benchmarks.paper.experiments import ablations, edk, features, scores
 from benchmarks.paper.headlines import headlines
-from benchmarks.paper.limits import limits
-from benchmarks.paper.opening import NOT_RUN, opening
-from benchmarks.paper.smoke import judge
 from benchmarks.paper.summary import Ratio
 from benchmarks.speed import dense
 from xrecal.arrays import weighted_mean
@@ -58,21 +55,6 @@ def test_ratios_and_shares(rows):
     assert summary.means(rows, "crps")["naval", "GDN", "auto"] == 1.0
 
 
-def test_order_of_the_paper():
-    keys = [
-        ("protein", "DRF", "x"),
-        ("new", "GDN", "x"),
-        ("yacht", "GDN", "x"),
-        ("yacht", "BNN", "x"),
-    ]
-    assert summary.pairs(keys) == [
-        ("GDN", "yacht"),
-        ("GDN", "new"),
-        ("BNN", "yacht"),
-        ("DRF", "protein"),
-    ]
-
-
 def test_printed_values():
     found = summary.printed()
     assert len(found) == 4 * 11 * 5
@@ -96,98 +78,15 @@ def test_verdicts(ours, paper, verdict):
     assert cause(cell)
 
 
-def test_both_forms_go_with_the_papers_ckme(rows):
-    ours = {("naval", "GDN", m): Ratio(0.4, 0.1, 5) for m in ("ckme", "ckme_laplace", "auto")}
-    found = cells(ours, summary.printed())
-    assert [c.method for c in found] == ["ckme", "ckme_laplace"]
-    assert {c.paper.mean for c in found} == {0.417}
-    assert counts(found)["ckme"] == {EQUAL: 1, SAME: 0, OPPOSITE: 0}
-
-
-def test_headlines(rows):
-    told = headlines(rows)
-    assert "holds. Higher in 1, equal in 0 and lower in 0 of 1 pairs" in told[0]
-    assert "50% against 0% of the splits" in told[0]
-    assert "does not hold (naval 0.625)" in told[2]  # sinus and protein are not there
-    assert "holds (GDN yacht 1.30)" in told[3]
-    assert (
-        "`auto` turns the loss into a gain: holds; below CKME in 1 of 1 (GDN yacht 0.85)" in told[4]
-    )
+def test_headlines_hold_or_do_not(rows):
+    skce, _, networks, yacht, auto, *_ = headlines(rows)
+    assert "holds. Higher in 1, equal in 0 and lower in 0 of 1 pairs" in skce
+    assert "50% against 0% of the splits" in skce
+    assert "does not hold (naval 0.625)" in networks  # sinus and protein are missing
+    assert "holds (GDN yacht 1.30)" in yacht
+    assert "holds; below CKME in 1 of 1 (GDN yacht 0.85)" in auto
     rows = [{**r, "skce_p": "0.9" if r["method"] == "none" else r["skce_p"]} for r in rows]
     assert "does not hold" in headlines(rows)[0]
-
-
-def with_rows(rows, name, method, crps, model="GDN", **others):
-    """Rows and one more in each split, with the CRPS of each."""
-    more = [
-        {**rows[0], "set": name, "model": model, "method": method, "split": str(split)}
-        | {"crps": str(value), "skce_p": "0.5", "pit_p": "0.5", **others}
-        for split, value in enumerate(crps)
-    ]
-    return [*rows, *more]
-
-
-def test_gp_beta_beside_the_printed_one(rows):
-    rows = with_rows(rows, "naval", "gp_beta", (1.8, 3.6))  # 0.9, the paper 0.896
-    rows = with_rows(rows, "yacht", "gp_beta", (0.3, 0.3))  # the paper 0.905
-    told = [line for line in headlines(rows) if "GP-Beta" in line]
-    assert told[0] == (
-        "**Our GP-Beta has the printed scores**: does not hold. Equal in 1, lower in 1 and higher "
-        "in 0 of 2 pairs of set and model, medians 0.600 and 0.901 of the base model's CRPS."
-    )
-    assert "`ckme` has a lower CRPS than our GP-Beta in 1 of 2 pairs, medians 0.963" in told[1]
-    assert "`auto` has a lower CRPS than our GP-Beta in 1 of 2 pairs" in told[2]
-    assert len(told) == 3
-    assert not [line for line in headlines(rows[:-4]) if "GP-Beta" in line]
-    found = summary.ratios(rows)
-    listed = [c for c in cells(found, summary.printed()) if c.method == "gp_beta"]
-    assert [(c.set_name, c.paper.mean, c.verdict) for c in listed] == [
-        ("yacht", 0.905, SAME),
-        ("naval", 0.896, EQUAL),
-    ]
-
-
-def test_opening(rows):
-    assert len(opening(rows)) == 10
-    told = "\n".join(opening(rows))
-    assert "2 of the paper's 11 sets" in told
-    assert "**CKME against GP-Beta**: not run." in told
-    assert "**Ridges on naval**: not run." in told
-    assert "**The synthetic set as printed**: not run." in told
-    assert "Does not hold: CKME gains in CRPS where one normal" in told  # two sets are missing
-    assert "SKCE test accepts 50% of its splits and 0% of the base models'" in told
-    assert "it loses for 1 of 1 networks, mean ratio 1.30 (1.28 in print)" in told
-    rows = [{**r, "ridge": "1e-10" if r["method"] == "ckme" else ""} for r in rows]
-    rows = with_rows(rows, "naval", "gp_beta", (1.8, 3.6))
-    for name, ratio in (("sinus", 0.9), ("sinus_printed", 1.0)):
-        rows = with_rows(rows, name, "none", (1.0, 1.0))
-        rows = with_rows(rows, name, "ckme", (ratio, ratio))
-    told = "\n".join(opening(rows))
-    assert NOT_RUN not in told
-    assert "Holds: CKME has a lower CRPS than GP-Beta" in told
-    assert "in 1 of 1 pairs of set and model, in 1 of them in print" in told
-    assert "2 of 2 GDN fits of `ckme` reach the end of the search at 1e-6; they take down" in told
-    assert "with modes at x ± sin(3x/20) CKME has 1.000 for GDN, with sin(3x)" in told
-    assert "Does not hold: the printed law of the synthetic set" in told
-
-
-def test_both_laws_of_the_synthetic_set(rows):
-    for name, ratio in (("sinus", 0.9), ("sinus_printed", 1.0)):
-        rows = with_rows(rows, name, "none", (1.0, 1.0))
-        rows = with_rows(rows, name, "gp_beta", (ratio, ratio))
-    rows = with_rows(rows, "sinus", "pit", (0.8, 0.8))
-    told = sections.sinus_table(rows, summary.printed()).splitlines()
-    assert told[2] == "| GDN | `pit` | 0.800 ± 0.000 | - | 0.905 ± 0.002 |"
-    assert told[3] == "| GDN | `gp_beta` | 0.900 ± 0.000 | 1.000 ± 0.000 | 1.033 ± 0.045 |"
-    assert len(told) == 4
-
-
-def test_limits_tell_what_is_missing(rows):
-    told = "\n".join(limits(rows, ["wine"], (2000, 20, 5)))
-    assert "GDN naval (2), GDN yacht (2)" in told
-    assert "`pit` has not all splits of all models: yacht (0 of 2)" in told
-    assert "`ckme` has not" not in told
-    assert "not here: wine" in told
 
 
 def test_report(rows, tmp_path):
@@ -208,43 +107,6 @@ def test_report(rows, tmp_path):
         assert 1000 < (tmp_path / name).stat().st_size < 200_000
     with pytest.raises(SystemExit, match=r"run python -m benchmarks\.paper first"):
         report.write(tmp_path / "empty", tmp_path / "none.md")
-
-
-def test_extensions(rows):
-    told = sections.extensions_table(rows).splitlines()
-    assert told[3].endswith("| 0.667 |")  # the mean of 1 / 1 and 1 / 3
-    assert told[-1].endswith("| 2/2 |")
-    assert sections.worse(rows) == "`auto` is nowhere worse than `ckme` by more than 2%."
-    slow = [{**r, "crps": "9"} if r["method"] == "auto" else r for r in rows]
-    assert "GDN naval 6.00" in sections.worse(slow)
-
-
-def test_times():
-    rows = [
-        {"kernel": kernel, "m": m, "seconds": seconds}
-        for kernel, m, seconds in [("ours", "10", "0.1"), ("ours", "20", "0.2"), ("all", "10", "5")]
-    ]
-    told = sections.edk_table(rows)
-    assert "| 20 | 0.2 | - |" in told
-    assert told.endswith("At 10 members the energy distance takes 1/50 of the time.")
-    rows = [
-        {"set": "yacht", "model": "GDN", "method": m, "n_calibration": "56", "n_test": "31"}
-        | {"seconds_fit": fit, "seconds_apply": "1"}
-        for m, fit in (("default", "2"), ("pit", "3"))
-    ]
-    told = sections.clock_table(rows)
-    assert "| GDN | yacht | 56 | 31 | 2 + 1 | 3 + 1 |" in told
-    assert "`default` takes less time than PIT recalibration in 1 of 1" in told
-
-
-def test_ridges_are_means_over_splits(rows):
-    given = [
-        {"set": "naval", "model": "GDN", "split": split, "kernel": "gaussian", "ridge": "1e-08"}
-        | {"crps": crps, "skce_p": skce, "pit_p": "0.5"}
-        for split, crps, skce in (("0", "1", "0.04"), ("1", "3", "0.05"))
-    ]
-    told = sections.ridge_table(given, rows).splitlines()
-    assert told[2] == "| naval | GDN | gaussian | 1e-08 | 2 | 0.625 | 0.50 | 1.00 |"
 
 
 def test_projections(rng):
@@ -278,13 +140,6 @@ def test_naive_kernel(rng):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_edk_goes_on(tmp_path):
-    for _ in range(2):
-        edk.run(sizes=(4, 6), n=5, trials=1, folder=tmp_path)
-    with (tmp_path / edk.FILE).open() as file:
-        assert [row["m"] for row in csv.DictReader(file)] == ["4", "6"] * 2
-
-
 def test_losses_of_the_kernel_on_features(rng):
     y = rng.normal(size=60)
     gram = np.exp(-features.squared_distances(y[:, None], y[:, None]))
@@ -304,15 +159,3 @@ def test_kernel_on_features_learns(rng):
     means = weighted_mean(found.forecast["y"].values[None], found.forecast["y_weight"].values)
     np.testing.assert_allclose(means, [1.5, -1.5], atol=0.3)
     assert chosen["n_used"] == 200
-
-
-def test_smoke_is_judged(rows):
-    good = {"none": ("1.0", "0.01"), "ckme": ("0.9", "0.5")}
-    judged = [
-        {**rows[0], "set": "sinus", "model": "oracle", "method": m, "crps": c, "skce_p": p}
-        for m, (c, p) in good.items()
-    ]
-    judge(judged)
-    judged[1]["skce_p"] = "0.01"
-    with pytest.raises(SystemExit, match="missed a claim"):
-        judge(judged)

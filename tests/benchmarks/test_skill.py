@@ -90,14 +90,6 @@ def test_years_that_are_left_out_are_cross_validated():
     assert sum(shares) == pytest.approx(1, abs=0.02)
 
 
-def test_bounds_stand_at_their_places():
-    _, observed = rain()
-    observed[:, 1] += np.linspace(1, 2, N)
-    bound = scoring.lower_bound(observed.transpose("place", "time"), "time")
-    np.testing.assert_array_equal(bound, [0.0, np.nan])
-    assert scoring.lower_bound(observed.isel(place=[1]), "time") is None
-
-
 def test_calibration_takes_few_cases_in_shorter_blocks():
     forecast, observed = rain(n=25)
     quantiles = forecast.quantile(scoring.LEVELS, "member")
@@ -128,35 +120,6 @@ ROWS += [row("b", "b0", 1.0, 1.2), row("c", "c0", 1.05, cases=30), row("c", "c1"
 
 def test_each_source_counts_once():
     assert table.median_of_sources(ROWS, "LinearPool/best") == 1.0
-    lines = [line.split() for line in table.by_source(ROWS)][1:]
-    assert lines[0] == ["a", "4", "0.915", "-", "1.000", "0.950", "-", "1.000"]
-    assert lines[3] == ["all", "sources", "7", "1.000", "-", "1.000", "1.050", "-", "1.200"]
-    assert [line[:5] for line in lines[4:]] == [
-        ["more", "than", "100", "cases", "5"], ["100", "cases", "or", "fewer", "2"],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("rows", "word"), [(ROWS, "MISSED"), (ROWS[:4], "holds"), ([row("a", "a", 0.985)], "MISSED")]
-)
-def test_the_verdict(rows, word):
-    assert table.verdict(rows).startswith(f"budget {word}: ")
-
-
-def test_the_file_holds_what_is_known(tmp_path, monkeypatch):
-    before = tmp_path / "before.csv"
-    before.write_text("set,source,ratio,commit\na0,a,0.95,abc\na1,b,0.7,abc\n")
-    monkeypatch.setattr(table, "BEFORE", before)
-    monkeypatch.setattr(table, "RESULTS", tmp_path / "skill.csv")
-    rows = [dict(one) for one in ROWS]
-    table.join_before(rows)
-    assert rows[0]["pool before"] == 0.95
-    assert np.isnan(rows[1]["pool before"])  # that of another source
-    table.store(rows)
-    with table.RESULTS.open() as file:
-        stored = list(csv.DictReader(file))
-    assert tuple(stored[0]) == table.COLUMNS
-    assert (stored[0]["set"], stored[0]["pool before"], stored[0]["raw"]) == ("a0", "0.95", "")
 
 
 def test_the_stored_tables_are_of_the_same_sets():

@@ -37,19 +37,6 @@ def test_one_method_is_left_out_and_the_others_stay_as_they_are(name, left_out):
     assert len(kept) == len(METHODS) - 1
 
 
-def test_shapes_are_one_of_three_ckmes():
-    kept = changed("without shapes").mixed
-    assert [m.compare for m in METHODS if isinstance(m, xrecal.CKME)].count("shapes") == 1
-    assert not [m for m in kept if isinstance(m, xrecal.CKME) and m.compare == "shapes"]
-    assert len(kept) == len(METHODS) - 1
-
-
-def test_emos_joins_with_the_covariates_of_the_pool():
-    assert changed("with EMOS").mixed == (*METHODS, xrecal.EMOS(condition_on=("season",)))
-    assert changed("mixture alone").mixed == METHODS
-    assert changed("mixture alone").average is None
-
-
 def test_the_model_that_knows_more_has_the_larger_weight():
     hindcast, observed = two_models()
     weights = choices.weights_by_name(hindcast, observed)
@@ -100,17 +87,3 @@ def test_what_is_chosen_elsewhere_is_what_counts():
     np.testing.assert_array_equal(left_out, [1.0, 1.0, 1.0, 1.0])
     assert choose(ratios, ["a", "a", "a", "b"], of_sources).within == 0  # equal, so the first
     np.testing.assert_allclose(of_sources(ratios, np.array(["a", "a", "a", "b"])), [0.95, 0.95])
-
-
-def test_lines_tell_the_choice_within_and_left_out():
-    names = [*choices.CHOICES, choices.HINDSIGHT, choices.HALVES]
-    rows = [
-        {"set": str(k), "source": source, **dict.fromkeys(names, 1.0), "without IDR": ratio}
-        for k, (source, ratio) in enumerate([("a", 0.9), ("b", 0.98), ("c", 1.1)])
-    ]
-    told = choices.with_left_out(rows)
-    assert [row["chosen"] for row in told] == [0.9, 0.98, 1.1]
-    assert [row["left out"] for row in told] == [1.0, 1.0, 1.1]
-    lines = list(choices.lines(told))
-    assert lines[1].split() == ["a", "1", "1.0000", "0.9000", "1.0000"]
-    assert "without IDR: 0.9800 in the median, at most 1.100" in lines

@@ -1,7 +1,5 @@
 """The table of one fit for many places: a row of a set, the verdict and the file."""
 
-import csv
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -43,33 +41,3 @@ def test_a_row_has_the_scores_of_all_methods_on_the_same_cases(trained, monkeypa
     else:
         assert 0 < row["weight"] < 1
         assert places.gain(row) == row["with shared"] / row["LinearPool"]
-
-
-def row(name, cases, shared, gain):
-    scores = {"raw": 2.0, "EMOS": 1.0, "1500 cases": 1.0, "shared": shared}
-    pools = {"LinearPool": 1.0, "with shared": gain}
-    told = {"set": name, "source": name, "places": 9, "cases": cases, "scored": 90}
-    return told | scores | pools | {"shared / EMOS": shared, "weight": 0.5, "s": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("rows", "word"),
-    [
-        ([row("a", 30, 0.9, 1.0), row("b", 500, 1.2, 1.004)], "holds"),
-        ([row("a", 30, 0.98, 1.0)], "MISSED"),
-        ([row("a", 500, 0.9, 1.006)], "MISSED"),
-        ([row("a", 30, 0.9, np.nan), row("b", 500, 1.0, 1.0)], "holds"),
-    ],
-)
-def test_the_verdict(rows, word):
-    assert places.verdict(rows).startswith(f"budget {word}: ")
-
-
-def test_the_file_and_the_table(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(places, "RESULTS", tmp_path / "places.csv")
-    places.report([row("a", 30, 0.9, 0.99)])
-    with (tmp_path / "places.csv").open() as file:
-        (stored,) = csv.DictReader(file)
-    assert (stored["set"], stored["shared"], stored["with shared"]) == ("a", "0.9", "0.99")
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[1].split()[:5] == ["a", "9", "30", "2.0000", "1.0000"]

@@ -1,12 +1,10 @@
 """The benchmark of streams: honest delays, what is chosen elsewhere, and its verdicts."""
 
 import numpy as np
-import pytest
 from scipy.stats import norm
 
 import xrecal
-from benchmarks.streams import experts, table
-from benchmarks.streams.scoring import CHOICES, DEFAULT
+from benchmarks.streams import experts
 from benchmarks.streams.streams import Stream
 from tests.arrays.online.reference import expected_corrections
 from xrecal.arrays import Forecasts
@@ -27,13 +25,6 @@ def stream(days, lag):
     return Stream("made up", "nowhere", None, None, cases, lag)
 
 
-def row(name, **numbers):
-    return {"stream": name, "source": name[0], "scored": 5, "best": "raw"} | {
-        column: numbers.get(column.replace(" ", "_").replace(",", ""), np.nan)
-        for column in table.SHOWN
-    }
-
-
 def test_a_case_is_known_when_it_has_verified():
     np.testing.assert_array_equal(stream(range(6), 2.0).known, [0, 0, 1, 2, 3, 4])
     np.testing.assert_array_equal(stream([0, 3, 7, 10], 5.0).known, [0, 0, 1, 2])
@@ -49,12 +40,6 @@ def test_blocks_share_a_number_from_the_first_case_on():
     assert [part.tolist() for part in found] == [[1], [2, 3, 4], [5]]
 
 
-def test_raw_is_the_forecast_as_it_was_issued():
-    one = stream(range(4), 1.0)
-    members = one.cases.forecasts.loc[0, 2]
-    assert set(experts.raw(one)[0, 2]) == set(members)
-
-
 def test_experts_fitted_once_are_the_methods_of_the_package():
     one = stream(range(80), 1.0)
     past, new = one.cases.select(np.arange(60)), np.arange(60, 80)
@@ -68,37 +53,6 @@ def test_experts_fitted_once_are_the_methods_of_the_package():
     for quantiles in said.values():
         assert quantiles.shape == (1, 20, experts.J)
         assert (np.diff(quantiles) >= 0).all()
-
-
-def test_the_first_candidate_of_each_constant_is_that_of_the_package():
-    for candidates in CHOICES.values():
-        assert next(iter(candidates.values())) == DEFAULT
-        assert len(set(candidates.values())) == len(candidates)
-
-
-def test_a_constant_chosen_elsewhere_is_not_the_one_that_suits_a_source():
-    compared = {"thing": {"now": np.array([1.0, 1.0, 0.9]), "other": np.array([0.9, 0.9, 1.0])}}
-    (line,) = table.of_choices(compared, ["a", "b", "c"])
-    assert "as it is 1.0000, chosen within 0.9000 (other)" in line
-    assert "chosen on other sources 1.0000" in line  # a and b see one of each; c sees the others
-
-
-@pytest.mark.parametrize(("median", "told"), [(0.96, "holds"), (0.98, "MISSED")])
-def test_verdicts_name_the_worst_stream(median, told):
-    rows = [
-        row("a", over_best=median, over_pool=1.0, over_raw_late=0.5),
-        row("b", over_best=median, over_pool=1.1),
-        row("c", over_best=1.02, over_pool=0.9, over_raw_late=1.0),
-    ]
-    lines = list(table.verdicts(rows))
-    assert lines[0].startswith(f"budget {told}: median")
-    assert lines[1] == "budget MISSED: worst over the best simple expert, c: 1.0200 (<= 1.01)"
-    assert lines[2] == "budget MISSED: worst over the static pool, b: 1.1000 (<= 1.005)"
-    assert lines[3] == "budget holds: worst over raw, late, c: 1.0000 (<= 1.01)"
-
-
-def test_nothing_is_said_of_raw_where_no_stream_is_long_enough():
-    assert len(list(table.verdicts([row("a", over_best=0.9, over_pool=1.0)]))) == 3
 
 
 def test_corrected_experts_know_the_errors_that_had_verified():

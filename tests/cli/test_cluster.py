@@ -12,7 +12,7 @@ from time import perf_counter
 import distributed
 import pytest
 
-from xrecal.cli import blocks
+from xrecal.runs import target as blocks
 
 from .files import run, succeed
 

@@ -9,8 +9,7 @@ import xarray as xr
 
 import xrecal
 from tests.processes import python
-from xrecal.cli.cycle_folder import stem_of
-from xrecal.storage.lock import locked
+from xrecal.runs.outcome import stem_of
 
 from .cycle_kills import tree
 from .days import FORECASTS, LEARNED, STARTS, TRUTH, first_fit, write
@@ -100,18 +99,6 @@ def test_mornings_are_the_loop_of_update_and_apply(days):
     }
 
 
-def test_nothing_new_and_missed_mornings(days, tmp_path):
-    before = tree(days.output)
-    done = days.morning(DAY + 1)
-    assert (done.code, done.data["status"], done.data["exit_code"]) == (11, "nothing new", 11)
-    assert tree(days.output) == before
-    assert days.morning(DAY + 2).code == 0
-    missed = days._replace(output=tmp_path / "missed")
-    done = missed.morning(DAY + 2)
-    assert done.data["issued"] == [stem(day) for day in range(DAY, DAY + 3)]
-    assert tree(missed.output) == tree(days.output)
-
-
 def test_late_missing_and_revised_observations(days):
     there = TRUTH.copy()
     there.loc[{"time": STARTS[DAY + 2], "place": 0}] = np.nan
@@ -145,31 +132,6 @@ def test_observations_of_the_future_are_not_used(begun, days):
     shutil.copytree(begun.output, days.output)
     assert days.morning(DAY + 2).code == 0
     assert tree(days.output) == used
-
-
-def test_a_start_that_comes_late_is_issued_by_the_model_before_it(days):
-    late = FORECASTS.drop_sel(init=STARTS[DAY + 2])
-    write(late[DAY - 4 : DAY + 3], days.forecasts)
-    write(TRUTH.sel(time=slice(None, STARTS[DAY + 3])), days.observations)
-    done = run(*days.args(STARTS[DAY + 3]))
-    assert done.data["issued"] == [stem(DAY + 3)]
-    done = days.morning(DAY + 3)
-    assert (done.data["issued"], done.data["late"]) == ([stem(DAY + 2)], [stem(DAY + 2)])
-    assert f"1 forecasts came late, {stem(DAY + 2)} the first; they are issued by the" in done.err
-    model = by_hand(days, DAY + 2)
-    issued = opened(days, DAY + 2)["t2m"]
-    expected = model.quantile(FORECASTS[[DAY + 2]], Q).transpose(*issued.dims)
-    np.testing.assert_array_equal(issued, expected)
-    assert done.data["model"].endswith(f"{stem(DAY + 3)}.nc")
-    # Of a fit that knows what came after, and no model of before, no forecast is issued.
-    seen = OBSERVED.where(STARTS[DAY + 3] >= VALID)
-    whole = FORECASTS[: DAY + 3].recal.fit(seen[: DAY + 3], xrecal.EMOS())
-    whole.save(days.model, overwrite=True)
-    days.morning(DAY + 3, "--keep", 1)
-    (days.output / "forecasts" / f"{stem(DAY + 2)}.nc").unlink()
-    done = days.morning(DAY + 3, "--keep", 1)
-    assert done.data["too_late"] == [stem(DAY + 2)]
-    assert "they are not issued, as all models that are kept know what came after" in done.err
 
 
 @pytest.mark.slow
@@ -225,19 +187,6 @@ def test_alarms(days):
 
 
 @pytest.mark.slow
-def test_a_gap_of_weeks_is_told(days):
-    empty = TRUTH.where(TRUTH["time"] < STARTS[20])
-    shutil.rmtree(days.output)
-    days.hand_over(DAY)
-    model = FORECASTS[:20].recal.fit(OBSERVED[:20].where(STARTS[20] > VALID), xrecal.EMOS())
-    model.save(days.model, overwrite=True)
-    done = days.morning(DAY, truth=empty)
-    assert done.code == 0
-    assert "by a model that knows no observation of the 20 days before; hand over those" in done.err
-    assert len(done.data["issued"]) == 7
-
-
-@pytest.mark.slow
 def test_files_of_days_and_patterns(days):
     for day in range(DAY - 4, DAY + 3):
         one = FORECASTS[day] if day % 2 else FORECASTS[[day]]
@@ -262,20 +211,9 @@ def refused(done, text):
     assert text in done.err
 
 
-def test_refusals(days, tmp_path):
-    with locked(days.output):
-        refused(days.morning(DAY + 2), f"has been writing {days.output}")
-    strange = tmp_path / "strange"
-    strange.mkdir()
-    (strange / "letter.txt").write_text("dear")
-    refused(days._replace(output=strange).morning(DAY), "is a folder, but not of a cycle: it holds")
+def test_refusals(days):
     refused(days._replace(output=days.model).morning(DAY), "is a file; give a folder")
-    args = [one for one in days.args(STARTS[DAY]) if one not in ("--quantiles", "0.1,0.5,0.9")]
-    assert run(*args).code == 2
     assert run(*days.args("yesterday")).code == 2
-    plain = FORECASTS.assign_coords(init=np.arange(46))
-    write(plain[:3], days.forecasts)
-    refused(run(*days.args(STARTS[DAY])), "have no dates along 'init', which tell which")
 
 
 IN_CELSIUS = (FORECASTS - 273.15).assign_attrs(units="degC")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import xrecal
 from tests.cli.files import run
-from xrecal.cli.cycle_folder import stem_of
+from xrecal.runs.outcome import stem_of
 
 from .cycle_kills import tree
 

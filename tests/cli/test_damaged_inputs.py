@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from xrecal.cli import inputs
+from xrecal.runs import files as inputs
 
 from .days import STARTS, first_fit, truth_and_forecasts
 from .files import run

@@ -4,7 +4,6 @@ import xarray as xr
 
 import xrecal
 from tests.pairs import pairwise
-from xrecal.cli.inputs import source
 
 from .files import (
     DATA,
@@ -161,12 +160,12 @@ def test_variables_of_a_store_are_read_by_name(tmp_path, monkeypatch):
     listed = xr.open_dataset
     for step in (1, -1):
         monkeypatch.setattr(
-            "xrecal.cli.inputs.xr.open_dataset",
+            "xrecal.runs.files.xr.open_dataset",
             lambda path, step=step, **options: xr.Dataset(
                 dict(list(listed(path, **options).variables.items())[::step])
             ),
         )
-        read = source(str(tmp_path / "h.zarr"), "hindcast").open({"lat": 2})
+        read = xrecal.Run(chunks={"lat": 2}).open(tmp_path / "h.zarr", "hindcast")
         assert list(read.variables) == ["dew", "t2m", "lat", "lon", "time"]
         assert list(read.indexes) == ["lat", "lon", "time"]
         assert read.t2m.chunksizes["lat"] == (2, 2)

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal.cli import blocks
+from xrecal.runs import target as blocks
 from xrecal.storage.lock import locked
 
 from .files import NEW, refused, run, succeed, write
@@ -147,7 +147,7 @@ def test_an_input_that_changes_during_a_single_block_is_noticed(files, monkeypat
 
         return write_whole(dataset, run_, then)
 
-    monkeypatch.setattr("xrecal.cli.fit_apply.write_in_blocks", changing)
+    monkeypatch.setattr("xrecal.runs.run.write_in_blocks", changing)
     done = run("apply", model, files.new, out, "--members", 2, "--quiet")
     assert (done.code, out.exists()) == (5, False)
     assert f"apply: model {model} changed while it was read" in done.err

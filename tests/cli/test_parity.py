@@ -6,8 +6,8 @@ import xarray as xr
 
 import xrecal
 from xrecal import diagnostics
-from xrecal.cli.blocks import RunError
 from xrecal.cli.scoring import SCORES, SCORES_OF_EVENTS
+from xrecal.runs.target import RunError
 
 from .files import HINDCAST, NEW, TRUTH, VERIFIED, refused, run, succeed
 
@@ -77,7 +77,7 @@ def test_a_run_that_is_begun_goes_on_however_settings_are_spelled(files, one, tw
         run.begin(dataset)
         raise RunError("here")
 
-    monkeypatch.setattr("xrecal.cli.fit_apply.write_in_blocks", begin)
+    monkeypatch.setattr("xrecal.runs.run.write_in_blocks", begin)
     assert run(*args, *one, *chunks).code == 5
     told = run(*args, *two, "--chunks", "lon=3,lat=2", "--resume", "--dry-run")
     assert told.code == 0, told.err
@@ -87,7 +87,7 @@ def test_a_run_that_is_begun_goes_on_however_settings_are_spelled(files, one, tw
 def test_blocks_that_are_proven_count_however_settings_are_spelled(files, monkeypatch):
     args = "fit", files.hindcast, files.truth, files.folder / "m.zarr", "--chunks", "lat=2"
     with monkeypatch.context() as patch:
-        patch.setattr("xrecal.cli.blocks.put_in_place", lambda *_: 1 / 0)
+        patch.setattr("xrecal.runs.target.put_in_place", lambda *_: 1 / 0)
         assert run(*args, "--method", "climatology", "--option", "window=30").code == 5
     typed = ["--method", "Climatology(window=30.0)", "--resume"]
     done = succeed(*args, *typed, "--json").data

@@ -1,40 +1,53 @@
 """Advice of the package in the words of the command line."""
 
 import pytest
+import xarray as xr
 
-from xrecal.cli.session import for_command_line
+import xrecal
+from xrecal.cli.words import in_options
 
-from .files import refused, run
+from .files import HINDCAST, TRUTH, refused, run
 
+CLIMATOLOGY = xrecal.Climatology()
 HINTS = {
-    "fewer than min_samples=20; pool neighbours or leads (pool=...), give more cases, or a smaller "
-    "min_samples if so few are meant": "fewer than --min-samples 20; pool neighbours or leads "
-    "(--pool DIM,...), give more cases, or a smaller --min-samples if so few are meant",
-    "16 at most; give pool=('lat', 'lon') to learn from the cases of all positions together, or a "
-    "smaller min_samples": "16 at most; give --pool lat,lon to learn from the cases of all "
-    "positions together, or a smaller --min-samples",
-    "give pool='lead' to learn": "give --pool lead to learn",
-    "which may give them away: use gap=..., such as gap='5D', of the lead time": (
-        "which may give them away: use --gap, such as --gap 5D, of the lead time"
+    "--by rolling needs --every, the time between two fits; give --every 30, say": (
+        lambda: HINDCAST.recal.cross_validate(TRUTH, CLIMATOLOGY, by="rolling")
     ),
-    "name it: dim=...": "name it: --dim DIM",
-    "name another with member_dim=...": "name another with --member-dim DIM",
-    "otherwise convert first: observations = (observations - 273.15).assign_attrs(units='degC')": (
-        "otherwise convert first: write a file of observations in 'degC'"
+    "refit belongs to --by rolling, but by is 'year'; leave it out": (
+        lambda: HINDCAST.recal.cross_validate(TRUTH, CLIMATOLOGY, refit=3)
     ),
-    "there is no a.nc": "there is no a.nc",
-    "by='rolling' needs every, the time between two fits; give every=30, say": (
-        "--by rolling needs --every, the time between two fits; give --every 30, say"
+    "name it: --dim DIM": lambda: HINDCAST.rename(time="t").recal.fit(TRUTH, CLIMATOLOGY),
+    "name another with --member-dim DIM": lambda: HINDCAST.rename(member="m").recal.fit(TRUTH),
+    "otherwise convert first: write a file of observations in 'K'": (
+        lambda: HINDCAST.recal.fit(TRUTH.assign_attrs(units="degC"), CLIMATOLOGY)
     ),
-    "refit belongs to by='rolling', but by is 'year'; leave it out": (
-        "refit belongs to --by rolling, but by is 'year'; leave it out"
+    "fewer than --min-samples 60; pool neighbours or leads (--pool DIM,...), give more cases, or a "
+    "smaller --min-samples if so few are meant": (
+        lambda: HINDCAST.recal.fit(TRUTH, CLIMATOLOGY, min_samples=60)
     ),
+    "leave --condition-on out": (
+        lambda: HINDCAST.drop_vars("time").recal.fit(
+            TRUTH.drop_vars("time"), xrecal.CKME(condition_on="season"), dim="time"
+        )
+    ),
+    "there is no a.nc": lambda: xrecal.open_recalibrator("a.nc"),
 }
 
 
 @pytest.mark.parametrize("text", HINTS)
 def test_what_can_be_typed(text):
-    assert for_command_line(text) == HINTS[text]
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
+        HINTS[text]()
+    assert in_options(caught.value).endswith(text)
+
+
+def test_warnings_can_be_typed():
+    daily = xr.date_range("2001-01-01", periods=HINDCAST.sizes["time"])
+    pair = (one.assign_coords(time=daily) for one in (HINDCAST, TRUTH))
+    with pytest.warns(UserWarning, match="use gap=..., such as gap='5D',") as caught:
+        next(pair).recal.cross_validate(next(pair), CLIMATOLOGY, by="block")
+    texts = [in_options(one.message) for one in caught]
+    assert any("use --gap, such as --gap 5D, of the lead time" in text for text in texts)
 
 
 def test_advice_can_be_followed(files):

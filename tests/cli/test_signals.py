@@ -31,7 +31,7 @@ class Finder:
 sys.meta_path.insert(0, Finder)
 """
 AFTER_TWO_BLOCKS = """
-import xrecal.cli.blocks as b
+import xrecal.runs.target as b
 write = b.write_block; n = []
 def some(*args):
     n.append(1)
@@ -39,7 +39,7 @@ def some(*args):
 b.write_block = some
 """
 WHILE_IT_CLEANS_UP = """
-import xrecal.cli.blocks as b
+import xrecal.runs.target as b
 def until_interrupted(*_):
     try:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -50,7 +50,7 @@ def until_interrupted(*_):
 b.write_block = until_interrupted
 """
 IN_A_LONG_TASK = """
-import xrecal.cli.blocks as b
+import xrecal.runs.target as b
 def long(*_):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(60)

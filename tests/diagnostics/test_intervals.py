@@ -5,6 +5,7 @@ import xarray as xr
 import xrecal
 from tests.strategies import points
 from xrecal import arrays
+from xrecal.arrays.calibration.dependence import distance_correlation
 
 from .calls import FORMS, hindcast
 from .test_pit import number
@@ -33,7 +34,7 @@ def test_intervals_at_each_point(seed):
             score = arrays.interval_score(y, *ends.T, level)
             assert here.interval_score.item() == pytest.approx(score.mean(), rel=1e-14)
             ranks = pit.isel(point).to_numpy()[:, np.newaxis]
-            assert here.dependence == arrays.distance_correlation(ends, ranks)
+            assert here.dependence == distance_correlation(ends, ranks)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -6,6 +6,7 @@ import xarray as xr
 import xrecal
 from tests.strategies import points
 from xrecal import arrays
+from xrecal.arrays.calibration.dependence import distance_correlation
 from xrecal.arrays.distributions.forms import Forecasts
 
 from .calls import FORMS, hindcast
@@ -124,7 +125,7 @@ def test_functions_of_the_transform_draw_the_same_numbers():
     assert both.p_value.item() == p_value
     coverage = forecast.recal.coverage(truth, seed=3, level=0.5)
     ends = forecast.recal.quantile([0.25, 0.75]).transpose("x", "time", "quantile").to_numpy()
-    dependence = arrays.distance_correlation(ends, pit.to_numpy()[..., np.newaxis])
+    dependence = distance_correlation(ends, pit.to_numpy()[..., np.newaxis])
     np.testing.assert_array_equal(coverage.dependence, dependence)
 
 

@@ -85,7 +85,7 @@ def test_ranked_probability_scores_at_each_point(edges, fair):
         y, x = TRUTH.isel(point).to_numpy(), ENSEMBLE.isel(point).to_numpy()
         here = edges if isinstance(edges, list) else edges.isel(point).to_numpy()
         p = arrays.weighted_exceedance(x, here)
-        expected = arrays.ranked_probability_score(y, p, here, 5 if fair else None)
+        expected = arrays.brier_score(y, p, here, 5 if fair else None).sum(-1)
         np.testing.assert_allclose(found.isel(point), expected, rtol=1e-14, atol=1e-15)
 
 

@@ -1,6 +1,5 @@
 """Warnings of forecasts at another place or lead than the hindcast, or with other values."""
 
-import gzip
 import warnings
 from types import MappingProxyType
 
@@ -11,7 +10,6 @@ import xarray as xr
 import xrecal
 from tests.labelled import random
 from tests.marks import forbid_compute
-from tests.stored import make
 
 METHOD = xrecal.CKME(support="observations", ridge=0.1)
 HINDCAST = (10 + random("time", "member")).assign_attrs(units="K")
@@ -153,16 +151,6 @@ def test_stored_models_remember(tmp_path, suffix):
     model.save(path)
     with pytest.warns(UserWarning, match="fitted at lead 1 days, but forecast is at lead 2 days:"):
         xrecal.open_recalibrator(path).mean(new)
-
-
-def test_models_stored_without_it_say_nothing(tmp_path):
-    paths = [tmp_path / f"{name}.nc" for name in ("schema1_emos", "schema1_emos_issued")]
-    for path in paths:
-        path.write_bytes(gzip.decompress((make.HERE / f"{path.name}.gz").read_bytes()))
-    model = xrecal.open_recalibrator(paths[0])
-    assert not [c for c in model.state.coords.values() if c.ndim == 0]
-    with xr.open_dataset(paths[1]) as issued:
-        model.mean(issued[["t2m"]].assign_coords(lead=3, site="Wien"))
 
 
 def test_lazy_inputs_are_told_of_without_computing():

@@ -1,4 +1,3 @@
-import gzip
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +7,6 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze, random
 from tests.marks import forbid_compute
-from tests.stored import make
 from xrecal.fit.fitted import CASE
 from xrecal.methods.emos import PREDICTORS
 
@@ -289,13 +287,6 @@ def test_half_lives_and_seasons_need_dates():
     forecasts, observed = (a.drop_vars("time").assign_coords(label) for a in part(LAST))
     with pytest.raises(ValueError, match="of the type int"):
         model.update(forecasts, observed)
-
-
-def test_what_fits_left_of_earlier_versions_is_fitted_anew(tmp_path):
-    path = tmp_path / "model.nc"
-    path.write_bytes(gzip.decompress((make.HERE / "schema7_emos.nc.gz").read_bytes()))
-    with pytest.raises(ValueError, match=r"EMOS was fitted by an earlier version .* fit anew with"):
-        xrecal.open_recalibrator(path).update(*part(LAST))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from tests.labelled import random
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
+from xrecal.inputs.covariates import DAY
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Covariates
 
@@ -60,15 +61,15 @@ def test_window_takes_the_days_around_the_date_over_new_year(date, window):
     np.testing.assert_allclose(weights["t2m_weight"], inside / inside.sum(), rtol=1e-12)
 
 
-def season_of(values):
-    return Covariates(np.asarray(values)[..., np.newaxis], ("season",), (1.0,))
+def day_of(values):
+    return Covariates(np.asarray(values)[..., np.newaxis], (DAY,), (1.0,))
 
 
 def test_no_case_in_the_window_gives_nan(rng):
     method = xrecal.Climatology(window=20)
     observations = rng.normal(size=(1, 30))
-    cases = as_cases(None, observations, season_of([np.linspace(0.4, 0.6, 30)]))
-    new = as_new(Forecasts(rng.normal(size=(1, 2, 3))), season_of([[0.5, 0.9]]))
+    cases = as_cases(None, observations, day_of([np.linspace(0.4, 0.6, 30)]))
+    new = as_new(Forecasts(rng.normal(size=(1, 2, 3))), day_of([[0.5, 0.9]]))
     weights = method.predict_locations(new, cases, method.fit_locations(cases, 20)).weights
     np.testing.assert_array_equal(np.isnan(weights[0]).all(-1), [False, True])
 

@@ -69,16 +69,6 @@ def test_ends_of_ensembles_are_their_own_moved_by_margins(kind, alpha, rng):
         np.testing.assert_allclose(found.members[cell, :, 1], np.maximum(high, middle))
 
 
-def test_models_without_distances_take_levels_for_ensembles(rng):
-    cases, new = make_cases(rng), forms(rng, (2, 7))["ensemble"]
-    method = xrecal.ConformalPrediction(0.2)
-    fitted = method.fit_locations(cases, 20)
-    before = {name: fitted[name] for name in ("n_cases", "status", "pit")}
-    found = method.predict_locations(as_new(new), cases, before)
-    assert (found.members[..., 0] >= new.loc.min(-1)).all()
-    assert (found.members[..., 1] <= new.loc.max(-1)).all()
-
-
 def weighted_reference(pit, weights, alpha):
     """Smallest distance from ½ within which 1 - alpha of the weight lies, the new case's too."""
     apart, n = np.abs(pit - 0.5), np.isfinite(pit).sum()

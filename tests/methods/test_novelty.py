@@ -7,7 +7,6 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.stored.make import record, record_cases
 from xrecal.arrays.distributions.forms import Empirical
 from xrecal.methods.components import components_of, giving_way
 from xrecal.methods.novelty import shares_left
@@ -100,11 +99,25 @@ def test_the_raw_forecast_gets_nothing_that_observations_lose():
     assert weights.sel(component="observations") < 0.01 < 0.3 < weights.sel(component="ckme")
 
 
+def record_cases():
+    """Observations at two values, and forecasts ever further beyond them."""
+    rng = np.random.default_rng(16)
+    signal = 3 * rng.normal(size=(44, 3))
+    observed = 280 + signal + rng.normal(size=signal.shape)
+    members = 281 + signal[..., np.newaxis] + 0.8 * rng.normal(size=(44, 3, 5))
+    dates = np.datetime64("2001-01-15", "ns") + np.arange(44) * np.timedelta64(20, "D")
+    observed = 285.0 - 10 * (observed[:40] < 280) + np.linspace(0, 1, 40)[:, np.newaxis]
+    truth = xr.DataArray(observed, {"time": dates[:40]}, ["time", "station"])
+    members[40:] += np.array([0.0, 2.0, 8.0, 40.0])[:, np.newaxis, np.newaxis]
+    forecasts = xr.DataArray(members, {"time": dates}, ["time", "station", "member"], "t2m")
+    return forecasts[:40], truth, forecasts[40:]
+
+
 @pytest.fixture(scope="module")
 def way():
-    """Observations at two values, which are chosen, and forecasts ever further beyond them."""
-    made = record()
-    return made.model, made.forecast.t2m
+    """A model that chooses observations, and forecasts ever further beyond them."""
+    hindcast, observed, forecast = record_cases()
+    return hindcast.recal.fit(observed), forecast
 
 
 def test_a_ckme_that_chose_observations_lets_them_give_way(way):

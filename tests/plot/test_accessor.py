@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal import diagnostics, plot
+from xrecal import plot
 from xrecal.accessor.plot import Plots
 
 from .evidence import by_lead, calibrated, data_of, ensemble, many, one, pixels
@@ -123,39 +123,11 @@ def test_a_door_draws_what_the_function_draws(name):
     np.testing.assert_array_equal(pixels(through()), pixels(alone()))
 
 
-ARGUMENTS = {
-    "pit": diagnostics.pit_histogram,
-    "rank_histogram": diagnostics.rank_histogram,
-    "reliability": diagnostics.reliability,
-    "quantile_reliability": diagnostics.quantile_reliability,
-    "coverage": diagnostics.coverage,
-    "spread_skill": diagnostics.spread_skill,
-    "p_value_map": diagnostics.summary,  # which allows for dependence, unlike skce_test alone
-    "ridge_curve": diagnostics.ridge_curve,
-}
-
-
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_a_door_takes_the_arguments_of_the_diagnostic_and_the_figure(name):
-    _, *made = inspect.signature(ARGUMENTS[name]).parameters.values()
-    _, *drawn = inspect.signature(getattr(plot, name)).parameters.values()
-    _, *door = inspect.signature(getattr(Plots, name)).parameters.values()
-    assert {str(p) for p in door} == {str(p) for p in (*made, *drawn)}
-    keywords = [p.name for p in door if p.kind is p.KEYWORD_ONLY]
-    assert keywords[0] == "ax"
-
-
 @pytest.mark.parametrize("name", plot.__all__)
 def test_axes_come_first_among_the_keywords(name):
     parameters = inspect.signature(getattr(plot, name)).parameters.values()
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     assert keywords[0] == ("raw" if name == "report" else "ax")
-
-
-def test_the_report_has_the_signature_of_its_function():
-    _, *inside = inspect.signature(plot.report).parameters.values()
-    _, *outside = inspect.signature(xr.DataArray.recal.report).parameters.values()
-    assert outside == inside
 
 
 def test_datasets_have_figures_too():

@@ -4,7 +4,6 @@ It issues forecasts, or a ValueError names its path. A model whose names or labe
 others, which is no damage that a file can show, may not fit the forecast: that is a ValueError too.
 """
 
-import gzip
 import itertools
 import random
 import shutil
@@ -17,45 +16,53 @@ import xarray as xr
 
 import xrecal
 from tests.storage.mutations import heard, mutate, read_files, write_files
-from tests.stored import make
-from tests.strategies import ensemble_and_truth, new_cases
-from xrecal.storage.stored import SCHEMA
+from tests.strategies import METHODS, ensemble_and_truth, new_cases
 
 HINDCAST, TRUTH = (a.isel(lat=[0]) for a in ensemble_and_truth())
 NEW = new_cases()[0].isel(lat=[0])
 FORMATS = {"nc": {}, "zarr2": {"zarr_format": 2}, "zarr3": {"zarr_format": 3}}
-SAVED = {
-    "ckme": xrecal.CKME(),
-    "emos": xrecal.EMOS(),
-    "pool": xrecal.LinearPool(
-        methods=(xrecal.CKME(condition_on="season"), xrecal.EMOS(), xrecal.Climatology())
-    ),
-}
+METHODS = {**METHODS, "default": xrecal.CKME(), "pools": xrecal.LinearPool()}
 N_SLOW = 40
-"""Mutants of each model and format in the slow set: 1920 of the 16 samples, 360 of the others."""
+"""Mutants of each model and format in the slow set."""
+
+
+def pair(array):
+    """Two variables."""
+    return xr.Dataset({"t2m": array, "dew": array - 3})
+
+
+def shared():
+    """A fit that places share, half of whose cases came by an update."""
+    first, rest = {"time": slice(30)}, {"time": slice(30, None)}
+    model = HINDCAST.isel(first).recal.fit(TRUTH.isel(first), pool="lon")
+    return model.update(HINDCAST.isel(rest), TRUTH.isel(rest)), NEW
+
+
+def leads():
+    """Starts and leads, with counts of their cases."""
+    hindcast, truth, new = (
+        a.isel(lat=0, drop=True).rename(time="init", lon="lead").assign_coords(lead=[1, 2])
+        for a in (HINDCAST, TRUTH, NEW)
+    )
+    return hindcast.recal.fit(truth, xrecal.EMOS()), new
+
+
+MODELS = {
+    "jointly": lambda: (
+        pair(HINDCAST).recal.fit(pair(TRUTH), jointly=("t2m", "dew")),
+        pair(NEW),
+    ),
+    "shared": shared,
+    "leads": leads,
+    "window": lambda: (HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), pool={"lon": 1}), NEW),
+}
+"""Models beside those of each method alone, and the forecasts that they are applied to."""
 
 
 @cache
 def fitted(name):
-    return HINDCAST.recal.fit(TRUTH, SAVED[name])
-
-
-@pytest.fixture
-def sample(tmp_path):
-    """A stored sample of the present layout, and the forecasts that it is applied to."""
-
-    def unpack(name):
-        paths = [tmp_path / f"{name}{what}.nc" for what in ("", "_issued")]
-        for path in paths:
-            packed = make.HERE / f"schema{SCHEMA}_{path.stem}.nc.gz"
-            path.write_bytes(gzip.decompress(packed.read_bytes()))
-        with xr.open_dataset(paths[1], decode_timedelta=True) as dataset:
-            every = dataset.load()
-        return xrecal.open_recalibrator(paths[0]), every[
-            [v for v in every if not v.startswith(("quantile_", "mean_"))]
-        ].drop_vars("quantile", errors="ignore")
-
-    return unpack
+    """A model, and the forecasts that it is applied to."""
+    return MODELS[name]() if name in MODELS else (HINDCAST.recal.fit(TRUTH, METHODS[name]), NEW)
 
 
 def outcome(path, forecast):
@@ -77,8 +84,9 @@ def outcome(path, forecast):
     return issued, loaded | started
 
 
-def survive(model, forecast, form, folder, n):
+def survive(name, form, folder, n):
     """Issue, or refuse, ``n`` mutants of a model; returns how many were refused."""
+    model, forecast = fitted(name)
     path = folder / f"model.{form[:4].rstrip('23')}"
     with dask.config.set(scheduler="synchronous"):
         model.save(path, **FORMATS[form])
@@ -101,25 +109,19 @@ def survive(model, forecast, form, folder, n):
 
 @pytest.mark.parametrize(("form", "n"), [("nc", 200), ("zarr2", 25), ("zarr3", 25)])
 def test_mutants_issue_or_are_refused(tmp_path, form, n):
-    assert 0.5 * n < survive(fitted("emos"), NEW, form, tmp_path, n) <= n
+    assert 0.5 * n < survive("emos", form, tmp_path, n) <= n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "form"), [*itertools.product(make.MODELS, FORMATS)])
-def test_mutants_of_the_stored_samples_issue_or_are_refused(tmp_path, sample, name, form):
-    assert 0 < survive(*sample(name), form, tmp_path, N_SLOW) <= N_SLOW
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "form"), [*itertools.product(SAVED, FORMATS)])
+@pytest.mark.parametrize(("name", "form"), [*itertools.product([*METHODS, *MODELS], FORMATS)])
 def test_many_mutants_issue_or_are_refused(tmp_path, name, form):
-    assert 0 < survive(fitted(name), NEW, form, tmp_path, N_SLOW) <= N_SLOW
+    assert 0 < survive(name, form, tmp_path, N_SLOW) <= N_SLOW
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_stores_that_are_cut_anywhere_are_refused(tmp_path, form):
     path = tmp_path / f"model.{form[:4].rstrip('23')}"
-    fitted("emos").save(path, **FORMATS[form])
+    fitted("emos")[0].save(path, **FORMATS[form])
     files = read_files(path)
     name = {"nc": "", "zarr2": "slope/.zarray", "zarr3": "slope/zarr.json"}[form]
     for share in (0, 0.1, 0.5, 0.9):

@@ -73,11 +73,10 @@ def test_arrays_come_back():
         np.testing.assert_array_equal(found, array)
 
 
-def test_fields_that_are_newer_than_the_text_mean_what_was_done_before():
-    text = {"class": "CKME", "fields": {"ridge": 0.5}}
-    assert decode(text) == xrecal.CKME(support="observations", ridge=0.5, tails=None, novelty=None)
-    pool = decode({"class": "LinearPool", "fields": {}})
-    assert pool == xrecal.LinearPool(average=None, tails=None, novelty=None)
+def with_fields(**changes):
+    """The text of a CKME with other settings."""
+    text = encode(xrecal.CKME(), "it")
+    return text | {"fields": text["fields"] | changes}
 
 
 class Own(xrecal.CKME):
@@ -95,8 +94,9 @@ def test_other_values_are_refused(value):
     ("text", "told"),
     [
         ({"class": "Popen", "fields": {}}, "the class 'Popen' is not known; known are CKME, "),
-        ({"class": "CKME", "fields": {"colour": 1}}, "CKME has no setting 'colour'"),
-        ({"class": "CKME", "fields": {"ridge": -1}}, "CKME: ridge must be"),
+        (with_fields(colour=1), "CKME has other fields than those given, such as 'colour'"),
+        ({"class": "EMOS", "fields": {}}, "EMOS has other fields than those given, such as 'bou"),
+        (with_fields(ridge=-1), "CKME: ridge must be"),
         ({"pickle": "gASV"}, r"an object with the keys \['pickle'\] is not known"),
     ],
 )

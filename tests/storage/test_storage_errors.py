@@ -7,9 +7,12 @@ import shutil
 import pytest
 import xarray as xr
 import zarr
+from packaging.requirements import Requirement
 
 import xrecal
+from tests.minimum import PROJECT
 from tests.strategies import ensemble_and_truth
+from xrecal.inputs.libraries import CRASHING
 from xrecal.storage.stored import MODEL, SCHEMA, SCHEMA_ATTR, UNFINISHED
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -64,11 +67,14 @@ def test_what_fails_leaves_nothing(file, monkeypatch):
     assert xrecal.open_recalibrator(path).method == xrecal.EMOS()
 
 
-def test_newer_layouts_are_refused(saved):
-    change_attrs(saved, **{SCHEMA_ATTR: SCHEMA + 1, "source": "xrecal 9.0"})
-    with pytest.raises(
-        ValueError, match=rf"has the layout {SCHEMA + 1}, written by xrecal 9.0, but"
-    ):
+@pytest.mark.parametrize("layout", [SCHEMA + 1, SCHEMA - 1, "x"])
+def test_other_layouts_are_refused(saved, layout):
+    change_attrs(saved, **{SCHEMA_ATTR: layout, "source": "xrecal 99.0"})
+    told = (
+        rf"has the layout {layout}, written by xrecal 99.0, but this xrecal .* reads the layout "
+        rf"{SCHEMA} alone; fit and save the model again, hindcast.* or install the version of"
+    )
+    with pytest.raises(ValueError, match=told):
         xrecal.open_recalibrator(saved)
 
 
@@ -158,6 +164,18 @@ def test_missing_libraries_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr("xrecal.inputs.libraries.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"zarr files need zarr.* pip install 'xrecal\[io\]'"):
         HINDCAST.recal.fit(TRUTH).save(tmp_path / "model.zarr")
+
+
+def test_crashing_libraries_are_refused_and_excluded(tmp_path, monkeypatch):
+    HINDCAST.recal.fit(TRUTH).save(tmp_path / "model.nc")
+    monkeypatch.setattr("xrecal.inputs.libraries.version", lambda name: "1.7.4.post1")
+    with pytest.raises(ImportError, match=r"netCDF4 1.7.4.post1 ends .* use pip install 'xrecal"):
+        xrecal.open_recalibrator(tmp_path / "model.nc")
+    extras = PROJECT["optional-dependencies"].values()
+    stated = [Requirement(one) for extra in extras for one in extra if one.startswith("netcdf4")]
+    assert len(stated) == 2
+    for version in (f"{one}{more}" for one in CRASHING for more in ("", ".post1", ".1.post1")):
+        assert not any(one.specifier.contains(version) for one in stated)
 
 
 def test_own_methods_cannot_be_stored(tmp_path):

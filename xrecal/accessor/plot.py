@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from xrecal.methods.doors import Accessor, door
 from xrecal.plot import forecasts
-
-from .doors import Accessor, door
 
 
 class Plots(Accessor):

@@ -14,9 +14,9 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
-from xrecal.products import categories, cross_validate, members, probabilities, statistics
-
-from .doors import Accessor, door
+from xrecal.methods.doors import door
+from xrecal.products.cross_validate import cross_validate
+from xrecal.products.table import ProductDoors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +58,7 @@ def report(
     )
 
 
-class _Recal(Accessor):
+class _Recal(ProductDoors, diagnostics.Doors):
     """Recalibrate, describe, score and draw the forecasts held here; see :mod:`xrecal`."""
 
     _typed_as = "recal"
@@ -73,57 +73,9 @@ class _Recal(Accessor):
 
         return Plots(self._obj)
 
-    # model
     fit = door(model.fit)
     apply = door(model.apply)
-    cross_validate = door(cross_validate.cross_validate)
-
-    # products
-    mean = door(statistics.mean)
-    std = door(statistics.std)
-    quantile = door(statistics.quantile)
-    exceedance = door(probabilities.exceedance)
-    cdf = door(probabilities.cdf)
-    categories = door(categories.categories)
-    members = door(members.members)
-
-    # scores
-    crps = door(diagnostics.crps)
-    quantile_weighted_crps = door(diagnostics.quantile_weighted_crps)
-    log_score = door(diagnostics.log_score)
-    brier_score = door(diagnostics.brier_score)
-    ranked_probability_score = door(diagnostics.ranked_probability_score)
-    rps = ranked_probability_score
-    quantile_score = door(diagnostics.quantile_score)
-    wis = door(diagnostics.wis)
-    error_spread = door(diagnostics.error_spread)
-    energy_score = door(diagnostics.energy_score)
-    variogram_score = door(diagnostics.variogram_score)
-
-    # skill and discrimination
-    brier_skill_score = door(diagnostics.brier_skill_score)
-    rpss = door(diagnostics.rpss)
-    roc = door(diagnostics.roc)
-    economic_value = door(diagnostics.economic_value)
-    generalised_discrimination = door(diagnostics.generalised_discrimination)
-    anomaly_correlation = door(diagnostics.anomaly_correlation)
-    tercile_summary = door(diagnostics.tercile_summary)
-
-    # evidence
-    pit = door(diagnostics.pit)
-    pit_histogram = door(diagnostics.pit_histogram)
-    pit_test = door(diagnostics.pit_test)
-    rank_histogram = door(diagnostics.rank_histogram)
-    reliability = door(diagnostics.reliability)
-    quantile_reliability = door(diagnostics.quantile_reliability)
-    coverage = door(diagnostics.coverage)
-    spread_skill = door(diagnostics.spread_skill)
-    skce = door(diagnostics.skce)
-    skce_test = door(diagnostics.skce_test)
-    monitor = door(diagnostics.monitor)
-    decompose = door(diagnostics.decompose)
-    ridge_curve = door(diagnostics.ridge_curve)
-    summary = door(diagnostics.summary)
+    cross_validate = door(cross_validate)
     report = door(report)
 
 

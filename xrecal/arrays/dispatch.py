@@ -58,25 +58,21 @@ _PUBLIC = {
     "scores.crps": "crps fair_crps threshold_weighted_crps",
     "scores.log_score": "log_score quantile_log_score normal_log_score censored_normal_log_score",
     "scores.quantile_scores": "quantile_score quantile_weighted_crps",
-    "scores.event_scores": "brier_score ranked_probability_score",
+    "scores.event_scores": "brier_score",
     "scores.discrimination": (
         "Discrimination RocArea economic_value generalised_discrimination roc_area roc_curve"
     ),
     "scores.correlation": "Correlation anomaly_correlation",
     "scores.error_spread": "error_spread",
     "scores.multivariate": "energy_score variogram_score",
-    "scores.significance": (
-        "Skill skill_score block_bootstrap_interval diebold_mariano standard_error "
-        "adjusted_p_values"
-    ),
+    "scores.significance": ("Skill skill_score diebold_mariano standard_error adjusted_p_values"),
     "scores.decomposition": "Decomposition decompose half_squared_distance",
     "scores.intervals": "interval_coverage interval_score weighted_interval_score",
     "scores.sequential": "score_e_values",
     "scores.spread": "spread_skill",
     "calibration.expectations": "laplace_expectations target_bandwidth",
     "calibration.skce": (
-        "case_matrix skce_biased skce_blocks skce_matrix skce_unbiased block_p_value skce_test "
-        "skce_block_length"
+        "case_matrix skce_matrix skce_unbiased block_p_value skce_test skce_block_length"
     ),
     "calibration.monitoring": "calibration_changes calibration_e_values",
     "calibration.montecarlo": "montecarlo_test",
@@ -84,7 +80,6 @@ _PUBLIC = {
     "calibration.uniformity": "UniformTest pit_counts serial_uniform_test uniform_test",
     "calibration.ranks": "flatness_test observation_ranks rank_counts",
     "calibration.reliability": "corp quantile_reliability",
-    "calibration.dependence": "distance_correlation",
     "splitting": "Split splits",
 }
 """Modules, and the public names of :mod:`xrecal.arrays` that each has for NumPy arrays."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.typing import FloatArray, IntArray
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -153,7 +154,11 @@ def splits(
         part = _refits(n, reach, every, days, blocks)
     elif window is not None or every is not None:
         name = "every" if window is None else "window"
-        raise ValueError(f"{name} belongs to by='rolling', but by is {by!r}; leave it out")
+        raise ValueError(
+            Advice(
+                f"{name} belongs to ", Typed("by", "rolling"), f", but by is {by!r}; leave it out"
+            )
+        )
     elif by == "year":
         part = _years(n, year)
     else:
@@ -236,13 +241,20 @@ def _years(n: int, year: IntArray | None) -> IntArray:
     """Number of the year of each case (n,), from 0."""
     if year is None:
         raise ValueError(
-            "by='year' needs the year of each case, and no dates are known; use by='block'"
+            Advice(
+                Typed("by", "year"),
+                " needs the year of each case, and no dates are known; use ",
+                Typed("by", "block"),
+            )
         )
     years, part = np.unique(_along(n, "year", year), return_inverse=True)
     if years.size < 2:
         raise ValueError(
-            f"by='year' needs two years at least, and the cases are of {years.tolist()}; "
-            "use by='block'"
+            Advice(
+                Typed("by", "year"),
+                f" needs two years at least, and the cases are of {years.tolist()}; use ",
+                Typed("by", "block"),
+            )
         )
     return part
 
@@ -267,7 +279,16 @@ def _refits(
 ) -> IntArray:
     """Number of the fit that predicts each case (n,), from 0; -1 before the first one."""
     if every is None:
-        raise ValueError("by='rolling' needs every, the time between two fits; give every=30, say")
+        raise ValueError(
+            Advice(
+                Typed("by", "rolling"),
+                " needs ",
+                Typed("every"),
+                ", the time between two fits; give ",
+                Typed("every", 30),
+                ", say",
+            )
+        )
     step = measure(name, every, n, days)
     if reach is None:
         start = int(np.searchsorted(_blocks(n, blocks), 1))

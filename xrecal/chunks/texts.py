@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xrecal.arrays.advice import Advice, Typed
+
 
 def quoted(text: object, keep: str = "") -> str:
     r"""A text without characters that change what a terminal shows, which are written as escapes.
@@ -14,6 +16,8 @@ def quoted(text: object, keep: str = "") -> str:
     >>> print(quoted("K" + chr(27) + "[2J"))
     K\x1b[2J
     """
+    if isinstance(text, Advice):
+        return Advice(*(p if isinstance(p, Typed) else quoted(p, keep) for p in text.parts))
     shown = str(text)
     if shown.isprintable():
         return shown
@@ -23,5 +27,5 @@ def quoted(text: object, keep: str = "") -> str:
 def quote(error: BaseException | None) -> None:
     """Quote the texts of an error, and of those that it comes from."""
     while error is not None:
-        error.args = tuple(quoted(one) if type(one) is str else one for one in error.args)
+        error.args = tuple(quoted(one) if type(one) in (str, Advice) else one for one in error.args)
         error = error.__cause__ or error.__context__

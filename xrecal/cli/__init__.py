@@ -9,7 +9,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Run the command; tell what to install where its library is missing."""
+    """Run the command; say what to install where its library is missing."""
     if find_spec("click") is None:
         sys.exit("xrecal: the command line needs click; use pip install 'xrecal[cli,io]'")
     from .commands import xrecal
@@ -20,6 +20,6 @@ def main() -> None:
 
 def _print_fault(*fault: Any) -> None:
     """Print the traceback of a fault of xrecal, in which names and labels are quoted."""
-    from xrecal.chunks.texts import quoted
+    from .words import quoted
 
     sys.stderr.write(quoted("".join(traceback.format_exception(*fault)), "\n"))

@@ -1,291 +1,216 @@
-"""Options of the commands, read and checked."""
+"""Commands and their options: each option is declared once, its default is that of the function."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import click
 
-from . import reading as read
-from .scoring import SCORES, SCORES_OF_EVENTS
+import xrecal
+
+from . import values
 from .session import Result, Session, run
+from .words import quoted
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-Work: TypeAlias = Callable[[Session], Result]
-"""Work of a command, for the session that the shared options open."""
-
-
-def computing(function: Callable[..., Work]) -> Callable[..., None]:
-    """Options that all commands have; the work that the function returns is run as they say."""
-
-    @wraps(function)
-    def command(
-        scheduler: str | None, timeout: float, quiet: bool, as_json: bool, **given: Any
-    ) -> None:
-        where: dict[str, Any] = {"scheduler": scheduler, "timeout": timeout}
-        run(function.__name__, function(**given), **where, quiet=quiet, as_json=as_json)
-
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-        click.option(
-            "--quiet", is_flag=True, help="No progress bar, which only a terminal gets anyway."
-        ),
-        click.option(
-            "--timeout",
-            metavar="SECONDS",
-            type=click.FloatRange(min=0, min_open=True),
-            default=60,
-            show_default=True,
-            help="To wait for the scheduler, and for a worker of it.",
-        ),
-        click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster to compute on."),
-    ):
-        command = option(command)
-    return command
+Parameter: TypeAlias = Callable[[Any], Any]
+"""Decorator that adds an argument or an option."""
 
 
-def shared(function: Callable[..., Work]) -> Callable[..., None]:
-    """Options of all commands that read forecasts."""
-    command = computing(function)
-    for option in (
-        click.option(
-            "--chunks",
-            metavar="DIM=N,...",
-            callback=read.chunks,
-            help="Size of the blocks of locations that are computed at a time.",
-        ),
-        click.option("--variable", metavar="NAME", help="Forecast variable; all if left out."),
-    ):
-        command = option(command)
-    return command
+class Commands(click.Group):
+    """The commands; texts that a wrong command line has are quoted in the message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if type(error) is not click.UsageError:  # its own kinds quote what was typed
+                raise
+            raise click.UsageError(quoted(error.message), error.ctx) from error
 
 
-def roles(function: F) -> F:
-    """Options that tell dimensions and observations of a hindcast apart."""
-    for option in (
-        click.option("--member-dim", metavar="DIM", help="The dimension of members."),
-        click.option("--dim", metavar="DIM", help="The dimension of cases, such as time."),
-        click.option("--observed-variable", metavar="NAME", help="What verified --variable."),
-    ):
-        function = option(function)
-    return function
+@click.group("xrecal", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="xrecal")
+def group() -> None:
+    """Recalibrate ensemble forecasts in netCDF files and Zarr stores.
+
+    Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not
+    reachable or without workers, 5 computing failed, 129 hung up, 130 interrupted, 143 ended
+    (--resume goes on after these); of cycle and monitor 10 done with alarms, 11 nothing new.
+    """
 
 
-def learning(function: F) -> F:
-    """Options of commands that fit."""
-    for option in (
-        click.option(
-            "--min-samples",
-            metavar="N",
-            type=int,
-            default=20,
-            show_default=True,
-            help="Locations with fewer cases get no fit.",
-        ),
-        click.option(
-            "--pool",
-            metavar="DIM,... | DIM=N,...",
-            callback=read.pool,
-            help="Learn from the cases of all positions along these dimensions, or of N around.",
-        ),
-        click.option(
-            "--condition-on",
-            metavar="NAME",
-            multiple=True,
-            help="season, or a coordinate of the forecasts; may be repeated.",
-        ),
-        click.option(
-            "--option",
-            "settings",
-            metavar="KEY=VALUE",
-            multiple=True,
-            callback=read.pairs,
-            help="Setting of the method, such as gap=5D or bounds=[0,null]; may be repeated.",
-        ),
-    ):
-        function = option(function)
-    return function
+def option(
+    name: str, help_text: str, metavar: str | None = None, like: Any = None, **more: Any
+) -> Parameter:
+    """An option of a command.
+
+    Parameters
+    ----------
+    name : str
+        Name as it is typed.
+    help_text : str
+        Sentence for ``--help``.
+    metavar : str, optional
+        Placeholder of the value. An option without it, and without a type, is a flag.
+    like : callable, optional
+        Function with a parameter of this name, whose default the option takes.
+    **more
+        As for ``click.option``.
+    """
+    if like is not None:
+        default = inspect.signature(like).parameters[name[2:].replace("-", "_")].default
+        more |= {"default": default, "show_default": True}
+    if metavar is None and "type" not in more:
+        more["is_flag"] = True
+    return click.option(name, metavar=metavar, help=help_text, **more)
 
 
-def splitting(function: F) -> F:
-    """Options of commands that score on cases that fits have not seen."""
-    for option in (
-        click.option(
-            "--forecast",
-            metavar="FILE",
-            help="Score these forecasts by fits to the whole hindcast, in place of its own cases.",
-        ),
-        click.option(
-            "--refit",
-            metavar="N|TIME",
-            callback=read.span,
-            help="Of --by rolling: time between two fits of a model that is updated in between.",
-        ),
-        click.option(
-            "--every",
-            metavar="N|TIME",
-            callback=read.span,
-            help="Of --by rolling: time between two fits, or with --refit two updates.",
-        ),
-        click.option(
-            "--window",
-            metavar="N|TIME",
-            callback=read.span,
-            help="Of --by rolling: length of the past that a fit learns from; all if left out.",
-        ),
-        click.option(
-            "--gap",
-            metavar="N|TIME",
-            callback=read.span,
-            help="Cases, or time such as 5D, left out next to those that are predicted.",
-        ),
-        click.option(
-            "--by",
-            type=click.Choice(["block", "year", "retrospective", "rolling"]),
-            default="block",
-            show_default=True,
-            help="What is predicted together: fifths, years, fifths from those before them, or the "
-            "cases up to the next fit (--every) from those before them.",
-        ),
-    ):
-        function = option(function)
-    return function
+def count(least: int) -> click.IntRange:
+    """Type of an option whose value is a whole number."""
+    return click.IntRange(min=least)
 
 
-def scoring(function: F) -> F:
-    """Options that say what is told of forecasts."""
-    for option in (
-        click.option(
-            "--raw",
-            metavar="FILE",
-            help="Forecasts before recalibration, drawn beside these on the page of --report.",
-        ),
-        click.option(
-            "--report", metavar="PAGE", help="Write a page of evidence to PAGE (.pdf or .png)."
-        ),
-        click.option("--summary", is_flag=True, help="Bias, spread, coverage and calibration too."),
-        click.option(
-            "--threshold",
-            metavar="V,...",
-            callback=read.numbers,
-            help="Values that events exceed, and that lie between categories.",
-        ),
-        click.option(
-            "--score",
-            "scores",
-            type=click.Choice([*SCORES, *SCORES_OF_EVENTS]),
-            multiple=True,
-            help="Another score; may be repeated.",
-        ),
-    ):
-        function = option(function)
-    return function
+COMPUTING = (
+    option("--scheduler", "Of a Dask cluster to compute on.", "ADDRESS"),
+    option(
+        "--timeout",
+        "To wait for the scheduler, and for a worker of it.",
+        "SECONDS",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60,
+        show_default=True,
+    ),
+    option("--quiet", "No progress bar, which only a terminal gets anyway."),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+)
+"""Options of all commands."""
+
+VARIABLE = option("--variable", "Forecast variable; all if left out.", "NAME")
+OBSERVED = option("--observed-variable", "What verified --variable.", "NAME")
+DRY_RUN = option("--dry-run", "Print what would be done, and stop.")
+
+READING = (
+    VARIABLE,
+    option(
+        "--chunks",
+        "Size of the blocks of locations that are computed at a time.",
+        "DIM=N,...",
+        callback=values.chunks,
+    ),
+)
+"""Options of commands that read forecasts."""
+
+ROLES = (
+    OBSERVED,
+    option("--dim", "The dimension of cases, such as time.", "DIM"),
+    option("--member-dim", "The dimension of members.", "DIM"),
+)
+"""Options that tell dimensions and observations of a hindcast apart."""
+
+LEARNING = (
+    click.option(
+        "--option",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=values.pairs,
+        help="Setting of the method, such as gap=5D or bounds=[0,null]; may be repeated.",
+    ),
+    option(
+        "--condition-on",
+        "season, or a coordinate of the forecasts; may be repeated.",
+        "NAME",
+        multiple=True,
+        callback=values.one_or_several,
+    ),
+    option(
+        "--pool",
+        "Learn from the cases of all positions along these dimensions, or of N around.",
+        "DIM,... | DIM=N,...",
+        callback=values.pool,
+    ),
+    option(
+        "--min-samples",
+        "Locations with fewer cases get no fit.",
+        "N",
+        like=xrecal.compare,
+        type=int,
+    ),
+)
+"""Options of commands that fit."""
+
+WRITING = (
+    option("--resume", "Take up an interrupted run; begin if there is none."),
+    option("--overwrite", "Replace what is there."),
+    option("--force", "Go on though a task may need more memory than there is."),
+    DRY_RUN,
+)
+"""Options of commands that write a result."""
+
+QUANTILES: dict[str, Any] = {"metavar": "Q,...", "callback": values.quantile_levels}
+"""Settings of options that take levels."""
+
+WATCHING = (
+    option(
+        "--alpha",
+        "Probability that calibrated forecasts raise an alarm.",
+        "P",
+        like=xrecal.Cycle,
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    ),
+    option(
+        "--run-length",
+        "Cases between false detections of a change, in the mean.",
+        "N",
+        like=xrecal.Cycle,
+        type=count(1),
+    ),
+    option(
+        "--restart",
+        "When the evidence begins anew: each year, never, or after N cases.",
+        "year|never|N",
+        like=xrecal.Cycle,
+        callback=values.restart,
+    ),
+)
+"""Options of commands that watch the calibration."""
 
 
-dry = click.option("--dry-run", is_flag=True, help="Print what would be done, and stop.")
-"""Option of commands that plan their work."""
+def command(
+    *parameters: Parameter, check: Callable[[dict[str, Any]], None] | None = None
+) -> Callable[[Callable[..., Result]], click.Command]:
+    """Decorator that makes a command of a function of a session and the values of parameters.
+
+    ``check`` raises UsageError for values that do not go together, before anything else.
+    """
+
+    def decorate(function: Callable[..., Result]) -> click.Command:
+        @wraps(function)
+        def called(
+            scheduler: str | None, timeout: float, quiet: bool, as_json: bool, **given: Any
+        ) -> None:
+            if check is not None:
+                check(given)
+
+            def work(session: Session) -> Result:
+                return function(session, **given)
+
+            where: dict[str, Any] = {"scheduler": scheduler, "timeout": timeout}
+            run(function.__name__, work, **where, quiet=quiet, as_json=as_json)
+
+        for parameter in reversed((*parameters, *COMPUTING)):
+            called = parameter(called)
+        made: click.Command = group.command(function.__name__)(called)
+        return made
+
+    return decorate
 
 
-def writing(function: F) -> F:
-    """Options of commands that write a result."""
-    for option in (
-        dry,
-        click.option(
-            "--force", is_flag=True, help="Go on though a task may need more memory than there is."
-        ),
-        click.option("--overwrite", is_flag=True, help="Replace what is there."),
-        click.option(
-            "--resume", is_flag=True, help="Take up an interrupted run; begin if there is none."
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def watching(function: F) -> F:
-    """Options of commands that watch the calibration."""
-    for option in (
-        click.option(
-            "--restart",
-            metavar="year|never|N",
-            default="year",
-            show_default=True,
-            callback=read.restart,
-            help="When the evidence begins anew: each year, never, or after N cases.",
-        ),
-        click.option(
-            "--run-length",
-            metavar="N",
-            type=click.IntRange(min=1),
-            default=3650,
-            show_default=True,
-            help="Cases between false detections of a change, in the mean.",
-        ),
-        click.option(
-            "--alpha",
-            metavar="P",
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            default=0.01,
-            show_default=True,
-            help="Probability that calibrated forecasts raise an alarm.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def cycling(function: F) -> F:
-    """Options of the daily cycle."""
-    for option in (
-        click.option(
-            "--now",
-            metavar="DATE",
-            callback=read.date,
-            help="The time in UTC, that of the clock if left out.",
-        ),
-        click.option(
-            "--model-at", metavar="DATE", callback=read.date, help="Go back to the model of then."
-        ),
-        click.option(
-            "--keep",
-            metavar="N",
-            type=click.IntRange(min=1),
-            default=30,
-            show_default=True,
-            help="Models to keep: more than starts within the longest lead.",
-        ),
-        click.option("--observed-variable", metavar="NAME", help="What verified --variable."),
-        click.option("--variable", metavar="NAME", help="Forecast variable; all if left out."),
-        click.option(
-            "--members",
-            metavar="N",
-            type=click.IntRange(min=1),
-            help="Issue N equally likely members.",
-        ),
-        click.option(
-            "--quantiles",
-            metavar="Q,...",
-            callback=read.quantile_levels,
-            help="Issue these quantiles, such as 0.1,0.5,0.9.",
-        ),
-        click.option("--output", metavar="OUT", required=True, help="Folder of the cycle."),
-        click.option(
-            "--observations",
-            metavar="O",
-            multiple=True,
-            required=True,
-            help="File, store or pattern such as 'obs/*.nc'; may be repeated.",
-        ),
-        click.option(
-            "--forecasts",
-            metavar="F",
-            multiple=True,
-            required=True,
-            help="Today's forecasts, and those that have not verified yet; as --observations.",
-        ),
-    ):
-        function = option(function)
-    return function
+def resume_or_overwrite(given: dict[str, Any]) -> None:
+    """Raise UsageError where both are given."""
+    if given["resume"] and given["overwrite"]:
+        raise click.UsageError("--resume goes on and --overwrite starts again; give one of them")

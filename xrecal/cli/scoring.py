@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -11,165 +10,156 @@ import click
 import numpy as np
 import xarray as xr
 
+import xrecal
 from xrecal import diagnostics
-from xrecal.chunks.texts import quoted
-from xrecal.diagnostics.summary import Summary
-from xrecal.fit.mismatch_warnings import NOVEL
-from xrecal.inputs.forms import ancillary, read_forms
-from xrecal.inputs.metadata import shown_units
-from xrecal.products.apply import FAR
-from xrecal.storage.paths import local_path
 
-from .evidence import number
-from .inputs import Pair, Source, forecast_variables, source
+from . import values
+from .options import READING, ROLES, command, option
 from .session import Result, Session
+from .words import number, quoted, shown_units
+from .writing import of_variable, pair, run_of
 
-TOLD = {"novel": ("novelty", NOVEL), "beyond": ("beyond", FAR)}
-"""What is counted of forecasts: the role of a variable beside them, and the limit above which."""
+LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
+"""Forecasts that are counted: the role of a variable beside them, and the limit above which."""
 
 
 class Score(NamedTuple):
-    """A score that may be asked for."""
+    """A score that may be asked for: the function of its name in ``xrecal.diagnostics``."""
 
-    function: Callable[..., Any]
     variable: str | None = None
     """Of the Dataset that the function returns; None where that is the score alone."""
     each: bool = False
-    """Whether it is that of each location, averaged: of all together it would reward a forecast
-    for knowing which places are warm or wet."""
+    """Whether it is the mean of the scores of each location: of all together it would reward a
+    forecast for knowing which places are warm or wet."""
     whole: bool = False
     """Whether it is of a whole field, which then is in no blocks."""
 
 
 SCORES = {
-    "wis": Score(diagnostics.wis),
-    "log_score": Score(diagnostics.log_score),
-    "error_spread": Score(diagnostics.error_spread),
-    "quantile_score": Score(diagnostics.quantile_score),
-    "energy_score": Score(diagnostics.energy_score, whole=True),
-    "variogram_score": Score(diagnostics.variogram_score, whole=True),
-    "anomaly_correlation": Score(diagnostics.anomaly_correlation, "correlation", each=True),
-    "generalised_discrimination": Score(
-        diagnostics.generalised_discrimination, "discrimination", each=True
-    ),
+    "wis": Score(),
+    "log_score": Score(),
+    "error_spread": Score(),
+    "quantile_score": Score(),
+    "energy_score": Score(whole=True),
+    "variogram_score": Score(whole=True),
+    "anomaly_correlation": Score("correlation", each=True),
+    "generalised_discrimination": Score("discrimination", each=True),
 }
-"""Beside the CRPS, by the names of the functions."""
-
-NOT_KNOWN = "not known: too few cases, or no case with the event, or none without"
+"""Beside the CRPS."""
 
 SCORES_OF_EVENTS = {
-    "brier_score": Score(diagnostics.brier_score),
-    "brier_skill_score": Score(diagnostics.brier_skill_score, "skill"),
-    "rps": Score(diagnostics.rps),
-    "rpss": Score(diagnostics.rpss, "skill"),
-    "roc": Score(diagnostics.roc, "area", each=True),
-    "economic_value": Score(diagnostics.economic_value, "value", each=True),
+    "brier_score": Score(),
+    "brier_skill_score": Score("skill"),
+    "rps": Score(),
+    "rpss": Score("skill"),
+    "roc": Score("area", each=True),
+    "economic_value": Score("value", each=True),
 }
 """Those that take thresholds."""
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is told beside the CRPS."""
-
-    scores: Sequence[str]
-    threshold: Sequence[float] | None
-    summary: bool
-    report: str | None
-    raw: str | None
-
-    def require_thresholds(self) -> None:
-        """Raise UsageError for options that lack another one, or that nothing takes."""
-        lacking = [name for name in self.scores if name in SCORES_OF_EVENTS]
-        if lacking and self.threshold is None:
-            raise click.UsageError(f"--score {lacking[0]} needs --threshold, such as 0,5")
-        if self.threshold is not None and not (lacking or self.report):
-            raise click.UsageError(
-                f"--threshold belongs to --report or --score {', '.join(SCORES_OF_EVENTS)}"
-            )
-        if self.raw is not None and self.report is None:
-            raise click.UsageError("--raw is drawn on the page of --report; give that too")
+NOT_KNOWN = "not known: too few cases, or no case with the event, or none without"
 
 
-def score_files(session: Session, pair: Pair, wanted: Wanted) -> Result:
-    """Evidence on forecasts of any form, by their variables."""
-    forecasts, observed, _ = pair.open()
-    parts = _by_variable(forecasts, observed, pair)
-    if wanted.report is not None and len(parts) > 1:
+def _require_thresholds(given: dict[str, Any]) -> None:
+    """Raise UsageError for options that lack another one, or that nothing takes."""
+    lacking = [name for name in given["scores"] if name in SCORES_OF_EVENTS]
+    if lacking and given["threshold"] is None:
+        raise click.UsageError(f"--score {lacking[0]} needs --threshold, such as 0,5")
+    if given["threshold"] is not None and not (lacking or given["report"]):
+        raise click.UsageError(
+            f"--threshold belongs to --report or --score {', '.join(SCORES_OF_EVENTS)}"
+        )
+    if given["raw"] is not None and given["report"] is None:
+        raise click.UsageError("--raw is drawn on the page of --report; give that too")
+
+
+@command(
+    click.argument("forecast"),
+    click.argument("observations", metavar="OBS"),
+    click.option(
+        "--score",
+        "scores",
+        type=click.Choice([*SCORES, *SCORES_OF_EVENTS]),
+        multiple=True,
+        help="Another score; may be repeated.",
+    ),
+    option(
+        "--threshold",
+        "Values that events exceed, and that lie between categories.",
+        "V,...",
+        callback=values.numbers,
+    ),
+    option("--summary", "Bias, spread, coverage and calibration too."),
+    option("--report", "Write a page of evidence to PAGE (.pdf or .png).", "PAGE"),
+    option(
+        "--raw",
+        "Forecasts before recalibration, drawn beside these on the page of --report.",
+        "FILE",
+    ),
+    *ROLES,
+    *READING,
+    check=_require_thresholds,
+)
+def score(session: Session, forecast: str, observations: str, **given: Any) -> Result:
+    """Print the mean CRPS of FORECAST, in any form, against OBS; with options also other evidence.
+
+    Each score is that of the function of this name in Python, over all cases and locations; roc,
+    economic_value, anomaly_correlation and generalised_discrimination are means over the locations
+    of that of each. --summary tests each location.
+    """
+    run = run_of(session, given)
+    opened, observed = pair(run, forecast, observations, given, "forecast", beside=True)
+    parts = run.by_variable(opened, given["member_dim"])
+    if given["report"] is not None and len(parts) > 1:
         raise ValueError(f"a report is of one variable; name it: --variable {next(iter(parts))}")
-    lazy = {name: _lazy(*part, pair, wanted) for name, part in parts.items()}
-    told = {what: _counts_above(pair, parts, *limit) for what, limit in TOLD.items()}
-    computed, counts = session.compute([lazy, told])
+    lazy = {name: _lazy(one, of_variable(observed, name), given) for name, one in parts.items()}
+    counts = {name: _counts_above(opened, name) for name in parts}
+    computed, counts = session.compute([lazy, counts])
     by_variable: dict[str, dict[str, Any]] = {}
     lines = []
     for name, found in computed.items():
-        by_variable[str(name)], text = _told(str(name), found)
-        for what, count in counts.items():
-            if name in count:
-                by_variable[str(name)][f"n_{what}"] = n = count[name].item()
-                text[0] += f", {n} {what}"
+        by_variable[name], text = _told(name, found)
+        for role, count in counts[name].items():
+            key, word, _ = LIMITS[role]
+            by_variable[name][key] = count.item()
+            text[0] += f", {count.item()} {word}"
         lines += text
     data: dict[str, Any] = {"status": "complete", "scores": by_variable}
-    if wanted.report is not None:
-        ((forecast, observations),) = parts.values()
+    if given["report"] is not None:
+        ((name, one),) = parts.items()
         with session.bar():
-            data["report"] = _write_report(forecast, observations, pair, wanted)
-        lines.append(f"wrote {quoted(wanted.report)}")
+            data["report"] = _write_report(run, one, of_variable(observed, name), given)
+        lines.append(f"wrote {quoted(given['report'])}")
     return Result(data, "\n".join(lines))
 
 
-def _by_variable(
-    forecasts: xr.Dataset, observed: xr.DataArray | xr.Dataset, pair: Pair
-) -> dict[Hashable, tuple[xr.Dataset, xr.DataArray]]:
-    """Each forecast and what verified."""
-    member_dim = pair.chosen.member_dim
-    parts = {}
-    for name in read_forms(forecasts, member_dim, name="forecast"):
-        alone, _ = forecast_variables(forecasts, str(name), member_dim, "forecast")
-        parts[name] = alone, observed if isinstance(observed, xr.DataArray) else observed[name]
-    return parts
-
-
-def _lazy(
-    forecast: xr.Dataset, observed: xr.DataArray, pair: Pair, wanted: Wanted
-) -> dict[str, Any]:
+def _lazy(forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]) -> dict[str, Any]:
     """What is computed of a variable: CRPS and number of cases, other scores, the summary."""
-    chosen = pair.chosen
-    given: dict[str, Any] = {"member_dim": chosen.member_dim}
-    crps = _only(diagnostics.crps(forecast, observed, **given))
+    member_dim = {"member_dim": given["member_dim"]}
+    crps = _only(diagnostics.crps(forecast, observed, **member_dim))
     found: dict[str, Any] = {
         "crps": crps.mean(dtype=np.float64, keep_attrs=True),
         "n_cases": crps.notnull().sum(),
-        "scores": {
-            name: _score(name, forecast, observed, wanted.threshold, given, chosen.dim)
-            for name in wanted.scores
-        },
+        "scores": {name: _score(name, forecast, observed, given) for name in given["scores"]},
     }
-    if wanted.summary:
-        found["summary"] = diagnostics.summary(forecast, observed, chosen.dim, **given)
+    if given["summary"]:
+        found["summary"] = diagnostics.summary(forecast, observed, given["dim"], **member_dim)
     return found
 
 
 def _score(
-    name: str,
-    forecast: xr.Dataset,
-    observed: xr.DataArray,
-    threshold: Sequence[float] | None,
-    given: Mapping[str, Any],
-    dim: str | None,
+    name: str, forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 ) -> xr.DataArray:
     """A score, without the dimensions of the forecast."""
-    score = (SCORES | SCORES_OF_EVENTS)[name]
-    whole = [one.chunk(-1) if score.whole else one for one in (forecast, observed)]
-    args = [*whole, *([list(threshold or ())] if name in SCORES_OF_EVENTS else [])]
-    found = score.function(*args, dim=dim if score.each else ..., **given)
-    if not score.each:
-        return _only(found if score.variable is None else found[score.variable])
-    values: xr.DataArray = found[score.variable]
-    mean: xr.DataArray = values.mean(
-        [d for d in values.dims if d in forecast.dims], keep_attrs=True
-    )
-    return mean
+    of = (SCORES | SCORES_OF_EVENTS)[name]
+    whole = [one.chunk(-1) if of.whole else one for one in (forecast, observed)]
+    args = [*whole, *([given["threshold"]] if name in SCORES_OF_EVENTS else [])]
+    dim = given["dim"] if of.each else ...
+    found = getattr(diagnostics, name)(*args, dim=dim, member_dim=given["member_dim"])
+    if not of.each:
+        return _only(found if of.variable is None else found[of.variable])
+    each: xr.DataArray = found[of.variable]
+    return each.mean([d for d in each.dims if d in forecast.dims], keep_attrs=True)
 
 
 def _only(scores: xr.DataArray | xr.Dataset) -> xr.DataArray:
@@ -193,8 +183,7 @@ def _told(name: str, found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
             shown = f"{value:.4g} {of}".rstrip() if np.isfinite(value) else NOT_KNOWN
             lines.append(" ".join(part for part in (f"  {label}", where, shown) if part))
     if "summary" in found:
-        told = found["summary"]
-        summary = Summary(told.data_vars, told.coords, told.attrs)
+        summary = found["summary"]
         data["summary"] = _plain_summary(summary)
         lines.append(repr(summary))
     return data, lines
@@ -222,11 +211,11 @@ def _labelled(values: xr.DataArray) -> list[tuple[str, float]]:
     ]
 
 
-def _plain_summary(summary: Summary) -> dict[str, Any]:
+def _plain_summary(summary: xr.Dataset) -> dict[str, Any]:
     """Numbers of one location, or the median, lowest and highest of several."""
     found: dict[str, Any] = {}
-    for name, values in summary.data_vars.items():
-        for label, part in _parts(str(name), values):
+    for name, of_all in summary.data_vars.items():
+        for label, part in _parts(str(name), of_all):
             numbers = part.to_numpy().astype(np.float64).ravel()
             if numbers.size == 1:
                 found[label] = number(numbers[0])
@@ -241,7 +230,7 @@ def _plain_summary(summary: Summary) -> dict[str, Any]:
     return found
 
 
-def _parts(name: str, values: xr.DataArray) -> Iterable[tuple[str, xr.DataArray]]:
+def _parts(name: str, values: xr.DataArray) -> list[tuple[str, xr.DataArray]]:
     """A variable of the summary, or its parts by the level of an interval."""
     if "level" not in values.dims:
         return [(name, values)]
@@ -249,44 +238,47 @@ def _parts(name: str, values: xr.DataArray) -> Iterable[tuple[str, xr.DataArray]
     return [(f"{name}_{level:g}", values.sel(level=level)) for level in levels]
 
 
-def _counts_above(
-    pair: Pair, names: Iterable[Hashable], role: str, limit: float
-) -> dict[Hashable, xr.DataArray]:
-    """Numbers of forecasts with more than a limit of what stands beside them in a role."""
-    dataset = pair.forecasts.open({})
-    found = {name: ancillary(dataset, name, role) for name in names if name in dataset}
-    return {name: (dataset[of] > limit).sum() for name, of in found.items() if of is not None}
+def _counts_above(forecasts: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
+    """Numbers of forecasts above the limit of a variable beside them, by its role."""
+    beside = str(forecasts[name].attrs.get("ancillary_variables", "")) if name in forecasts else ""
+    roles = {
+        forecasts[one].attrs.get("role"): forecasts[one]
+        for one in beside.split()
+        if one in forecasts
+    }
+    limits = {role: limit for role, (_, _, limit) in LIMITS.items() if role in roles}
+    return {role: (roles[role] > limit).sum() for role, limit in limits.items()}
 
 
-def _write_report(forecast: xr.Dataset, observed: xr.DataArray, pair: Pair, wanted: Wanted) -> str:
+def _write_report(
+    run: xrecal.Run, forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
+) -> str:
     """Draw the page, and write it; its path."""
     if find_spec("matplotlib") is None:
         raise ImportError("--report needs matplotlib; use pip install matplotlib")
-    from xrecal.plot import report
-
-    path = local_path(str(wanted.report), name="the report")
-    threshold: Any = wanted.threshold
+    path = given["report"]
+    if "://" in path:
+        raise ValueError(f"the report must be a path on this machine, got {path!r}; copy it first")
+    threshold = given["threshold"]
     if threshold is not None and len(threshold) == 1:
         threshold = threshold[0]
-    chosen = pair.chosen
-    report(
+    member_dim = given["member_dim"]
+    xrecal.plot.report(
         forecast,
         observed,
-        chosen.dim,
+        given["dim"],
         path,
-        raw=None if wanted.raw is None else _raw(source(wanted.raw, "raw"), forecast),
+        raw=None if given["raw"] is None else _raw(run, given["raw"], forecast),
         threshold=threshold,
-        member_dim=chosen.member_dim if chosen.member_dim in forecast.dims else None,
+        member_dim=member_dim if member_dim in forecast.dims else None,
     )
     return str(path)
 
 
-def _raw(given: Source, forecast: xr.Dataset) -> xr.Dataset:
+def _raw(run: xrecal.Run, path: str, forecast: xr.Dataset) -> xr.Dataset:
     """The forecast of the same variable before it was recalibrated, or the only one there is."""
-    dataset = given.open({})
-    names = list(read_forms(dataset, name="raw"))
-    (wanted,) = read_forms(forecast, name="forecast")
-    if wanted not in names and len(names) > 1:
-        raise ValueError(f"--raw has no {wanted!r}, but {names}; give a file of that variable")
-    name = wanted if wanted in names else names[0]
-    return forecast_variables(dataset, str(name), None, "raw")[0]
+    by_name = run.by_variable(run.open(path, "raw"))
+    (wanted,) = run.by_variable(forecast)
+    if wanted not in by_name and len(by_name) > 1:
+        raise ValueError(f"--raw has no {wanted!r}, but {[*by_name]}; give a file of that variable")
+    return by_name.get(wanted, next(iter(by_name.values())))

@@ -1,14 +1,10 @@
-"""One run of a command: where it computes, what it prints, and the code that it exits with.
-
-Messages come in the words of the command line: options in place of parameters of functions.
-"""
+"""One run of a command: where it computes, what it prints, and the code that it exits with."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,13 +17,11 @@ from typing import Any, NamedTuple
 
 import click
 
-from xrecal.chunks.blockwise import TaskError
-from xrecal.chunks.texts import quoted
-from xrecal.storage.paths import UnwritableError
+import xrecal
 from xrecal_command import exit_code, interruptible
 
-from .blocks import RunError
 from .cluster import Cluster, UnreachableError, connected
+from .words import in_options, quoted
 
 REFUSED, UNREACHABLE, FAILED = 3, 4, 5
 """Exit codes beside 0 (done), 1 (a fault of xrecal), 2 (a wrong command line), those of signals."""
@@ -39,23 +33,6 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a full disk, of a user's share of it, and of a limit on the size of files."""
 
 _REMEDY = "; make room, or raise the limit (ulimit -f), and repeat the command"
-
-_POOL = re.compile(r"pool=(?:'(\w+)'|\((.*?)\))")
-"""Dimensions to pool, as they are typed in Python."""
-
-_IN_PYTHON = (
-    (r"otherwise convert first: (\w+) = .*?\.assign_attrs\(units=('[^']*')\)",
-     r"otherwise convert first: write a file of \1 in \2"),
-    (r"\bmin_samples=(\d+)", r"--min-samples \1"),
-    (r"\bmin_samples\b(?! was)", "--min-samples"),
-    (r"pool neighbours or leads \(pool=\.\.\.\)", "pool neighbours or leads (--pool DIM,...)"),
-    (r"\bgap=\.\.\., such as gap='5D',", "--gap, such as --gap 5D,"),
-    (r"\bmember_dim=\.\.\.", "--member-dim DIM"),
-    (r"\bdim=\.\.\.", "--dim DIM"),
-    (r"\bcondition_on=?(?=\W|$)", "--condition-on"),
-    (r"\bby='(\w+)'", r"--by \1"),
-    (r"\bneeds every, (.*); give every=(\d+), say", r"needs --every, \1; give --every \2, say"),
-)  # fmt: skip
 
 
 class Result(NamedTuple):
@@ -167,12 +144,11 @@ def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] |
     if signals or isinstance(error, KeyboardInterrupt):
         return exit_code(signals[0] if signals else SIGINT), "interrupted", _interrupted()
     if isinstance(error, UnreachableError) or isinstance(error.__cause__, UnreachableError):
-        return UNREACHABLE, "unreachable", str(error)
-    if isinstance(error, (RunError, TaskError, UnwritableError)) or _is_full(error):
-        return FAILED, "failed", f"{error}{_REMEDY if _is_full(error) else ''}"
+        return UNREACHABLE, "unreachable", in_options(error)
+    if isinstance(error, xrecal.TaskError) or _is_full(error):
+        return FAILED, "failed", f"{in_options(error)}{_REMEDY if _is_full(error) else ''}"
     if isinstance(error, (ValueError, TypeError, KeyError, OSError, ImportError)):
-        message = str(error.args[0] if isinstance(error, KeyError) else error)
-        return REFUSED, "refused", for_command_line(message)
+        return REFUSED, "refused", in_options(error)
     if _is_of_reading(error):
         return REFUSED, "refused", f"an input cannot be read ({error}): it is damaged; give another"
     return None
@@ -197,7 +173,7 @@ def _interrupted() -> str:
 def _is_full(error: BaseException | None) -> bool:
     """Whether an error comes of a disk that takes no more."""
     while error is not None:
-        if isinstance(error, UnwritableError) or getattr(error, "errno", None) in FULL:
+        if getattr(error, "errno", None) in FULL:
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -208,21 +184,8 @@ def _warnings_as_lines() -> Iterator[None]:
     """Warnings as one line each on standard error."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        _print_aside(f"warning: {for_command_line(str(message))}")
+        _print_aside(f"warning: {in_options(message)}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-def for_command_line(text: str) -> str:
-    """A message with options in place of parameters, and without code that cannot be typed."""
-    message = _POOL.sub(_pool_option, text)
-    for pattern, typed in _IN_PYTHON:
-        message = re.sub(pattern, typed, message)
-    return message
-
-
-def _pool_option(found: re.Match[str]) -> str:
-    """Dimensions to pool as an option."""
-    return "--pool " + (found[1] or ",".join(re.findall(r"'(\w+)'", found[2])) or "DIM,...")

@@ -6,34 +6,23 @@ import ast
 import json
 from collections.abc import Iterable
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import click
 
-from xrecal.methods import (
-    CKME,
-    EMOS,
-    IDR,
-    Climatology,
-    ConformalPrediction,
-    LinearPool,
-    Method,
-    OnlinePool,
-    PITRecalibration,
-    Raw,
-)
-from xrecal.methods.setting_checks import nearest
+import xrecal
 
 METHODS: dict[str, type] = {
-    "ckme": CKME,
-    "linear-pool": LinearPool,
-    "online-pool": OnlinePool,
-    "emos": EMOS,
-    "idr": IDR,
-    "pit": PITRecalibration,
-    "conformal": ConformalPrediction,
-    "climatology": Climatology,
-    "raw": Raw,
+    "ckme": xrecal.CKME,
+    "linear-pool": xrecal.LinearPool,
+    "online-pool": xrecal.OnlinePool,
+    "emos": xrecal.EMOS,
+    "idr": xrecal.IDR,
+    "pit": xrecal.PITRecalibration,
+    "conformal": xrecal.ConformalPrediction,
+    "climatology": xrecal.Climatology,
+    "raw": xrecal.Raw,
 }
 
 _CLASSES = {cls.__name__: cls for cls in METHODS.values()}
@@ -45,7 +34,7 @@ class TypedMethod(NamedTuple):
     cls: type
     settings: dict[str, Any]
 
-    def method(self, more: Iterable[tuple[str, str]] = ()) -> Method:
+    def method(self, more: Iterable[tuple[str, str]] = ()) -> Any:
         """The method, with more settings as they are typed.
 
         Raises
@@ -60,15 +49,14 @@ class TypedMethod(NamedTuple):
         for key, text in more:
             self._require(known, key, "--option")
             given[key] = _value(text)
-        made: Method = self.cls(**given)
-        return made
+        return self.cls(**given)
 
     def _require(self, known: list[str], key: str, option: str) -> None:
         if key in known:
             return
         name = next(name for name, cls in METHODS.items() if cls is self.cls)
-        meant = nearest(key, known)
-        hint = f"; did you mean {meant!r}?" if meant else ""
+        meant = get_close_matches(key, known, n=1)
+        hint = f"; did you mean {meant[0]!r}?" if meant else ""
         hint = "; use --condition-on" if key == "condition_on" else hint
         what = f"it has {', '.join(known)}" if known else "it has none"
         raise ValueError(f"{option}: the method {name} has no setting {key!r}, {what}{hint}")

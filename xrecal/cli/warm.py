@@ -9,15 +9,6 @@ from typing import Any
 
 import xrecal.arrays
 
-from .session import Result, Session
-
-
-def warm_up(session: Session) -> Result:
-    """Compile on this machine, or on each worker of a cluster, what is not there yet."""
-    if session.cluster is None:
-        return _result(compile_all())
-    return _result(*session.cluster.client.run(compile_all).values())
-
 
 def compile_all() -> dict[str, Any]:
     """Compile what is not kept on disk, in this process.
@@ -61,13 +52,3 @@ def every_kernel() -> list[Any]:
             import_module(module.name)
     import_module("xrecal.datasets.lorenz96_model")
     return all_kernels()
-
-
-def _result(*warmed: dict[str, Any]) -> Result:
-    """Result of one process, or of the workers of a cluster."""
-    lines = [
-        "{compiled} of {functions} functions compiled in {seconds} s, the others were there: "
-        "{folder}".format_map(each)
-        for each in warmed
-    ]
-    return Result(warmed[0] if len(warmed) == 1 else {"workers": list(warmed)}, "\n".join(lines))

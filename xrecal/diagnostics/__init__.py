@@ -25,10 +25,15 @@ decompose                     what recalibration would gain
 ridge_curve                   held-out loss of a CKME with each ridge
 summary                       the most telling of these together
 ============================  =====================================================================
+
+To add a score, write its function, and add a line to the imports, :class:`Doors` and, if a model
+has it too, :class:`Verbs`.
 """
 
+from xrecal.methods.doors import Accessor, door, verb
 from xrecal.products.log_score import log_score
-from xrecal.products.scores import crps
+from xrecal.products.of_model import of_model
+from xrecal.products.scores import crps, model_pit
 
 from .correlation import anomaly_correlation
 from .decompose import decompose
@@ -90,3 +95,56 @@ __all__ = [
     "variogram_score",
     "wis",
 ]
+
+
+class Doors(Accessor):
+    """Evidence as methods of forecasts."""
+
+    crps = door(crps)
+    quantile_weighted_crps = door(quantile_weighted_crps)
+    log_score = door(log_score)
+    brier_score = door(brier_score)
+    ranked_probability_score = door(ranked_probability_score)
+    rps = ranked_probability_score
+    quantile_score = door(quantile_score)
+    wis = door(wis)
+    error_spread = door(error_spread)
+    energy_score = door(energy_score)
+    variogram_score = door(variogram_score)
+
+    brier_skill_score = door(brier_skill_score)
+    rpss = door(rpss)
+    roc = door(roc)
+    economic_value = door(economic_value)
+    generalised_discrimination = door(generalised_discrimination)
+    anomaly_correlation = door(anomaly_correlation)
+    tercile_summary = door(tercile_summary)
+
+    pit = door(pit)
+    pit_histogram = door(pit_histogram)
+    pit_test = door(pit_test)
+    rank_histogram = door(rank_histogram)
+    reliability = door(reliability)
+    quantile_reliability = door(quantile_reliability)
+    coverage = door(coverage)
+    spread_skill = door(spread_skill)
+    skce = door(skce)
+    skce_test = door(skce_test)
+    monitor = door(monitor)
+    decompose = door(decompose)
+    ridge_curve = door(ridge_curve)
+    summary = door(summary)
+
+
+class Verbs:
+    """Scores as methods of a model."""
+
+    crps = of_model(crps, "fair", "lower", "upper")
+    log_score = of_model(log_score)
+    brier_score = of_model(brier_score, "fair")
+    ranked_probability_score = of_model(ranked_probability_score, "fair")
+    rps = ranked_probability_score
+    quantile_score = of_model(quantile_score)
+    wis = of_model(wis)
+    error_spread = of_model(error_spread)
+    pit = verb(model_pit, "pit")

@@ -21,6 +21,7 @@ from .evidence import (
     NO_UNIT,
     Evidence,
     as_dataset,
+    by_name,
     by_quantiles,
     counted,
     described,
@@ -128,7 +129,7 @@ def roc(
     events = read_events(evidence, threshold)
     given = events.probability, events.happened
     curve = evidence.over_cases(
-        partial(_curve, levels=wanted),
+        by_name("roc_curve", levels=wanted),
         *given,
         out=[(LEVEL,)] * 2,
         sizes={LEVEL: wanted.size},
@@ -357,14 +358,6 @@ def _checked(values: Any, name: str, *, ends: bool) -> np.ndarray:
         where = "in [0, 1]" if ends else "between 0 and 1"
         raise ValueError(f"{name} must hold numbers {where}, got {values!r:.60}")
     return given.astype(np.float64)
-
-
-def _curve(
-    probability: np.ndarray, happened: np.ndarray, levels: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import roc_curve
-
-    return tuple(roc_curve(probability, happened, levels))
 
 
 def _area(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, ...]:

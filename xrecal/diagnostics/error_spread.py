@@ -7,27 +7,19 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from xrecal.fit.select_fits import explicit_member_dim
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.recalibrated import Recalibrated, recalibrated
-from xrecal.products.scores import (
-    AS_ISSUED,
-    ScoreName,
-    against,
-    score_recalibrated,
-    score_variables,
-)
-from xrecal.products.source import reduce
+from xrecal.products.scores import AS_ISSUED, Score, Verified, scored
 from xrecal.typing import FloatArray
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.fit.fitted import Fitted
+
+
+ERROR_SPREAD = Score("error_spread", "error-spread score", AS_ISSUED)
 
 
 def error_spread_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
@@ -79,56 +71,15 @@ def error_spread(
     --------
     >>> forecast.recal.error_spread(observations, ["init", "location"]).round(2).item()
     1.41
-    """
-
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        return against(form, observed, error_spread_of)
-
-    return _in_its_unit(score_variables(forecast, observations, one, dim, member_dim, _NAME))
-
-
-def model_error_spread(
-    model: Fitted,
-    forecast: Labelled,
-    observations: Observations,
-    dim: Hashable | list[Hashable] | None = None,
-    *,
-    covariates: Given = None,
-) -> Labelled:
-    """Error-spread score of the recalibrated forecasts, computed chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, observations, dim, covariates
-        As for :meth:`crps`.
-
-    Returns
-    -------
-    DataArray or Dataset
-        As the forecast, in the fourth power of the unit of the variable; see
-        :func:`xrecal.diagnostics.error_spread`.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`apply`, if observations do not pair, or for variables on a circle.
-
-    Examples
-    --------
     >>> model.error_spread(forecast, observations, dim=["init", "location"]).round(2).item()
     1.4
     """
-
-    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
-        return reduce(source, error_spread_of, extras=[observed])
-
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    scores = score_recalibrated(sources, observations, score, dim, member_dim, _NAME)
+    scores = scored(forecast, observations, _rule, dim, member_dim, ERROR_SPREAD)
     return _in_its_unit(scores)
 
 
-_NAME = ScoreName("error_spread", "error-spread score", AS_ISSUED)
+def _rule(verified: Verified) -> xr.DataArray:
+    return verified.reduce(error_spread_of)
 
 
 def _in_its_unit(scores: Labelled) -> Labelled:

@@ -166,7 +166,8 @@ def _checked(level: float | Sequence[float]) -> np.ndarray:
 def _cover(
     observations: np.ndarray, low: np.ndarray, high: np.ndarray, pit: np.ndarray, level: float
 ) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import distance_correlation, interval_coverage, interval_score
+    from xrecal.arrays import interval_coverage, interval_score
+    from xrecal.arrays.calibration.dependence import distance_correlation
 
     share, width = interval_coverage(observations, low, high)[:2]
     score = interval_score(observations, low, high, level)

@@ -23,7 +23,7 @@ from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.inputs.roles import CALIBRATION, find_dim
 from xrecal.methods.call_errors import explained
-from xrecal.products.scores import ScoreName, score_variables
+from xrecal.products.scores import Score, score_variables
 from xrecal.typing import FloatArray
 
 VARIABLE = "vector_component"
@@ -32,7 +32,7 @@ VARIABLE = "vector_component"
 Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 """Divisor of each variable of a vector."""
 
-Score: TypeAlias = Callable[..., FloatArray]
+FieldScore: TypeAlias = Callable[..., FloatArray]
 """Observations (..., d), members (..., d, m) and perhaps weights (..., m) to scores (...)."""
 
 _MISSING = "places without observation or members left out, and members that miss others"
@@ -111,7 +111,7 @@ def energy_score(
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
         return _of_fields(form, observed, _energy, over, "energy score")
 
-    text = ScoreName("energy_score", "energy score", _MISSING)
+    text = Score("energy_score", "energy score", _MISSING)
     return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
@@ -167,7 +167,7 @@ def variogram_score(
         return _of_fields(form, observed, partial(_variogram, order=order), over, "variogram score")
 
     units: dict[str, str] | None = None if order == 0.5 else {}
-    text = ScoreName("variogram_score", "variogram score", f"order {order:g}; {_MISSING}", units)
+    text = Score("variogram_score", "variogram score", f"order {order:g}; {_MISSING}", units)
     return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
@@ -186,7 +186,7 @@ def _variogram(
 
 
 def _of_fields(
-    form: Form, observed: xr.DataArray, score: Score, over: Dims, what: str
+    form: Form, observed: xr.DataArray, score: FieldScore, over: Dims, what: str
 ) -> xr.DataArray:
     """Scores of one variable."""
     refuse_circular(form.period, form.name, "scores of fields take values on a line")
@@ -247,7 +247,11 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
 
 
 def _field_scores(
-    observations: FloatArray, members: FloatArray, *weights: FloatArray, score: Score, n_axes: int
+    observations: FloatArray,
+    members: FloatArray,
+    *weights: FloatArray,
+    score: FieldScore,
+    n_axes: int,
 ) -> FloatArray:
     """Scores of the fields of a chunk, which have one axis for each of their dimensions, last."""
     places = math.prod(observations.shape[-n_axes:])

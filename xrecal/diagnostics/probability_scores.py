@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from xrecal.fit.select_fits import explicit_member_dim
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
-from xrecal.inputs.forms import Form, Labelled, require_plain
-from xrecal.inputs.pairing import Observations, known_pairs, pair_cases
+from xrecal.inputs.forms import Labelled
+from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import (
     Edges,
     Threshold,
@@ -23,33 +21,29 @@ from xrecal.inputs.thresholds import (
     read_thresholds,
 )
 from xrecal.methods.call_errors import explained
-from xrecal.products.recalibrated import Recalibrated, recalibrated
 from xrecal.products.scores import (
     BRIER,
     FAIR,
     PROBABILITY_AS_ISSUED,
-    ScoreName,
-    against,
-    brier,
+    Score,
+    Verified,
     quantile_scores_of,
-    score_recalibrated,
-    score_variables,
+    scored,
 )
-from xrecal.products.source import Issued, reduce
-from xrecal.typing import FloatArray
+from xrecal.products.source import Issued
 
 from .evidence import Evidence
 
 if TYPE_CHECKING:
-    from xrecal.fit.fitted import Fitted
+    pass
 
-RANKED = ScoreName(
+RANKED = Score(
     "ranked_probability_score",
     "ranked probability score, not divided by the number of edges",
     PROBABILITY_AS_ISSUED,
     {"units": "1"},
 )
-PINBALL = ScoreName("quantile_score", "quantile (pinball) score")
+PINBALL = Score("quantile_score", "quantile (pinball) score")
 
 
 @explained("xrecal.diagnostics.brier_score")
@@ -102,14 +96,16 @@ def brier_score(
     --------
     >>> forecast.recal.brier_score(observations, 5.0, ["init", "location"]).round(2).item()
     0.05
+    >>> model.brier_score(forecast, observations, 5.0, dim=["init", "location"]).round(2).item()
+    0.04
     """
 
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        wanted = read_thresholds(threshold, form, form.loc.dtype)
-        return _brier(form, observed, wanted, fair)
+    def rule(verified: Verified) -> xr.DataArray:
+        source = verified.source
+        wanted = read_thresholds(threshold, source.form, source.threshold_dtype, source.dim)
+        return verified.brier(wanted, fair)
 
-    text = _estimated(BRIER, fair)
-    return score_variables(forecast, observations, one, dim, member_dim, text)
+    return scored(forecast, observations, rule, dim, member_dim, _estimated(BRIER, fair))
 
 
 @explained("xrecal.diagnostics.ranked_probability_score")
@@ -155,61 +151,16 @@ def ranked_probability_score(
     >>> score = forecast.recal.ranked_probability_score(observations, edges, ["init", "location"])
     >>> score.round(2).item()
     0.06
-    """
-    check_edges(edges)
-
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        wanted = read_edges(edges, form, form.loc.dtype)
-        return _brier(form, observed, wanted, fair).sum([wanted.dim], skipna=False)
-
-    text = _estimated(RANKED, fair)
-    return score_variables(forecast, observations, one, dim, member_dim, text)
-
-
-def model_ranked_probability_score(
-    model: Fitted,
-    forecast: Labelled,
-    observations: Observations,
-    edges: Edges,
-    dim: Hashable | list[Hashable] | None = None,
-    *,
-    covariates: Given = None,
-) -> Labelled:
-    """Ranked probability score of categories of the recalibrated forecasts, chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, observations, dim, covariates
-        As for :meth:`crps`.
-    edges : sequence of float or DataArray
-        Thresholds between the categories, increasing; see
-        :func:`xrecal.diagnostics.ranked_probability_score`.
-
-    Returns
-    -------
-    DataArray or Dataset
-        Sum over the edges of the Brier score, in [0, number of edges], of each case.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`brier_score`, or if edges in a list do not increase or there is none.
-
-    Examples
-    --------
-    >>> score = model.rps(forecast, observations, [0.0, 5.0], dim=["init", "location"])
-    >>> score.round(2).item()
+    >>> model.rps(forecast, observations, edges, dim=["init", "location"]).round(2).item()
     0.05
     """
     check_edges(edges)
 
-    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
-        wanted = read_edges(edges, source.form, source.threshold_dtype)
-        return brier(source, observed, wanted).sum([wanted.dim], skipna=False)
+    def rule(verified: Verified) -> xr.DataArray:
+        wanted = read_edges(edges, verified.source.form, verified.source.threshold_dtype)
+        return verified.brier(wanted, fair).sum([wanted.dim], skipna=False)
 
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    return score_recalibrated(sources, observations, score, dim, member_dim, RANKED)
+    return scored(forecast, observations, rule, dim, member_dim, _estimated(RANKED, fair))
 
 
 @explained("xrecal.diagnostics.quantile_score")
@@ -251,86 +202,25 @@ def quantile_score(
     >>> score = forecast.recal.quantile_score(observations, [0.1, 0.9], ["init", "location"])
     >>> score.round(2).values
     array([0.16, 0.17])
-    """
-    levels = read_levels(q)
-
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        reduction = partial(quantile_scores_of, levels=levels)
-        scores = against(form, observed, reduction, {"quantile": levels.size})
-        return _at_levels(scores, levels, q)
-
-    return score_variables(forecast, observations, one, dim, member_dim, PINBALL)
-
-
-def model_quantile_score(
-    model: Fitted,
-    forecast: Labelled,
-    observations: Observations,
-    q: float | Sequence[float] | np.ndarray = (0.1, 0.25, 0.5, 0.75, 0.9),
-    dim: Hashable | list[Hashable] | None = None,
-    *,
-    covariates: Given = None,
-) -> Labelled:
-    """Quantile (pinball) score of quantiles of the recalibrated forecasts, chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, observations, dim, covariates
-        As for :meth:`crps`.
-    q : float or sequence of float
-        Levels in [0, 1], each once, in any order.
-
-    Returns
-    -------
-    DataArray or Dataset
-        As the forecast, in the unit of the variable; with ``quantile`` for several levels. See
-        :func:`xrecal.diagnostics.quantile_score`.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`crps`, or if a level is outside [0, 1] or given twice.
-
-    Examples
-    --------
     >>> score = model.quantile_score(forecast, observations, [0.1, 0.9], ["init", "location"])
     >>> score.round(2).values
     array([0.12, 0.13])
     """
     levels = read_levels(q)
 
-    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
+    def rule(verified: Verified) -> xr.DataArray:
         reduction = partial(quantile_scores_of, levels=levels)
-        scores = reduce(source, reduction, {"quantile": levels.size}, [observed])
-        return _at_levels(scores, levels, q)
+        scores = verified.reduce(reduction, {"quantile": levels.size})
+        scores = scores.assign_coords(quantile=level_coordinate(levels))
+        return scores.isel(quantile=0) if np.ndim(q) == 0 else scores
 
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    return score_recalibrated(sources, observations, score, dim, member_dim, PINBALL)
-
-
-def _at_levels(
-    scores: xr.DataArray, levels: FloatArray, q: float | Sequence[float] | np.ndarray
-) -> xr.DataArray:
-    """Scores with their levels; without the dimension of a single one."""
-    scores = scores.assign_coords(quantile=level_coordinate(levels))
-    return scores.isel(quantile=0) if np.ndim(q) == 0 else scores
-
-
-def _brier(form: Form, observed: xr.DataArray, thresholds: Thresholds, fair: bool) -> xr.DataArray:
-    """Brier score of each case and threshold."""
-    if fair:
-        require_plain(form, "fair=True")
-    pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
-    return brier(Issued(pairs.form), pairs.observations, thresholds, fair)
+    return scored(forecast, observations, rule, dim, member_dim, PINBALL)
 
 
 def brier_scores(evidence: Evidence, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:
     """Brier score of each case and threshold of forecasts that are paired already."""
-    if fair:
-        require_plain(evidence.form, "fair=True")
-    return brier(Issued(evidence.form), evidence.pairs.observations, thresholds, fair)
+    return Verified(Issued(evidence.form), evidence.pairs.observations).brier(thresholds, fair)
 
 
-def _estimated(score: ScoreName, fair: bool) -> ScoreName:
+def _estimated(score: Score, fair: bool) -> Score:
     return score.of(FAIR) if fair else score

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import xarray as xr
 
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Form, Labelled
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.scores import ScoreName, against, score_variables
+from xrecal.products.scores import Score, Verified, scored
 from xrecal.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -73,17 +73,18 @@ def quantile_weighted_crps(
     if emphasis not in get_args(Emphasis):
         raise ValueError(f"emphasis is {emphasis!r}; give one of {list(get_args(Emphasis))}")
 
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+    def rule(verified: Verified) -> xr.DataArray:
+        form = verified.source.form
         if form.kind in ("normal", "censored"):
             raise ValueError(
                 f"{form.name!r} holds normal distributions, which have no closed form here; take "
                 "quantiles: forecast.recal.quantile(np.arange(0.005, 1, 0.01))"
             )
-        return against(form, observed, partial(quantile_crps_of, emphasis=emphasis))
+        return verified.reduce(partial(quantile_crps_of, emphasis=emphasis))
 
-    text = ScoreName(
+    text = Score(
         "quantile_weighted_crps",
         "quantile-weighted continuous ranked probability score",
         f"weight on levels: {emphasis}",
     )
-    return score_variables(forecast, observations, one, dim, member_dim, text)
+    return scored(forecast, observations, rule, dim, member_dim, text)

@@ -9,28 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from xrecal.fit.select_fits import explicit_member_dim
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, read_levels
-from xrecal.inputs.forms import Form, Labelled, levels_of
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.recalibrated import Recalibrated, recalibrated
-from xrecal.products.scores import (
-    AS_ISSUED,
-    ScoreName,
-    against,
-    score_recalibrated,
-    score_variables,
-)
-from xrecal.products.source import reduce
+from xrecal.products.scores import AS_ISSUED, Score, Verified, scored
 from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Empirical
-    from xrecal.fit.fitted import Fitted
 
-WIS = ScoreName("wis", "weighted interval score", AS_ISSUED)
+WIS = Score("wis", "weighted interval score", AS_ISSUED)
 HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)
 """Levels of the forecast hubs of influenza and COVID-19: the median and eleven intervals."""
 
@@ -121,82 +110,37 @@ def wis(
     --------
     >>> forecast.recal.wis(observations, ["init", "location"]).round(2).item()
     0.38
-    """
-    from xrecal.arrays.scores.intervals import check_symmetric
-
-    asked = None if levels is None else check_symmetric(read_levels(levels))
-    hub = np.array(HUB_LEVELS)
-
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        if form.kind != "quantile":
-            wanted = hub if asked is None else asked
-            return against(form, observed, partial(wis_of, levels=wanted))
-        chosen = _chosen(form, asked)
-        wanted = check_symmetric(levels_of(form)[chosen])
-        reduction = partial(quantile_wis_of, levels=wanted, chosen=chosen, all_chosen=asked is None)
-        return against(form, observed, reduction)
-
-    return score_variables(forecast, observations, one, dim, member_dim, WIS)
-
-
-def model_wis(
-    model: Fitted,
-    forecast: Labelled,
-    observations: Observations,
-    dim: Hashable | list[Hashable] | None = None,
-    *,
-    levels: Sequence[float] | np.ndarray | None = None,
-    covariates: Given = None,
-) -> Labelled:
-    """Weighted interval score (WIS) of the recalibrated forecasts, computed chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, observations, dim, covariates
-        As for :meth:`crps`.
-    levels : sequence of float, optional
-        Levels of the quantiles that count, in [0, 1], as for :func:`xrecal.diagnostics.wis`; the 23
-        of forecast hubs if not given.
-
-    Returns
-    -------
-    DataArray or Dataset
-        As the forecast, in the unit of the variable.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`crps`, or if the levels lack the median or are not symmetric about it.
-
-    Examples
-    --------
     >>> model.wis(forecast, observations, dim=["init", "location"]).round(2).item()
     0.31
     """
     from xrecal.arrays.scores.intervals import check_symmetric
 
-    wanted = check_symmetric(read_levels(HUB_LEVELS if levels is None else levels))
+    asked = None if levels is None else check_symmetric(read_levels(levels))
+    wanted = np.array(HUB_LEVELS) if asked is None else asked
 
-    def score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
-        return reduce(source, partial(wis_of, levels=wanted), extras=[observed])
+    def rule(verified: Verified) -> xr.DataArray:
+        issued = verified.levels
+        if issued is None:
+            return verified.reduce(partial(wis_of, levels=wanted))
+        chosen = _chosen(issued, asked, verified.source.form.name)
+        used = check_symmetric(issued[chosen])
+        reduction = partial(quantile_wis_of, levels=used, chosen=chosen, all_chosen=asked is None)
+        return verified.reduce(reduction)
 
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    return score_recalibrated(sources, observations, score, dim, member_dim, WIS)
+    return scored(forecast, observations, rule, dim, member_dim, WIS)
 
 
-def _chosen(form: Form, asked: FloatArray | None) -> IntArray:
+def _chosen(issued: FloatArray, asked: FloatArray | None, name: Hashable) -> IntArray:
     """Numbers of the issued quantiles that count; ValueError if one asked for was not issued."""
     from xrecal.arrays.scores.intervals import NEAR
 
-    issued = levels_of(form)
     if asked is None:
         return np.arange(issued.size)
     same = np.abs(asked[:, np.newaxis] - issued) <= NEAR
     lacking = asked[~same.any(axis=-1)]
     if lacking.size:
         raise ValueError(
-            f"levels holds {', '.join(f'{level:g}' for level in lacking)}, but {form.name!r} was "
+            f"levels holds {', '.join(f'{level:g}' for level in lacking)}, but {name!r} was "
             f"issued at {', '.join(f'{level:g}' for level in issued)}; leave levels out, or give "
             "some of these"
         )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
@@ -300,13 +301,7 @@ def prepare(
     positions = () if pooled is None else pooled.dims
     whole = () if pooled is None else pooled.forecast_dims
     n_positions = 1 if pooled is None else len(pooled.taken)
-    if pairs.n_matched * n_positions < min_samples:
-        each = f", at {n_positions} pooled positions each," if pooled else ""
-        raise ValueError(
-            f"only {pairs.n_matched} cases along {dim!r}{each} have a label in hindcast and "
-            f"observations, fewer than min_samples={min_samples}; pool neighbours or leads "
-            "(pool=...), give more cases, or a smaller min_samples if so few are meant"
-        )
+    _require_enough(pairs, 0 if pooled is None else n_positions, min_samples)
     one_by_one = shared is not None and not in_splits
     if one_by_one:
         assert shared is not None
@@ -334,6 +329,25 @@ def prepare(
         given |= {name: value.expand_dims(along) for name, value in places.items()}
     note = joined(None if pooled is None else pooled.note, of_places, note) or None
     return Prepared(replace(pairs, pool=pooled), method, axis, given, note, shared)
+
+
+def _require_enough(pairs: Pairs, n_positions: int, min_samples: int) -> None:
+    """Raise ValueError for too few cases, of so many pooled positions each, or of none."""
+    if pairs.n_matched * max(n_positions, 1) >= min_samples:
+        return
+    each = f", at {n_positions} pooled positions each," if n_positions else ""
+    raise ValueError(
+        Advice(
+            f"only {pairs.n_matched} cases along {pairs.dim!r}{each} have a label in hindcast and "
+            "observations, fewer than ",
+            Typed("min_samples", min_samples),
+            "; pool neighbours or leads (",
+            Typed("pool", ...),
+            "), give more cases, or a smaller ",
+            Typed("min_samples"),
+            " if so few are meant",
+        )
+    )
 
 
 def _with_shared(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import work_on
 from xrecal.chunks.run import run
 from xrecal.chunks.warnings import warn, warn_once
@@ -68,7 +69,11 @@ class Splits:
         start = read_year_start(self.year_start, "cross-validation")
         if start is not None and self.by != "year":
             raise ValueError(
-                f"year_start belongs to by='year', but by is {self.by!r}; leave it out"
+                Advice(
+                    "year_start belongs to ",
+                    Typed("by", "year"),
+                    f", but by is {self.by!r}; leave it out",
+                )
             )
         if start is not None and axis.month_day is None:
             raise ValueError(
@@ -78,8 +83,12 @@ class Splits:
         year = years_of_cases(axis, start)
         if self.by == "year" and year is not None and np.unique(year).size < 2:
             raise ValueError(
-                f"by='year' needs two years at least, and all cases are of {year[0]}"
-                f"{told_year_start(axis, year)}; use by='block'"
+                Advice(
+                    Typed("by", "year"),
+                    f" needs two years at least, and all cases are of {year[0]}"
+                    f"{told_year_start(axis, year)}; use ",
+                    Typed("by", "block"),
+                )
             )
         return year
 
@@ -314,40 +323,54 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
         notes += [] if note is None else [note]
     if near:
         warn_once(
-            f"{near} of {n} cases are predicted by fits that have learned from a neighbour within "
-            "a week, which may give them away: use gap=..., such as gap='5D', of the lead time and "
-            "the memory of the weather at least"
+            Advice(
+                f"{near} of {n} cases are predicted by fits that have learned from a neighbour "
+                "within a week, which may give them away: use ",
+                Typed("gap", ...),
+                ", such as ",
+                Typed("gap", "5D"),
+                ", of the lead time and the memory of the weather at least",
+            )
         )
     n_cases, min_samples = [fold.n_cases for fold in folds], splits.min_samples
     few = sum(n < min_samples for n in n_cases)
     if few == len(folds):
         raise ValueError(
-            f"every split leaves fewer than min_samples={min_samples} cases to learn from, "
-            f"{max(n_cases)} at most; give {more_cases(prepared.pairs, splits)}a smaller "
-            "min_samples if so few are meant"
+            Advice(
+                "every split leaves fewer than ",
+                Typed("min_samples", min_samples),
+                f" cases to learn from, {max(n_cases)} at most; give ",
+                more_cases(prepared.pairs, splits),
+                "a smaller ",
+                Typed("min_samples"),
+                " if so few are meant",
+            )
         )
     if few:
         warn(
-            f"{few} of {len(folds)} splits leave fewer than min_samples={min_samples} cases to "
-            "learn from; the cases they test are NaN",
+            Advice(
+                f"{few} of {len(folds)} splits leave fewer than ",
+                Typed("min_samples", min_samples),
+                " cases to learn from; the cases they test are NaN",
+            )
         )
     if notes and prepared.note is None:  # that on all cases has been told
         warn(f"{notes[0]} (in {len(notes)} of {len(folds)} splits)")
     return folds
 
 
-def more_cases(pairs: Pairs, splits: Splits) -> str:
+def more_cases(pairs: Pairs, splits: Splits) -> Advice:
     """Text that names ways to give each split more cases."""
-    ways = []
+    ways: list[str] = []
     if splits.by == "rolling" and splits.window is not None:
         ways.append("a longer window")
     if splits.gap:
         ways.append("a smaller gap")
     places = [d for d in pairs.form.dims if d != pairs.dim]
     if pairs.pool is None and places:
-        pool = repr(places[0]) if len(places) == 1 else repr(tuple(places))
-        ways.append(f"pool={pool} to learn from the cases of all positions together")
-    return "".join(f"{way}, " for way in ways) + ("or " if ways else "")
+        pool = Typed("pool", places[0] if len(places) == 1 else tuple(places))
+        ways.append(Advice(pool, " to learn from the cases of all positions together"))
+    return Advice(*(part for way in ways for part in (way, ", ")), "or " if ways else "")
 
 
 def suited(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.run import Named, Task, run
 from xrecal.inputs.dims import text_of
@@ -107,8 +108,11 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
         )
     if width > size:  # type: ignore[operator]
         raise ValueError(
-            f"pool: the window {width} along {d!r} is larger than its {size} positions; use "
-            f"pool={d!r} for one fit from all of them"
+            Advice(
+                f"pool: the window {width} along {d!r} is larger than its {size} positions; use ",
+                Typed("pool", d),
+                " for one fit from all of them",
+            )
         )
 
 

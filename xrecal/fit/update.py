@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import require_one_chunk, work_on
-from xrecal.chunks.run import Inputs, run
+from xrecal.chunks.run import Inputs, Outputs, run
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
@@ -45,6 +45,8 @@ from .update_task import JoinCovariate, UpdateTask
 ADDED_MEMBER, KEPT, KEPT_MEMBER = "xrecal_added_member", "xrecal_kept", "xrecal_kept_member"
 """Dimensions inside tasks, where old and new cases have their own."""
 
+NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
+
 F = TypeVar("F", bound=Fitted)
 
 NONE_YET: Mapping[Hashable, FittedVariable] = {}
@@ -77,15 +79,7 @@ def update(
 
 
 def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
-    name = type(fitted.method).__name__
-    anew = "fit anew with all cases: hindcast.recal.fit(observations, model.method)"
     require_updates(fitted.method)
-    needed = [n for n, p in fitted.parameters.items() if p.for_updates and n not in fitted.state]
-    if needed:
-        raise ValueError(
-            f"the {name} was fitted by an earlier version of xrecal, which kept no cases to learn "
-            f"from again (there is no {needed[0]!r}); {anew}"
-        )
     lacking = [other for other in fitted.jointly if other not in model.variables]
     if lacking:
         raise ValueError(
@@ -204,12 +198,13 @@ def _joined_state(
     """The state with all cases in order, and with what they teach."""
     parts, others = _arguments(pairs, covariates)
     state, order = without_labels(fitted.state), task.order
-    kept = {name: _renamed(variable) for name, variable in state.items()}
-    own = [n for n in kept if n not in fitted.parameters or not fitted.parameters[n].of_all_places]
     compared = [fitted, *partners] if order.has_known else []
     given: Inputs = {
         # First, as it has all locations in their order.
-        "state": {n: (v, _inside(v, fitted)) for n, v in kept.items()},
+        "state": {
+            n: (_renamed(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
+            for n, v in state.items()
+        },
         "forecasts": {
             n: (part.drop_vars(list(part.coords)), (ADDED, ADDED_MEMBER))
             for n, part in parts.items()
@@ -221,53 +216,41 @@ def _joined_state(
             for i, one in enumerate(compared)
         },
     }
-    members = next((v for n, v in state.items() if is_part(n)), None)
-    if members is not None and "weights" in kept_parts(parts):
-        state.setdefault("weights", xr.ones_like(members))
     sizes = {**fitted.state.sizes, CASE: order.order.size}
+    members = next((v for n, v in state.items() if is_part(n)), None)
     if members is not None:
         sizes[CASE_MEMBER] = max(sizes[CASE_MEMBER], next(iter(parts.values())).sizes[ADDED_MEMBER])
-    changing = [
-        n
-        for n, v in state.items()
-        if n in ("n_cases", "status")
-        or (CASE in v.dims and not n.startswith(COVARIATE))
-        or (n in own and n in fitted.parameters and task.changes(n))
-    ]
+        if "weights" in kept_parts(parts):
+            state.setdefault("weights", xr.ones_like(members))
+    changing = {n: v for n, v in state.items() if task.changes(n) and not n.startswith(COVARIATE)}
     results = run(
         task,
         given,
-        {n: ({d: sizes[d] for d in _inside(state[n], fitted)}, state[n].dtype) for n in changing},
+        {
+            n: ({d: sizes[d] for d in v.dims if d not in fitted.locations}, v.dtype)
+            for n, v in changing.items()
+        },
         what=work_on("the update", pairs.form.name),
     )
     for name in covariates:
-        values: Inputs = {
-            "values": {
-                "kept": (kept[COVARIATE + name], (KEPT,)),
-                "added": (others[name], (ADDED,)),
-            }
-        }
-        results[COVARIATE + name] = run(
-            JoinCovariate(order),
-            values,
-            {"all": ({CASE: order.order.size}, kept[COVARIATE + name].dtype)},
-            what="the update",
-        )["all"]
+        kept = state[COVARIATE + name]
+        results[COVARIATE + name] = _joined_covariate(kept, others[name], order)
     # To look at the labels of a hundred arrays that stay as they are takes most of an update.
     changed = {n: result.assign_attrs(state[n].attrs).variable for n, result in results.items()}
     whole = fitted.state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in fitted.state.dims])
     return whole.assign(changed)[list(state)]
 
 
+def _joined_covariate(kept: xr.Variable, added: xr.DataArray, order: Order) -> xr.DataArray:
+    """A covariate of all cases, over the locations that it has."""
+    given: Inputs = {"values": {"kept": (_renamed(kept), (KEPT,)), "added": (added, (ADDED,))}}
+    out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
+    return run(JoinCovariate(order), given, out, what="the update")["all"]
+
+
 def _renamed(variable: xr.Variable) -> xr.Variable:
     """An array of the state whose cases, and members, are those that are kept."""
-    names: dict[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
-    return xr.Variable([names.get(d, d) for d in variable.dims], variable.data)
-
-
-def _inside(variable: xr.Variable, fitted: FittedVariable) -> list[Hashable]:
-    """Dimensions besides the locations."""
-    return [d for d in variable.dims if d not in fitted.locations]
+    return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
 
 
 def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:

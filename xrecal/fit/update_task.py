@@ -100,8 +100,12 @@ class UpdateTask:
         return case or name == "observations" or is_part(name) or name.startswith(COVARIATE)
 
     def changes(self, name: str) -> bool:
-        """Whether an update changes a parameter: positions of cases, or learned again."""
-        return self.parameters[name].of_slots or isinstance(self.method, Relearning)
+        """Whether an update changes an array of the state."""
+        if name not in self.parameters:
+            return name in ("n_cases", "status") or self.of_cases(name)
+        own = self.parameters[name]
+        again = isinstance(self.method, Relearning) and not own.of_all_places
+        return again or own.of_slots or CASE in own.dims
 
     def _largest(self, state: Named) -> npt.NDArray[Any]:
         """Largest value (L,) of the members and observations of the fit; zero on a device."""

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
@@ -64,8 +65,12 @@ def read_covariates(
     unknown = [key for key in given if key not in names]
     if unknown:
         raise ValueError(
-            f"the covariates {unknown} are not among those conditioned on, {list(names)}; name "
-            "them in condition_on or leave them out"
+            Advice(
+                f"the covariates {unknown} are not among those conditioned on, {list(names)}; name "
+                "them in ",
+                Typed("condition_on"),
+                " or leave them out",
+            )
         )
     covariates = {}
     for wanted in names:
@@ -152,8 +157,10 @@ def _checked(
     value = days_of(value) if value.dtype.kind == "m" else value
     if value.dtype.kind not in "iufb":
         raise ValueError(
-            f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use "
-            "condition_on='season'"
+            Advice(
+                f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use ",
+                Typed("condition_on", "season"),
+            )
         )
     whole = form.broadcast().loc
     names = (name, f"the covariate {wanted!r}")

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
@@ -142,9 +143,12 @@ def read_forms(
         form = _read_array(obj, member_dim, name=name)
         if form is None:
             raise ValueError(
-                f"{name} has no member dimension; it has {list(obj.dims)}. Members stand along "
-                f"one of {', '.join(MEMBER.names)} or {', '.join(LEVEL.names)}; name another "
-                "with member_dim=..."
+                Advice(
+                    f"{name} has no member dimension; it has {list(obj.dims)}. Members stand along "
+                    f"one of {', '.join(MEMBER.names)} or {', '.join(LEVEL.names)}; name another "
+                    "with ",
+                    Typed("member_dim", ...),
+                )
             )
         return {obj.name: form}
     if not isinstance(obj, xr.Dataset):
@@ -152,9 +156,12 @@ def read_forms(
     forms = _read_dataset(read_labels(obj, name=name), member_dim, name=name)
     if not forms:
         raise ValueError(
-            f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
-            f"dimension ({', '.join(MEMBER.names + LEVEL.names)}) nor the form NAME_loc, "
-            "NAME_scale; name the dimension of the members: member_dim=..."
+            Advice(
+                f"no variable of {name} is a forecast: {list(obj.data_vars)} have neither a member "
+                f"dimension ({', '.join(MEMBER.names + LEVEL.names)}) nor the form NAME_loc, "
+                "NAME_scale; name the dimension of the members: ",
+                Typed("member_dim", ...),
+            )
         )
     return forms
 
@@ -165,8 +172,11 @@ def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) 
         level = find_dim(array, LEVEL, name=name)
         if dim is not None and level is not None:
             raise ValueError(
-                f"{name} has members along {dim!r} and quantiles along {level!r}; "
-                f"name one with member_dim=..."
+                Advice(
+                    f"{name} has members along {dim!r} and quantiles along {level!r}; name one "
+                    "with ",
+                    Typed("member_dim", ...),
+                )
             )
         dim = level if dim is None else dim
     if dim is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.texts import quoted
 
 CONVENTIONS = "CF-1.11"
@@ -110,18 +111,21 @@ def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | N
     if same_units(units_a, units_b):
         return None
     expression = _conversion(units_a, name_b, units_b)
+    remedy: str
     if expression is None:
         remedy = "convert one of them so that both have the same units attribute"
     else:
-        remedy = (
+        code = f"{name_b} = {expression}.assign_attrs(units={units_a!r})"
+        remedy = Advice(
             "if the values are converted already, correct the attribute units alone; otherwise "
-            f"convert first: {name_b} = {expression}.assign_attrs(units={units_a!r})"
+            "convert first: ",
+            Typed("units", (name_b, units_a), code),
         )
     stated = [
         f"{name} {'are' if name.endswith('s') else 'is'} in {units.strip() or 'no unit'}"
         for name, units in ((name_a, units_a), (name_b, units_b))
     ]
-    raise ValueError(f"{stated[0]} but {stated[1]}; {remedy}")
+    raise ValueError(Advice(f"{stated[0]} but {stated[1]}; ", remedy))
 
 
 def same_units(a: str, b: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.warnings import warn_once
 from xrecal.typing import FloatArray
 
@@ -199,8 +200,11 @@ def pair_cases(
     dim = find_dim(forecasts, CALIBRATION, dim, name=name)
     if dim is None and require_dim:
         raise ValueError(
-            f"{name} has none of the known calibration dimensions "
-            f"({CALIBRATION.usual}) among {list(form.dims)}; name it: dim=..."
+            Advice(
+                f"{name} has none of the known calibration dimensions "
+                f"({CALIBRATION.usual}) among {list(form.dims)}; name it: ",
+                Typed("dim", ...),
+            )
         )
     _refuse_members(form, observations, name=name)
     beside = [n for n in single_leads(observations) if is_length(observations[n])]

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
+
 from .leads import Dates, Leads, read_leads
 from .roles import VALID_TIME, single_leads
 from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_times, lead_dim
@@ -126,8 +128,11 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
         known = np.arange(n)[:, None] + np.ceil(leads.values).astype(np.int64)
     else:
         raise ValueError(
-            f"forecast has leads along {lead!r}, but no labels along {dim!r} that say when they "
-            "verify; give dates, or the gap: gap=..."
+            Advice(
+                f"forecast has leads along {lead!r}, but no labels along {dim!r} that say when "
+                "they verify; give dates, or the gap: ",
+                Typed("gap", ...),
+            )
         )
     known = np.maximum(known, after[:, None])
     if lead not in forecasts.dims:

@@ -28,6 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.arrays.distributions.forms import N_QUANTILES as N_QUANTILES
+from xrecal.arrays.distributions.forms import equal_mass_levels as equal_mass_levels
 from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.typing import FloatArray, IntArray
@@ -69,8 +72,6 @@ class Parameter:
     """Whether values are the positions of cases; -1 stands for none."""
     within: tuple[float, float] = FINITE
     """Least and greatest value; NaN stands for none."""
-    is_new: bool = False
-    """Whether models of earlier layouts lack it."""
     for_updates: bool = False
     """Whether updates alone need it, and no forecast."""
     of_all_places: bool = False
@@ -347,14 +348,26 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
         return None
     if axis.season is None or axis.days is None:
         raise ValueError(
-            f"{method}: condition_on='season' needs dates (datetime64 or cftime) along the "
-            "calibration dimension; add a coordinate valid_time, or leave condition_on out"
+            Advice(
+                f"{method}: ",
+                Typed("condition_on", "season"),
+                " needs dates (datetime64 or cftime) along the calibration dimension; add a "
+                "coordinate valid_time, or leave ",
+                Typed("condition_on"),
+                " out",
+            )
         )
     span = np.ptp(axis.days)
     if span < SHORTEST_SEASON:
         raise ValueError(
-            f"{method}: condition_on='season' needs cases from {SHORTEST_SEASON} days or more, but "
-            f"these span {span:.0f}: other seasons would be extrapolated; leave condition_on out"
+            Advice(
+                f"{method}: ",
+                Typed("condition_on", "season"),
+                f" needs cases from {SHORTEST_SEASON} days or more, but these span {span:.0f}: "
+                "other seasons would be extrapolated; leave ",
+                Typed("condition_on"),
+                " out",
+            )
         )
     if span < WHOLE_YEAR:
         return (
@@ -456,15 +469,6 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
         f"{near} of {n_cases} cases have a neighbour within a week in another fold, which may give "
         f"them away: give the method gap='{WEEK:g}D', or as long as the weather is remembered"
     )
-
-
-N_QUANTILES = 200
-"""Members of equal mass that stand for a distribution without members of its own."""
-
-
-def equal_mass_levels(n: int) -> FloatArray:
-    """Levels of n quantiles that count equally."""
-    return (np.arange(n) + 0.5) / n
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:

@@ -141,11 +141,6 @@ class CKME(Conditioned, MemberPerCase):
     output: ClassVar[Output] = "weighted"
     on_device: ClassVar[bool] = True
     compares: ClassVar[bool] = True
-    before: ClassVar[Mapping[str, Any]] = {
-        "support": "observations",
-        "tails": None,
-        "novelty": None,
-    }
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)

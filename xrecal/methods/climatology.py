@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.covariates import DAY, SEASON
+from xrecal.inputs.covariates import DAY
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
@@ -107,13 +107,10 @@ class Climatology(Shown, MemberPerCase):
 
         weights = similarity_weights(cases.observations, new, cases, names_of(self.condition_on))
         if self.window is not None:
-            # Models of before know the season alone, the fraction of a year of any length.
-            known = DAY in cases.covariates.names
-            date, width = (DAY, 1.0) if known else (SEASON, 365 / 365.25)
             day, new_day = (
-                c.covariates.values[..., c.covariates.names.index(date)] for c in (cases, new)
+                c.covariates.values[..., c.covariates.names.index(DAY)] for c in (cases, new)
             )
-            weights = arrays.in_window(weights, day, new_day, width * self.window)
+            weights = arrays.in_window(weights, day, new_day, self.window)
         weights[missing_forecasts(new.forecasts)] = np.nan
         weights[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))

@@ -88,7 +88,6 @@ class ConformalPrediction(KeepsPIT):
                     in_units_of_variable=True,
                     dims={"calibration": -1},
                     within=ANY,
-                    is_new=True,
                 )
                 for side in ("below", "above")
             },
@@ -129,9 +128,8 @@ class ConformalPrediction(KeepsPIT):
         weights = None
         if self.covariates:
             weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
-        # Models of before have no distances: they were fitted with levels for ensembles too.
-        by_level = new.forecasts.scale is not None or "below" not in fitted
-        make = self._between_levels if by_level else self._with_margins
+        is_normal = new.forecasts.scale is not None
+        make = self._between_levels if is_normal else self._with_margins
         ends = make(new.forecasts, cases, fitted, weights)
         dtype = new.forecasts.loc.dtype
         return Empirical(ends.astype(dtype), np.where(np.isnan(ends), np.nan, 0.5).astype(dtype))

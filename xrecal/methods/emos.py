@@ -99,7 +99,7 @@ class EMOS(Conditioned):
         if self.bounds is not None:
             parameters["lower"] = Parameter("lower bound", True, within=ANY)
             parameters["upper"] = Parameter("upper bound", True, within=ANY)
-        kept: dict[str, Any] = {"dims": {"calibration": -1}, "is_new": True, "for_updates": True}
+        kept: dict[str, Any] = {"dims": {"calibration": -1}, "for_updates": True}
         mean, variance = PREDICTORS
         parameters[mean] = Parameter("mean of the ensemble of each case", True, **kept)
         parameters[variance] = Parameter(

@@ -140,7 +140,6 @@ class LinearPool(Shown):
     keeps_cases: ClassVar[bool] = True
     output: ClassVar[Output] = "weighted"
     shares_members: ClassVar[bool] = False
-    before: ClassVar[Mapping[str, Any]] = {"average": None, "tails": None, "novelty": None}
 
     def __post_init__(self) -> None:
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.rows import is_whole
 
 HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
@@ -36,11 +37,16 @@ def check_names(settings: Any) -> None:
     named = bool(names) and all(isinstance(n, str) and n for n in names)
     if condition_on is not None and not named:
         raise ValueError(
-            f"{method}: condition_on must be 'season', the name of a covariate or a tuple of "
-            f"names, got {condition_on!r}"
+            Advice(
+                f"{method}: ",
+                Typed("condition_on"),
+                " must be 'season', the name of a covariate or a tuple of names, "
+                f"got {condition_on!r}",
+            )
         )
     if len(set(names)) < len(names):
-        raise ValueError(f"{method}: condition_on names a covariate twice: {condition_on!r}")
+        twice = f" names a covariate twice: {condition_on!r}"
+        raise ValueError(Advice(f"{method}: ", Typed("condition_on"), twice))
 
 
 def check_methods(pool: str, methods: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import xarray as xr
 from dask.utils import format_bytes
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.texts import quoted
 
 from .costs import Resources
@@ -178,12 +179,7 @@ class Plan:
     __repr__ = __str__
 
 
-def refusal(
-    plan: Plan,
-    limit: int | None = None,
-    typed: Callable[[TaskPlan, Chunks], str] | None = None,
-    force: str = "force=True",
-) -> str | None:
+def refusal(plan: Plan, limit: int | None = None) -> Advice | None:
     """Message on the memory that is lacking, with what to type instead.
 
     None where all tasks fit the limit, or the plan's own, as far as is known.
@@ -195,10 +191,13 @@ def refusal(
     needs = f"each task needs {_size(part.task_bytes)}, but may use {_size(limit)}"
     if part.bytes_of_smallest > limit:
         needs += f", and one location alone needs {_size(part.bytes_of_smallest)}"
-        use = "workers with more memory or fewer threads, fewer cases"
+        use: str | Typed = "workers with more memory or fewer threads, fewer cases"
     else:
-        use = (typed or _in_python)(part, part.chunks_within(limit))
-    return f"{needs}; use {use}, or {force} to try nevertheless"
+        chunks = part.chunks_within(limit)
+        name = "forecast" if part.work == "apply" else "hindcast"
+        sizes = {d: n if chunks[d] == -1 else chunks[d] for d, n in part.sizes.items()}
+        use = Typed("chunks", sizes, f"{name}.chunk({dict(chunks)})")
+    return Advice(f"{needs}; use ", use, ", or ", Typed("force", True), " to try nevertheless")
 
 
 def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> None:
@@ -249,10 +248,6 @@ def _duration(seconds: float) -> str:
     unit, length = next((u for u in units if seconds >= u[1]), units[-1])
     count = seconds / length
     return f"{count:.0f} {unit}" if count >= 10 else f"{count:.2g} {unit}"
-
-
-def _in_python(part: TaskPlan, chunks: Chunks) -> str:
-    return f"{'forecast' if part.work == 'apply' else 'hindcast'}.chunk({dict(chunks)})"
 
 
 def _lines(part: TaskPlan, suggested: str) -> list[str]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
 from xrecal import diagnostics, plot
-from xrecal.diagnostics.skce import Test
-from xrecal.fit.fit_hindcast import DEFAULT
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
-from xrecal.inputs.thresholds import Edges, Threshold
-from xrecal.methods import Method
+from xrecal.inputs.thresholds import Edges
 from xrecal.products.categories import categories
 from xrecal.products.statistics import quantile
 
@@ -78,241 +75,102 @@ def density(
     return plot.density(forecast, ax=ax, observations=observed, raw=_beside(raw, forecast))
 
 
-def pit(
-    forecast: Labelled,
-    observations: Observations,
-    dim: Dims = None,
+def _figure(
+    draw: Callable[..., Axes],
+    evidence: Callable[..., Labelled],
+    text: str,
     *,
-    ax: Axes | None = None,
-    bins: int = 10,
-    augmented: bool = False,
-    seed: int = 0,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Histogram of the probability integral transform; see :func:`xrecal.plot.pit`."""
-    histogram = diagnostics.pit_histogram(
-        forecast,
-        observations,
-        dim,
-        bins=bins,
-        augmented=augmented,
-        seed=seed,
-        member_dim=member_dim,
-    )
-    return plot.pit(histogram, ax=ax)
-
-
-def rank_histogram(
-    forecast: Labelled,
-    observations: Observations,
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    seed: int = 0,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Ranks among the members of plain ensembles; see :func:`xrecal.plot.rank_histogram`."""
-    histogram = diagnostics.rank_histogram(
-        forecast, observations, dim, seed=seed, member_dim=member_dim
-    )
-    return plot.rank_histogram(histogram, ax=ax)
-
-
-def quantile_reliability(
-    forecast: Labelled,
-    observations: Observations,
-    q: float | Sequence[float] | np.ndarray = (0.1, 0.25, 0.5, 0.75, 0.9),
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Reliability diagram of quantiles; see :func:`xrecal.plot.quantile_reliability`."""
-    curves = annual.quantile_reliability(forecast, observations, q, dim, member_dim=member_dim)
-    return plot.quantile_reliability(curves, ax=ax)
-
-
-def _of_events(
-    name: str, text: str, evidence: Callable[..., xr.Dataset], draw: Callable[..., Axes]
+    without: Sequence[str] = (),
+    **defaults: Any,
 ) -> Callable[..., Axes]:
-    """A figure of the probability of exceeding a threshold, which makes its evidence."""
+    """A figure that makes its evidence.
 
-    def figure(
-        forecast: Labelled,
-        observations: Observations,
-        threshold: Threshold,
-        dim: Dims = None,
-        *,
-        ax: Axes | None = None,
-        label: str | None = None,
-        member_dim: Hashable | None = None,
-    ) -> Axes:
-        curves = evidence(forecast, observations, threshold, dim, member_dim=member_dim)
-        return draw(curves, ax=ax, label=label)
+    It takes ``ax``, the ``label`` of the drawing function if there is one, and the parameters of
+    the evidence: all but those ``without``, some with other ``defaults``.
+    """
+    made = [p for n, p in inspect.signature(evidence).parameters.items() if n not in without]
+    made = [p.replace(default=defaults.get(p.name, p.default)) for p in made]
+    drawn = [p for n, p in inspect.signature(draw).parameters.items() if n in ("ax", "label")]
+    ordered = sorted((*drawn, *made), key=lambda p: (p.kind, p.name == "member_dim"))
+    first = [p for p in ordered if p.kind is not p.KEYWORD_ONLY]
+    keywords = [p for p in ordered if p.kind is p.KEYWORD_ONLY]
 
-    figure.__name__ = figure.__qualname__ = name
-    figure.__doc__ = f"{text}; see :func:`xrecal.plot.{name}`."
+    def figure(*args: Any, **given: Any) -> Axes:
+        style = {p.name: given.pop(p.name) for p in drawn if p.name in given}
+        return draw(evidence(*args, **defaults | given), **style)
+
+    vars(figure)["__signature__"] = inspect.Signature([*first, *keywords])
+    figure.__name__ = figure.__qualname__ = draw.__name__
+    figure.__doc__ = f"{text}; see :func:`xrecal.plot.{draw.__name__}`."
     return figure
 
 
-reliability = _of_events(
-    "reliability",
-    "Reliability diagram of probabilities",
-    diagnostics.reliability,
-    plot.reliability,
-)
-roc = _of_events("roc", "Hit rate by false alarm rate", diagnostics.roc, plot.roc)
-performance = _of_events(
-    "performance", "Hit rate by success ratio", diagnostics.roc, plot.performance
-)
-
-
-def coverage(
-    forecast: Labelled,
-    observations: Observations,
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    level: float | Sequence[float] = (0.5, 0.8, 0.9),
-    seed: int = 0,
-    label: str | None = None,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Observations inside central intervals; see :func:`xrecal.plot.coverage`."""
-    shares = diagnostics.coverage(
-        forecast, observations, dim, level=level, seed=seed, member_dim=member_dim
-    )
-    return plot.coverage(shares, ax=ax, label=label)
-
-
-def spread_skill(
-    forecast: Labelled,
-    observations: Observations,
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    bins: int = 5,
-    label: str | None = None,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Error by spread; see :func:`xrecal.plot.spread_skill`."""
-    errors = diagnostics.spread_skill(forecast, observations, dim, bins=bins, member_dim=member_dim)
-    return plot.spread_skill(errors, ax=ax, label=label)
-
-
-def monitor(
-    forecast: Labelled,
-    observations: Observations,
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    alpha: float = 0.01,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Evidence against calibration over time; see :func:`xrecal.plot.monitor`."""
-    watched = diagnostics.monitor(forecast, observations, dim, alpha=alpha, member_dim=member_dim)
-    return plot.monitor(watched, ax=ax)
-
-
-def skill_by_lead(
+def _crps_skill(
     forecast: Labelled,
     observations: Observations,
     reference: Labelled,
     dim: Dims = None,
     *,
-    ax: Axes | None = None,
-    label: str | None = None,
     member_dim: Hashable | None = None,
-) -> Axes:
-    """CRPS skill over a reference forecast, by lead; see :func:`xrecal.plot.skill_by_lead`."""
-    skill = _crps_skill(forecast, observations, reference, dim, member_dim)
-    return plot.skill_by_lead(skill, ax=ax, label=label)
-
-
-def skill_map(
-    forecast: Labelled,
-    observations: Observations,
-    reference: Labelled,
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Map of the CRPS skill over a reference forecast; see :func:`xrecal.plot.skill_map`."""
-    return plot.skill_map(_crps_skill(forecast, observations, reference, dim, member_dim), ax=ax)
-
-
-def tercile_map(
-    forecast: Labelled,
-    edges: Edges,
-    *,
-    ax: Axes | None = None,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Map of the likeliest tercile of one forecast; see :func:`xrecal.plot.tercile_map`.
-
-    ``edges`` are the lower and the upper tercile.
-    """
-    probabilities = categories(forecast, edges, member_dim=member_dim)
-    return plot.tercile_map(only_variable(probabilities, name="forecast"), ax=ax)
-
-
-def p_value_map(
-    forecast: Labelled,
-    observations: Observations,
-    dim: Dims = None,
-    *,
-    ax: Axes | None = None,
-    test: Test = "serial",
-    n_resamples: int = 1000,
-    block_length: int | None = None,
-    augmented: bool = False,
-    seed: int = 0,
-    member_dim: Hashable | None = None,
-) -> Axes:
-    """Map of tests of calibration given the forecast; see :func:`xrecal.plot.p_value_map`.
-
-    Tests and their arguments are those of ``summary``, whose count of rejections are the dots.
-    """
-    tests = diagnostics.skce_test(
-        forecast,
-        observations,
-        dim,
-        test=test,
-        n_resamples=n_resamples,
-        block_length=block_length,
-        augmented=augmented,
-        seed=seed,
-        member_dim=member_dim,
+) -> xr.Dataset:
+    """Skill of the CRPS of a forecast over that of a reference."""
+    scores, of_reference = (
+        only_variable(diagnostics.crps(one, observations, member_dim=member_dim), name=name)
+        for name, one in {"forecast": forecast, "reference": reference}.items()
     )
-    return plot.p_value_map(tests, ax=ax)
+    return diagnostics.skill(scores, of_reference, dim)
 
 
-def ridge_curve(
-    hindcast: Labelled,
-    observations: Observations,
-    method: Method = DEFAULT,
-    *,
-    ax: Axes | None = None,
-    dim: Hashable | None = None,
-    member_dim: Hashable | None = None,
-    condition_on: str | tuple[str, ...] | None = None,
-    covariates: Given = None,
-    min_samples: int = 20,
-    label: str | None = None,
-) -> Axes:
-    """Held-out loss of this hindcast with each ridge; see :func:`xrecal.plot.ridge_curve`."""
-    curve = diagnostics.ridge_curve(
-        hindcast,
-        observations,
-        method,
-        dim=dim,
-        member_dim=member_dim,
-        condition_on=condition_on,
-        covariates=covariates,
-        min_samples=min_samples,
-    )
-    return plot.ridge_curve(curve, ax=ax, label=label)
+def _terciles(
+    forecast: Labelled, edges: Edges, *, member_dim: Hashable | None = None
+) -> xr.DataArray:
+    """Probabilities of the terciles of one forecast; ``edges`` are the lower and the upper one."""
+    return only_variable(categories(forecast, edges, member_dim=member_dim), name="forecast")
+
+
+pit = _figure(
+    plot.pit, diagnostics.pit_histogram, "Histogram of the probability integral transform"
+)
+rank_histogram = _figure(
+    plot.rank_histogram,
+    diagnostics.rank_histogram,
+    "Histogram of ranks among the members of plain ensembles",
+)
+reliability = _figure(
+    plot.reliability, diagnostics.reliability, "Reliability diagram of probabilities"
+)
+quantile_reliability = _figure(
+    plot.quantile_reliability,
+    annual.quantile_reliability,
+    "Reliability diagram of quantiles",
+    without=["beside"],
+)
+roc = _figure(plot.roc, diagnostics.roc, "Hit rate by false alarm rate", without=["levels"])
+performance = _figure(
+    plot.performance, diagnostics.roc, "Hit rate by success ratio", without=["levels"]
+)
+coverage = _figure(plot.coverage, diagnostics.coverage, "Observations inside central intervals")
+spread_skill = _figure(plot.spread_skill, diagnostics.spread_skill, "Error by spread")
+monitor = _figure(
+    plot.monitor,
+    diagnostics.monitor,
+    "Evidence against calibration over time",
+    without=["run_length", "restart", "lag", "augmented", "seed"],
+)
+skill_by_lead = _figure(
+    plot.skill_by_lead, _crps_skill, "CRPS skill over a reference forecast, by lead"
+)
+skill_map = _figure(plot.skill_map, _crps_skill, "Map of the CRPS skill over a reference forecast")
+tercile_map = _figure(plot.tercile_map, _terciles, "Map of the likeliest tercile of one forecast")
+p_value_map = _figure(
+    plot.p_value_map,
+    diagnostics.skce_test,
+    "Map of tests of calibration given the forecast",
+    test="serial",  # as in the summary, whose count of rejections are the dots
+)
+ridge_curve = _figure(
+    plot.ridge_curve, diagnostics.ridge_curve, "Held-out loss of this hindcast with each ridge"
+)
 
 
 def _with_usual_members(forecast: Labelled, member_dim: Hashable | None) -> Labelled:
@@ -334,18 +192,3 @@ def _matched(
 def _beside(raw: Labelled | None, forecast: Labelled) -> Labelled | None:
     """The raw forecast at the labels of a forecast that was selected at one of them."""
     return None if raw is None else at_scalars(raw, forecast, names=("forecast", "raw forecasts"))
-
-
-def _crps_skill(
-    forecast: Labelled,
-    observations: Observations,
-    reference: Labelled,
-    dim: Dims,
-    member_dim: Hashable | None,
-) -> xr.Dataset:
-    """Skill of the CRPS of a forecast over that of a reference."""
-    scores, of_reference = (
-        only_variable(diagnostics.crps(one, observations, member_dim=member_dim), name=name)
-        for name, one in {"forecast": forecast, "reference": reference}.items()
-    )
-    return diagnostics.skill(scores, of_reference, dim)

@@ -301,7 +301,7 @@ def _climatology_edges(
 
 def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
     """Calendar day of each forecast; ValueError where dates are not known."""
-    season = season_of(form, fitted.dim, by_day=fitted.axis.day is not None)
+    season = season_of(form, fitted.dim, by_day=True)
     for owner, dates in (("the hindcast had", _known_days(fitted)), ("the forecast has", season)):
         if dates is None:
             raise ValueError(
@@ -313,8 +313,8 @@ def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
 
 
 def _known_days(fitted: FittedVariable) -> FloatArray | None:
-    """Calendar days of the observations; models of before know the season alone."""
-    days = fitted.axis.season if fitted.axis.day is None else fitted.axis.day
+    """Calendar days of the observations; None without dates."""
+    days = fitted.axis.day
     if days is None:
         return None
     each = fitted.observed.sizes[CASE] // max(fitted.state.sizes[CASE], 1)

@@ -8,24 +8,18 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from xrecal.fit.select_fits import explicit_member_dim
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Form, Labelled, levels_of
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray
 
-from .recalibrated import Recalibrated, recalibrated
-from .reductions import Reduction
-from .scores import ScoreName, against, score_recalibrated, score_variables
-from .source import reduce
+from .scores import Score, Verified, scored
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Empirical
-    from xrecal.fit.fitted import Fitted
 
-LOG_SCORE = ScoreName(
+LOG_SCORE = Score(
     "log_score",
     "logarithmic score",
     "minus the natural log of the density, of members by Gaussian kernels, of quantiles constant "
@@ -110,54 +104,14 @@ def log_score(
     --------
     >>> forecast.recal.log_score(observations, ["init", "location"]).round(1).item()
     38.3
-    """
-
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        reduction: Reduction = log_score_of
-        if form.kind == "quantile":
-            reduction = partial(quantile_log_score_of, levels=levels_of(form))
-        return against(form, observed, reduction)
-
-    return score_variables(forecast, observations, one, dim, member_dim, LOG_SCORE)
-
-
-def model_log_score(
-    model: Fitted,
-    forecast: Labelled,
-    observations: Observations,
-    dim: Hashable | list[Hashable] | None = None,
-    *,
-    covariates: Given = None,
-) -> Labelled:
-    """Log score of the recalibrated forecasts, computed chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, observations, dim, covariates
-        As for :meth:`crps`.
-
-    Returns
-    -------
-    DataArray or Dataset
-        As the forecast, without a unit; see :func:`xrecal.diagnostics.log_score`, above all for
-        variables with a point mass, such as rain.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`apply`, if observations do not pair, or for variables on a circle.
-
-    Examples
-    --------
     >>> model.log_score(forecast, observations, dim=["init", "location"]).round(1).item()
     1.4
-    >>> forecast.recal.log_score(observations, dim=["init", "location"]).round(1).item()
-    38.3
     """
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    return score_recalibrated(sources, observations, _log_score, dim, member_dim, LOG_SCORE)
 
+    def rule(verified: Verified) -> xr.DataArray:
+        levels = verified.levels
+        if levels is None:
+            return verified.reduce(log_score_of)
+        return verified.reduce(partial(quantile_log_score_of, levels=levels))
 
-def _log_score(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
-    return reduce(source, log_score_of, extras=[observed])
+    return scored(forecast, observations, rule, dim, member_dim, LOG_SCORE)

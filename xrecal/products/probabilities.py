@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import xarray as xr
 
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.thresholds import Threshold, read_thresholds
 from xrecal.typing import FloatArray
 
-from .recalibrated import recalibrated
+from .of_model import sources_of
 from .reductions import Reduction, on_device
-from .source import Source, Sources, issued, reduce
+from .source import Source, reduce
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.fit.fitted import Fitted
 
 
 @on_device
@@ -94,40 +92,10 @@ def exceedance(
     --------
     >>> forecast.recal.exceedance([0.0, 5.0]).mean(["init", "location"]).round(2).values
     array([0.68, 0.35])
-    """
-    return _of_events(issued(forecast, member_dim), threshold, EXCEEDANCE)
-
-
-def model_exceedance(
-    model: Fitted, forecast: Labelled, threshold: Threshold, *, covariates: Given = None
-) -> Labelled:
-    """``P(Y > threshold)``, strictly, of the recalibrated forecasts, chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, covariates
-        As for :meth:`apply`.
-    threshold : float, sequence of float or DataArray
-        In the unit of the variable; as for :func:`xrecal.products.probabilities.exceedance`, which
-        tells how thresholds may differ by location, date or part of the year.
-
-    Returns
-    -------
-    DataArray or Dataset
-        Probabilities in [0, 1], with ``threshold`` or the new dimension of a DataArray in
-        place of the members; without for a single number.
-
-    Raises
-    ------
-    ValueError
-        If dimensions, labels or units of the threshold do not fit, or as for :meth:`apply`.
-
-    Examples
-    --------
     >>> model.exceedance(forecast, 5.0).mean().round(2).item()
     0.34
     """
-    return _of_events(recalibrated(model, forecast, covariates), threshold, EXCEEDANCE)
+    return _of_events(forecast, threshold, EXCEEDANCE, member_dim)
 
 
 def cdf(
@@ -155,39 +123,16 @@ def cdf(
     --------
     >>> forecast.recal.cdf([0.0, 5.0]).mean(["init", "location"]).round(2).values
     array([0.32, 0.65])
-    """
-    return _of_events(issued(forecast, member_dim), threshold, CDF)
-
-
-def model_cdf(
-    model: Fitted, forecast: Labelled, threshold: Threshold, *, covariates: Given = None
-) -> Labelled:
-    """``P(Y <= threshold)`` of the recalibrated forecasts, chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, threshold, covariates
-        As for :meth:`exceedance`.
-
-    Returns
-    -------
-    DataArray or Dataset
-        Probabilities in [0, 1], one minus :meth:`exceedance`, not decreasing in the threshold.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`exceedance`.
-
-    Examples
-    --------
     >>> model.cdf(forecast, [0.0, 5.0]).mean(["init", "location"]).round(2).values
     array([0.32, 0.66])
     """
-    return _of_events(recalibrated(model, forecast, covariates), threshold, CDF)
+    return _of_events(forecast, threshold, CDF, member_dim)
 
 
-def _of_events(sources: Sources[Any], threshold: Threshold, kind: EventKind) -> Labelled:
+def _of_events(
+    forecast: Labelled, threshold: Threshold, kind: EventKind, member_dim: Hashable | None
+) -> Labelled:
+    sources = sources_of(forecast, member_dim)
     one = partial(probabilities, threshold=threshold, kind=kind)
     return sources.product(one, kind.line + sources.after, kind.name)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.splitting import Rolling, measure, replay
 from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fit_hindcast import Prepared
@@ -39,7 +40,9 @@ def updates_as_it_goes(by: str, refit: Any, method: Method) -> bool:
         If ``refit`` is given and of no use.
     """
     if refit is not None and by != "rolling":
-        raise ValueError(f"refit belongs to by='rolling', but by is {by!r}; leave it out")
+        raise ValueError(
+            Advice("refit belongs to ", Typed("by", "rolling"), f", but by is {by!r}; leave it out")
+        )
     own = keeps_refit(method)
     if refit is not None and own:
         raise ValueError(
@@ -110,15 +113,25 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
     n_fits = sum(step.fits for step in steps)
     if not n_fits:
         raise ValueError(
-            f"no fit has min_samples={splits.min_samples} cases to learn from that had verified; "
-            f"give {more_cases(pairs, splits)}a smaller min_samples if so few are meant"
+            Advice(
+                "no fit has ",
+                Typed("min_samples", splits.min_samples),
+                " cases to learn from that had verified; give ",
+                more_cases(pairs, splits),
+                "a smaller ",
+                Typed("min_samples"),
+                " if so few are meant",
+            )
         )
     first = next(i for i, step in enumerate(steps) if step.fits)
     if first:
         n_before = sum(step.test.size for step in steps[:first])
         warn_once(
-            f"the first {n_before} cases to predict are NaN, as fewer than min_samples="
-            f"{splits.min_samples} cases had verified"
+            Advice(
+                f"the first {n_before} cases to predict are NaN, as fewer than ",
+                Typed("min_samples", splits.min_samples),
+                " cases had verified",
+            )
         )
     if notes and prepared.note is None:  # that on all cases has been told
         warn_once(f"{notes[0]} (in {len(notes)} of {n_fits} fits)")

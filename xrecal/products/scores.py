@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -15,7 +15,7 @@ from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
-from xrecal.inputs.forms import Form, Labelled, require_plain
+from xrecal.inputs.forms import Form, Labelled, levels_of, require_plain
 from xrecal.inputs.leads import equal_labels
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
@@ -30,6 +30,7 @@ from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
 from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray, IntArray
 
+from .of_model import OfModel
 from .recalibrated import Recalibrated, recalibrated
 from .reductions import Reduction, on_circle, on_device
 from .source import Issued, Source, Sources, check_seed, reduce
@@ -43,7 +44,7 @@ FAIR = "fair: of an infinite ensemble, from exchangeable members"
 PROBABILITY_AS_ISSUED = "score of the issued probability, not corrected for ensemble size"
 
 
-class ScoreName(NamedTuple):
+class Score(NamedTuple):
     """Name and attributes of a score."""
 
     name: str
@@ -52,7 +53,7 @@ class ScoreName(NamedTuple):
     units: Mapping[str, str] | None = None
     """None for those of the variable."""
 
-    def of(self, estimator: str) -> ScoreName:
+    def of(self, estimator: str) -> Score:
         """The same score, estimated in another way."""
         return self._replace(estimator=estimator)
 
@@ -61,9 +62,9 @@ class ScoreName(NamedTuple):
         return {"long_name": self.long_name, "estimator": self.estimator, **units}
 
 
-CRPS = ScoreName("crps", "continuous ranked probability score")
-BRIER = ScoreName("brier_score", "Brier score", PROBABILITY_AS_ISSUED, {"units": "1"})
-PIT = ScoreName("pit", "probability integral transform of the observations", "", {"units": "1"})
+CRPS = Score("crps", "continuous ranked probability score")
+BRIER = Score("brier_score", "Brier score", PROBABILITY_AS_ISSUED, {"units": "1"})
+PIT = Score("pit", "probability integral transform of the observations", "", {"units": "1"})
 
 
 @on_device
@@ -75,7 +76,9 @@ def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[Float
 
 def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[FloatArray, ...]:
     """Fair CRPS (L, T) of plain ensembles."""
-    return (distribution.fair_crps(observations),)
+    from xrecal.arrays import fair_crps
+
+    return (fair_crps(observations, distribution.members),)
 
 
 def crps_between(
@@ -100,7 +103,9 @@ def brier_of(
     """Brier scores (L, T, k) of exceeding thresholds (L, T, k)."""
     from xrecal.arrays.scores.event_scores import brier_score
 
-    n_members = distribution.n_members() if fair else None
+    n_members = None
+    if fair:
+        n_members = (~np.isnan(distribution.as_members().members)).sum(-1).astype(np.float64)
     probability = distribution.exceedance(thresholds)
     return (brier_score(observations, probability, thresholds, n_members),)
 
@@ -230,6 +235,8 @@ def crps(
     0.39
     >>> forecast.recal.crps(observations, ["init", "location"], lower=5.0).round(2).item()
     0.13
+    >>> model.crps(forecast, observations, dim=["init", "location"]).round(2).item()
+    0.34
     """
     if fair and not (lower is None and upper is None):
         raise ValueError("fair=True has no thresholds; leave out lower and upper, or fair")
@@ -246,15 +253,16 @@ def crps(
         ]
         estimator = AS_ISSUED + (f"; values {' and '.join(ends)} count" if ends else "")
 
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
+    def rule(verified: Verified) -> xr.DataArray:
+        form = verified.source.form
         if fair:
             require_plain(form, "fair=True")
         if lower is None and upper is None:
-            return against(form, observed, fair_crps_of if fair else crps_of)
+            return verified.reduce(fair_crps_of if fair else crps_of)
         extras = [_bound(lower, -np.inf, form), _bound(upper, np.inf, form)]
-        return against(form, observed, crps_between, extras=extras)
+        return verified.reduce(crps_between, extras=extras)
 
-    return score_variables(forecast, observations, one, dim, member_dim, CRPS.of(estimator))
+    return scored(forecast, observations, rule, dim, member_dim, CRPS.of(estimator))
 
 
 def _bound_text(bound: object) -> str:
@@ -272,63 +280,84 @@ def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
     return threshold.values.isel({threshold.dim: 0}, drop=True)
 
 
-def against(
-    form: Form,
-    observed: xr.DataArray,
-    reduction: Reduction,
-    new: Mapping[Hashable, int] | None = None,
-    extras: Sequence[xr.DataArray] = (),
-) -> xr.DataArray:
-    """Result of a reduction of issued forecasts and what verified."""
-    pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
-    return reduce(Issued(pairs.form), reduction, new, [pairs.observations, *extras])
+class Verified(NamedTuple):
+    """Distributions of one variable with what verified, on the labels of the forecasts."""
+
+    source: Source
+    observations: xr.DataArray
+
+    @property
+    def levels(self) -> FloatArray | None:
+        """Levels of distributions that are known by their quantiles alone; None for others."""
+        form = self.source.form
+        as_issued = isinstance(self.source, Issued) and form.kind == "quantile"
+        return levels_of(form) if as_issued else None
+
+    def reduce(
+        self,
+        reduction: Reduction,
+        new: Mapping[Hashable, int] | None = None,
+        extras: Sequence[xr.DataArray] = (),
+    ) -> xr.DataArray:
+        """Result of a reduction of each distribution, what verified and ``extras``."""
+        return reduce(self.source, reduction, new, [self.observations, *extras])
+
+    def brier(self, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:
+        """Brier score of each case and threshold."""
+        if fair:
+            require_plain(self.source.form, "fair=True")
+        new = {thresholds.dim: thresholds.values.sizes[thresholds.dim]}
+        observed = self.observations.astype(self.source.threshold_dtype, copy=False)
+        scores = self._replace(observations=observed).reduce(
+            partial(brier_of, fair=fair), new, [thresholds.values]
+        )
+        return thresholds.label(scores)
 
 
-def model_crps(
-    model: Fitted,
-    forecast: Labelled,
+Rule: TypeAlias = Callable[[Verified], xr.DataArray]
+"""The scores of one variable."""
+
+
+def scored(
+    forecast: Labelled | OfModel,
     observations: Observations,
-    dim: Hashable | list[Hashable] | None = None,
-    *,
-    covariates: Given = None,
+    rule: Rule,
+    dim: Dims,
+    member_dim: Hashable | None,
+    score: Score,
 ) -> Labelled:
-    """CRPS of the recalibrated forecasts, computed chunk by chunk.
-
-    Parameters
-    ----------
-    forecast : DataArray or Dataset
-        As for :meth:`apply`.
-    observations : DataArray, Dataset or dict
-        What verified, matched by label.
-    dim : hashable or list, optional
-        Dimensions to average over; missing scores are left out.
-    covariates
-        As for :meth:`apply`.
-
-    Returns
-    -------
-    DataArray or Dataset
-        As the forecast, in the unit of the variable.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`apply`, or if observations do not pair.
-
-    Examples
-    --------
-    >>> model.crps(forecast, observations, dim=["init", "location"]).round(2).item()
-    0.34
-    >>> forecast.recal.crps(observations, dim=["init", "location"]).round(2).item()
-    0.39
-    """
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    return score_recalibrated(sources, observations, _crps, dim, member_dim, CRPS)
+    """Scores of issued forecasts, or of what a model makes of them, averaged over ``dim``."""
+    if not isinstance(forecast, OfModel):
+        return score_variables(
+            forecast, observations, partial(_of_issued, rule=rule), dim, member_dim, score
+        )
+    of_sources = partial(_of_recalibrated, rule=rule, sources=recalibrated(*forecast))
+    member_dim = explicit_member_dim(forecast.model, forecast.forecast)
+    return score_variables(forecast.forecast, observations, of_sources, dim, member_dim, score)
 
 
-def _crps(source: Recalibrated, observed: xr.DataArray) -> xr.DataArray:
-    return reduce(source, crps_of, extras=[observed])
+def _of_issued(form: Form, observed: xr.DataArray, *, rule: Rule) -> xr.DataArray:
+    pairs = known_pairs(pair_cases(form, observed, name="forecast", require_dim=False))
+    return rule(Verified(Issued(pairs.form), pairs.observations))
+
+
+def _of_recalibrated(
+    form: Form, observed: xr.DataArray, *, rule: Rule, sources: Sources[Recalibrated]
+) -> xr.DataArray:
+    matched = sources.variables
+    if form.name not in matched:
+        raise ValueError(
+            f"{form.name!r} is recalibrated jointly with other variables; score them with the "
+            f"model of all of them, and select then: model.crps(...)[{next(iter(matched))!r}]"
+        )
+    source = matched[form.name]
+    observed = _along_single(observed, sources.forecast, source.fitted)
+    along = source.dim if source.dim in source.form.dims else None
+    pairs = pair_cases(source.form, observed, along, name="forecast", require_dim=False)
+    known = without_unseen_values(pairs.observations, source.fitted)
+    if isinstance(known.data, np.ndarray):
+        warn_of_unseen_values(pairs.observations, known)
+    return source.as_given(rule(Verified(source, known)))
 
 
 def model_pit(
@@ -370,96 +399,12 @@ def model_pit(
     """
     check_seed(seed)
 
-    def transform(source: Recalibrated, y: xr.DataArray) -> xr.DataArray:
-        return reduce(source, partial(pit_of, seed=seed), extras=[y, *source.numbers()])
+    def rule(verified: Verified) -> xr.DataArray:
+        return verified.reduce(partial(pit_of, seed=seed), extras=verified.source.numbers())
 
     text = PIT.of(f"placed at random within jumps of the forecast's CDF, seed {seed}")
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    return score_recalibrated(sources, observations, transform, None, member_dim, text)
-
-
-def model_brier_score(
-    model: Fitted,
-    forecast: Labelled,
-    observations: Observations,
-    threshold: Threshold,
-    dim: Hashable | list[Hashable] | None = None,
-    *,
-    covariates: Given = None,
-) -> Labelled:
-    r"""Brier score of the recalibrated probability of exceeding a threshold, chunk by chunk.
-
-    Parameters
-    ----------
-    forecast, observations, dim, covariates
-        As for :meth:`crps`.
-    threshold : float, sequence of float or DataArray
-        As for :meth:`exceedance`; the event is strictly more.
-
-    Returns
-    -------
-    DataArray or Dataset
-        :math:`(p - 1\{y > t\})^2` of each case and threshold, in [0, 1], p from
-        :meth:`exceedance`. NaN where the observation, forecast or threshold is missing.
-
-    Raises
-    ------
-    ValueError
-        As for :meth:`exceedance`, or if observations do not pair.
-
-    Examples
-    --------
-    >>> model.brier_score(forecast, observations, 5.0, dim=["init", "location"]).round(2).item()
-    0.04
-    """
-
-    def score(source: Recalibrated, y: xr.DataArray) -> xr.DataArray:
-        thresholds = read_thresholds(threshold, source.form, source.threshold_dtype, source.dim)
-        return brier(source, y, thresholds)
-
-    sources = recalibrated(model, forecast, covariates)
-    member_dim = explicit_member_dim(model, forecast)
-    return score_recalibrated(sources, observations, score, dim, member_dim, BRIER)
-
-
-def brier(
-    source: Source, observed: xr.DataArray, thresholds: Thresholds, fair: bool = False
-) -> xr.DataArray:
-    """Brier score of each case and threshold."""
-    new = {thresholds.dim: thresholds.values.sizes[thresholds.dim]}
-    observed = observed.astype(source.threshold_dtype, copy=False)
-    extras = [observed, thresholds.values]
-    return thresholds.label(reduce(source, partial(brier_of, fair=fair), new, extras))
-
-
-def score_recalibrated(
-    sources: Sources[Recalibrated],
-    observations: Observations,
-    score: Callable[[Recalibrated, xr.DataArray], xr.DataArray],
-    dim: Dims,
-    member_dim: Hashable | None,
-    text: ScoreName,
-) -> Labelled:
-    """Scores of recalibrated forecasts and what verified, as of :func:`score_variables`."""
-    matched, forecast = sources.variables, sources.forecast
-
-    def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        if form.name not in matched:
-            raise ValueError(
-                f"{form.name!r} is recalibrated jointly with other variables; score them with the "
-                f"model of all of them, and select then: model.crps(...)[{next(iter(matched))!r}]"
-            )
-        source = matched[form.name]
-        observed = _along_single(observed, forecast, source.fitted)
-        along = source.dim if source.dim in source.form.dims else None
-        pairs = pair_cases(source.form, observed, along, name="forecast", require_dim=False)
-        known = without_unseen_values(pairs.observations, source.fitted)
-        if isinstance(known.data, np.ndarray):
-            warn_of_unseen_values(pairs.observations, known)
-        return source.as_given(score(source, known))
-
-    return score_variables(forecast, observations, one, dim, member_dim, text)
+    made = OfModel(model, forecast, covariates)
+    return scored(made, observations, rule, None, None, text)
 
 
 def _along_single(
@@ -486,7 +431,7 @@ def score_variables(
     score: Callable[[Form, xr.DataArray], xr.DataArray],
     dim: Dims,
     member_dim: Hashable | None,
-    text: ScoreName,
+    text: Score,
 ) -> Labelled:
     """Score every pair of variables and average over ``dim``."""
     results: dict[Hashable, xr.DataArray] = {}

@@ -10,18 +10,16 @@ import numpy as np
 import xarray as xr
 
 from xrecal.inputs.circular import PERIOD
-from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.typing import FloatArray
 
-from .recalibrated import recalibrated
+from .of_model import sources_of
 from .reductions import Reduction, on_circle, on_device
-from .source import Source, Sources, issued, reduce
+from .source import Source, Sources, reduce
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.fit.fitted import Fitted
 
 
 MEDIAN = 0.5
@@ -67,19 +65,10 @@ def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     --------
     >>> forecast.recal.mean().isel(init=0).round(1).values
     array([ 8.1, -2.7,  4.1,  9.1])
-    """
-    return _mean(issued(forecast, member_dim))
-
-
-def model_mean(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-    """Mean of the recalibrated forecasts, in the unit of the variable; as ``quantile``.
-
-    Examples
-    --------
     >>> model.mean(forecast).isel(init=0).round(1).values
     array([ 8.1, -2.6,  4.1,  9.1])
     """
-    return _mean(recalibrated(model, forecast, covariates))
+    return _moment(sources_of(forecast, member_dim), mean_of, "mean", "mean")
 
 
 def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
@@ -99,19 +88,11 @@ def std(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     --------
     >>> forecast.recal.std().isel(init=0).round(1).values
     array([0.2, 0.1, 0. , 0.2])
-    """
-    return _std(issued(forecast, member_dim))
-
-
-def model_std(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> Labelled:
-    """Standard deviation of the recalibrated forecasts; as ``quantile``.
-
-    Examples
-    --------
     >>> model.std(forecast).isel(init=0).round(1).values
     array([0.5, 0.3, 0.3, 0.7])
     """
-    return _std(recalibrated(model, forecast, covariates))
+    sources = sources_of(forecast, member_dim)
+    return _moment(sources, std_of, "standard_deviation", "standard deviation")
 
 
 def quantile(
@@ -147,55 +128,13 @@ def quantile(
     --------
     >>> forecast.recal.quantile([0.1, 0.5, 0.9]).mean(["init", "location"]).round(1).values
     array([3.7, 3.9, 4.1])
-    """
-    levels = read_levels(q)
-    return _quantiles(issued(forecast, member_dim), levels, np.ndim(q) > 0)
-
-
-def model_quantile(
-    model: Fitted,
-    forecast: Labelled,
-    q: float | Sequence[float] | np.ndarray,
-    *,
-    covariates: Given = None,
-) -> Labelled:
-    """Quantiles of the recalibrated forecasts, computed chunk by chunk.
-
-    Parameters
-    ----------
-    forecast : DataArray or Dataset
-        As for :meth:`apply`.
-    q : float or sequence of float
-        Levels in [0, 1], each once, in any order.
-    covariates
-        As for :meth:`apply`.
-
-    Returns
-    -------
-    DataArray or Dataset
-        As the forecast, with dimension ``quantile`` in place of the members; without one
-        for a single number. A quantile is the smallest value whose CDF reaches q.
-
-    Raises
-    ------
-    ValueError
-        If a level is outside [0, 1] or given twice, or as for :meth:`apply`.
-
-    Examples
-    --------
     >>> model.quantile(forecast, [0.1, 0.5, 0.9]).mean(["init", "location"]).round(1).values
     array([3.4, 3.9, 4.4])
     """
     levels = read_levels(q)
-    return _quantiles(recalibrated(model, forecast, covariates), levels, np.ndim(q) > 0)
-
-
-def _mean(sources: Sources[Any]) -> Labelled:
-    return _moment(sources, mean_of, "mean", "mean")
-
-
-def _std(sources: Sources[Any]) -> Labelled:
-    return _moment(sources, std_of, "standard_deviation", "standard deviation")
+    sources = sources_of(forecast, member_dim)
+    one = partial(quantiles, levels=levels, several=np.ndim(q) > 0)
+    return sources.product(one, f"quantiles{sources.after_recalibration}")
 
 
 def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: str) -> Labelled:
@@ -206,11 +145,6 @@ def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: st
         return reduce(source, reduction).assign_attrs(attrs)
 
     return sources.product(one, moment + sources.after_recalibration)
-
-
-def _quantiles(sources: Sources[Any], levels: FloatArray, several: bool) -> Labelled:
-    line = f"quantiles{sources.after_recalibration}"
-    return sources.product(partial(quantiles, levels=levels, several=several), line)
 
 
 def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray:

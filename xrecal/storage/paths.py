@@ -8,6 +8,7 @@ comes after a crash between these two steps moves it back (:func:`restore`).
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from xrecal.arrays.advice import Advice
 from xrecal.inputs.libraries import require_library
 
 from .lock import locked, require_held
@@ -101,7 +103,7 @@ def require_free(path: Path, overwrite: bool, remedy: str) -> None:
             "another path"
         )
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists; {remedy}")
+        raise FileExistsError(Advice(f"{path} exists; ", remedy))
     folder = partial_of(path)
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if os.path.lexists(folder) and not is_empty and not (folder / MARK).exists():
@@ -174,6 +176,8 @@ def begin_partial(path: Path, request: str) -> Path:
 
 class UnwritableError(OSError):
     """A disk has not taken what was to be written; what was there stays."""
+
+    errno = errno.ENOSPC  # the library of netCDF does not say why
 
 
 class UnreadableResultError(ValueError):

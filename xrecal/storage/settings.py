@@ -95,15 +95,14 @@ def decode(value: Any) -> Any:
 
 
 def _made(name: str, given: dict[str, Any]) -> Any:
-    """Settings of a class; fields that it has gained since mean what was done before."""
+    """An object of a class of ``STORED``, from all of its fields."""
     if name not in STORED:
         raise ValueError(f"the class {name!r} is not known; known are {', '.join(STORED)}")
     cls = STORED[name]
-    unknown = set(given) - {f.name for f in fields(cls)}
-    if unknown:
-        raise ValueError(f"{name} has no setting {min(unknown)!r}")
-    before = getattr(cls, "before", {})
-    return cls(**before | {key: decode(value) for key, value in given.items()})
+    differ = given.keys() ^ {f.name for f in fields(cls)}
+    if differ:
+        raise ValueError(f"{name} has other fields than those given, such as {min(differ)!r}")
+    return cls(**{key: decode(value) for key, value in given.items()})
 
 
 def _short(value: object) -> str:

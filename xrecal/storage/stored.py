@@ -14,14 +14,11 @@ import xarray as xr
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
-from xrecal.methods import CKME, EMOS, IDR, Climatology, OnlinePool, Raw
-from xrecal.methods.base import Method, is_method, names_of
-from xrecal.methods.components import COMPONENT, components_of
-from xrecal.methods.pool import LinearPool
+from xrecal.methods.base import is_method
 
 from .checks import Expected, require_sound
 from .settings import decode, encode
-from .untrusted import UnreadableError, damaged, read_json, reading, require_small, to_json
+from .untrusted import UnreadableError, read_json, reading, require_small, to_json
 
 try:
     VERSION = version("xrecal")
@@ -29,16 +26,7 @@ except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
 SCHEMA = 9
-"""Version of the layout; raised when older versions of xrecal could not read it rightly.
-
-2: variables that share a fit, and circular ones. 3: kernels on the shapes of forecasts, which pools
-mix by default. 4: tails. 5: pools in which observations give way to novelty. 6: so they do in
-CKMEs that choose their support. 7: pools of fewer methods, of which half is an average of
-quantiles; CKMEs with one kind of errors. 8: EMOS with the means and variances of its cases, which
-updates learn from. 9: online pools with experts that are corrected by their errors; those of before
-are to be fitted anew. All other models of every version stay readable: ``tests/stored`` has some of
-each, ``tests/stored/make.py`` says how those of a new one come there.
-"""
+"""Number of the layout, raised by whoever changes what a stored model holds; no other is read."""
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
 """Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""
@@ -144,11 +132,10 @@ def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
     Raises
     ------
     ValueError
-        If the Dataset holds no model, or one of a newer layout, or is incomplete.
+        If the Dataset holds no model, or one of another layout, or is incomplete.
     """
     header = read_header(dataset, what)
     with reading(what):
-        _require_present_experts(decode(header["method"]), dataset.attrs[SCHEMA_ATTR], what)
         variables = {decode(one["name"]): _variable(dataset, one) for one in header["variables"]}
         model = Fitted(decode(header["method"]), _with_vectors(variables))
         if not is_method(model.method) or not variables:
@@ -172,37 +159,33 @@ def expected_arrays(model: Fitted) -> dict[str, Expected]:
 
 
 def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
-    """Settings as JSON; ValueError unless the Dataset is a finished model of a known layout."""
-    if UNFINISHED in dataset.attrs:
-        raise UnreadableError(
-            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
-            "--resume"
-        )
+    """Settings as JSON; ValueError unless the Dataset is a finished model of the present layout."""
+    require_finished(dataset, what)
     if SCHEMA_ATTR not in dataset.attrs:
         names = ", ".join(map(str, dataset.data_vars)) or "no variables"
         raise UnreadableError(
             f"{what} is no model of xrecal: it holds {names:.200}; open what model.save(path) wrote"
         )
     schema = dataset.attrs[SCHEMA_ATTR]
-    if not isinstance(schema, (int, np.integer)) or schema < 1:
-        raise damaged(what, ValueError(f"the version of its layout is {schema!r:.60}"))
-    if schema > SCHEMA:
+    if not (isinstance(schema, (int, np.integer)) and schema == SCHEMA):
         raise UnreadableError(
-            f"{what} has the layout {schema}, written by {dataset.attrs.get('source')}, but this "
-            f"xrecal {VERSION} reads layouts up to {SCHEMA}; use pip install --upgrade xrecal"
+            f"{what} has the layout {schema!s:.60}, written by "
+            f"{dataset.attrs.get('source')!s:.120}, but this xrecal {VERSION} reads the layout "
+            f"{SCHEMA} alone; fit and save the model again, "
+            "hindcast.recal.fit(observations).save(path, overwrite=True), or install the version "
+            "of xrecal that wrote it"
         )
     with reading(what):
         header: dict[str, Any] = read_json(dataset.attrs[MODEL])
         return header
 
 
-def _require_present_experts(method: object, schema: int, what: str) -> None:
-    """Raise UnreadableError for an online pool with fewer experts than it has now."""
-    if isinstance(method, OnlinePool) and schema < 9:
+def require_finished(dataset: xr.Dataset, what: str) -> None:
+    """Raise UnreadableError for a store that an interrupted run has left."""
+    if UNFINISHED in dataset.attrs:
         raise UnreadableError(
-            f"{what} is an OnlinePool of the layout {schema}, whose experts were fewer than those "
-            f"of xrecal {VERSION}; fit it anew, which warms it up on the end of the hindcast: "
-            f"hindcast.recal.fit(observations, xrecal.{method!r})"
+            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
+            "--resume"
         )
 
 
@@ -221,8 +204,6 @@ def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariab
     }
     state = state.drop_vars([AXIS + name for name in dates]).drop_attrs(deep=False)
     given = {name: decode(value) for name, value in described["fields"].items()}
-    if dataset.attrs[SCHEMA_ATTR] < 7:
-        given["method"] = _as_fitted(given["method"], state)
     return FittedVariable(axis=CaseAxis(**dates), state=state, **given)
 
 
@@ -230,24 +211,3 @@ def _dates(state: xr.Dataset, name: str) -> npt.NDArray[Any]:
     """Dates of the cases."""
     require_small(name, state[name].variable)
     return state[name].to_numpy()
-
-
-def _as_fitted(method: Method, state: xr.Dataset) -> Method:
-    """A pool without methods of its own mixed other methods by default up to layout 6."""
-    if not isinstance(method, LinearPool) or method.methods is not None:
-        return method
-    labels = {str(label) for label in state["pool_weight"][COMPONENT].values}
-    names = names_of(method.condition_on) or None
-    ckme = CKME(bounds=method.bounds, condition_on=names, gap=method.gap)
-    ckme = replace(
-        ckme, bandwidth="median" if names is None else "cv", year_start=method.year_start
-    )
-    emos = EMOS(bounds=method.bounds)
-    mixed: list[Method] = [ckme, replace(ckme, support="errors", compare="shapes"), emos, IDR()]
-    if names is not None:
-        emos = replace(emos, condition_on=names)
-        mixed += [emos, replace(emos, vary_spread=True), IDR(condition_on=names)]
-    mixed += [Climatology(), Raw()]
-    # Layouts before 3 had no shapes.
-    kept = tuple(m for m in mixed if {c.label for c in components_of((m,))} <= labels)
-    return replace(method, methods=kept, condition_on=None, bounds="auto")

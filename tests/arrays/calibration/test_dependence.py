@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 
 from tests.arrays.locations import check_locations
-from xrecal.arrays import distance_correlation
+from xrecal.arrays.calibration.dependence import distance_correlation
 
 value = st.integers(-20, 20).map(lambda v: v / 4)
 pairs = st.integers(4, 9).flatmap(

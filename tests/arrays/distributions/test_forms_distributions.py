@@ -1,9 +1,12 @@
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import scipy.stats
+import scoringrules
 
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
+from xrecal.arrays.distributions.forms import Censored, Distribution, Empirical, Normal
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 
@@ -185,9 +188,6 @@ def test_scores_of_ensembles_are_the_functions(rng):
     )
     np.testing.assert_array_equal(shared.log_score(y), arrays.log_score(y, members, weights))
     np.testing.assert_array_equal(plain.log_score(y[:, 0]), arrays.log_score(y[:, 0], members))
-    np.testing.assert_array_equal(plain.fair_crps(y[:, 0]), arrays.fair_crps(y[:, 0], members))
-    members[1, :2] = np.nan
-    np.testing.assert_array_equal(plain.n_members(), [6, 4, 6])
 
 
 def test_scores_of_normals_are_the_functions(rng):
@@ -214,21 +214,36 @@ def test_scores_of_normals_are_the_functions(rng):
     np.testing.assert_allclose(whole, rain.crps(y), rtol=1e-12)
 
 
-def test_scores_that_need_members_say_so():
-    ones, y = np.ones((2, 1)), np.zeros(2)
-    normal, censored = Normal(ones, ones), Censored(ones, ones, np.zeros(1), np.full(1, np.inf))
-    for forecast, found in (
-        (Empirical(ones, ones), "weights"),
-        (normal, "normal distributions"),
-        (censored, "censored normal distributions"),
-    ):
-        message = f"defined for plain ensembles of equally likely members, found {found}; use crps"
-        with pytest.raises(ValueError, match=message):
-            forecast.fair_crps(y)
-        with pytest.raises(ValueError, match=message):
-            forecast.n_members()
-    for forecast in (normal, censored):
-        with pytest.raises(
-            ValueError, match=r"needs members, found .*normal.*make quantiles first"
-        ):
-            forecast.quantile_weighted_crps(y, "center")
+class Lognormal(NamedTuple("Parts", [("loc", np.ndarray), ("scale", np.ndarray)]), Distribution):
+    """A form that knows nothing but its quantiles."""
+
+    def quantile(self, q):
+        return np.exp(self.loc[:, np.newaxis] + self.scale[:, np.newaxis] * scipy.stats.norm.ppf(q))
+
+
+def test_a_form_with_quantiles_alone_has_all_statistics_and_scores(rng):
+    """Those of a lognormal distribution, to the accuracy of 200 quantiles."""
+    loc, scale = np.array([0.0, 0.5]), np.array([0.5, 0.2])
+    forecast, y = Lognormal(loc, scale), np.array([1.5, 1.6])
+    law = scipy.stats.lognorm(scale, scale=np.exp(loc))
+    np.testing.assert_allclose(forecast.mean(), law.mean(), rtol=5e-3)
+    np.testing.assert_allclose(forecast.std(), law.std(), rtol=0.05)
+    np.testing.assert_allclose(forecast.skewness(), law.stats("s"), rtol=0.3)
+    np.testing.assert_allclose(forecast.exceedance(y[:, np.newaxis])[:, 0], law.sf(y), atol=5e-3)
+    np.testing.assert_allclose(forecast.pit(y, np.full(2, 0.5)), law.cdf(y), atol=5e-3)
+    expected = scoringrules.crps_lognormal(y, loc, scale)
+    np.testing.assert_allclose(forecast.crps(y), expected, rtol=5e-3)
+    parts = [forecast.threshold_weighted_crps(y, *ends) for ends in ((-1, 1.2), (1.2, 99))]
+    np.testing.assert_allclose(sum(parts), forecast.crps(y), rtol=1e-12)
+    np.testing.assert_allclose(forecast.log_score(y), -law.logpdf(y), atol=0.1)
+    tails = [forecast.quantile_weighted_crps(y, part) for part in ("upper", "lower")]
+    assert (np.array(tails) > 0).all()
+
+
+def test_the_quantile_weighted_crps_of_normals_is_that_of_200_quantiles():
+    loc, scale, y = np.array([[0.3]]), np.array([[1.2]]), np.array([0.9])
+    for forecast in (Normal(loc, scale), Censored(loc, scale, np.zeros(1), np.full(1, np.inf))):
+        quantiles = forecast.quantile(np.arange(0.0025, 1, 0.005))
+        expected = Empirical(quantiles).quantile_weighted_crps(y, "center")
+        found = forecast.quantile_weighted_crps(y, "center")
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -2,16 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays
+from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.signal import lfilter
 
+from xrecal.arrays import diebold_mariano, standard_error
 from xrecal.arrays import rows as cases
-from xrecal.arrays.scores.significance import (
-    block_bootstrap_interval,
-    diebold_mariano,
-    standard_error,
-)
 
 numbers = st.integers(-50, 50).map(float)
 series = st.integers(3, 40).flatmap(lambda n: arrays(np.float64, n, elements=numbers))
@@ -34,15 +30,6 @@ def autocovariance(d, k):
     return sum(e[t] * e[t - k] for t in range(k, d.size)) / d.size
 
 
-def reference_length(d):
-    n, variance = d.size, autocovariance(d, 0)
-    rho = autocovariance(d, 1) / variance if variance else 0.0
-    alpha = 4 * rho**2 / (1 - rho**2) ** 2
-    plug_in = np.ceil((1.5 * alpha * n) ** (1 / 3) - 1e-9)
-    length = max(plug_in, 1 + np.floor(4 * (n / 100) ** (2 / 9)))
-    return int(max(1, min(length, 3 * np.sqrt(n), n / 3)))
-
-
 def reference_error(d, b):
     """Newey-West standard error over its expectation for independent cases."""
     n = d.size
@@ -52,23 +39,6 @@ def reference_error(d, b):
         long_run += 2 * (1 - k / b) * autocovariance(d, k)
         share -= 2 * (1 - k / b) * (n - k) / n**2
     return np.sqrt(long_run / n / share)
-
-
-def reference_interval(d, b, level, n_resamples, seed):
-    n, rng = d.size, np.random.default_rng(seed)
-    sizes = [min(b, n - start) for start in range(0, n, b)]
-    begins = [[int(u * n) for u in rng.random(n_resamples)] for _ in sizes]
-    means = np.array(
-        [
-            np.mean(
-                [d[(begins[j][r] + i) % n] for j, size in enumerate(sizes) for i in range(size)]
-            )
-            for r in range(n_resamples)
-        ]
-    )
-    stretch = np.sqrt(1 - sum(size**2 for size in sizes) / n**2)
-    means = d.mean() + (means - d.mean()) / stretch
-    return np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
 
 
 def autoregressive(rng, rho, shape):
@@ -115,29 +85,18 @@ def test_unit_and_order_of_the_pair_do_not_matter(d, factor):
     np.testing.assert_allclose(same, p_value, rtol=1e-8, atol=1e-12)
     error = standard_error(d)
     np.testing.assert_allclose(standard_error(factor * d), abs(factor) * error, rtol=1e-9)
-    low, high = block_bootstrap_interval(d, n_resamples=50)
-    ends = sorted((low * factor, high * factor))
-    np.testing.assert_allclose(
-        block_bootstrap_interval(factor * d, n_resamples=50),
-        ends,
-        rtol=1e-9,
-        atol=1e-9 * abs(factor),
-    )
 
 
 @given(gappy, st.none() | st.just(0))
 def test_missing_cases_are_as_if_never_there(d, lag):
-    found = np.array(
-        [*diebold_mariano(d, lag), standard_error(d, lag), *block_bootstrap_interval(d, 0.8, 40)]
-    )
-    assert found.shape == (5, 3)
+    found = np.array([*diebold_mariano(d, lag), standard_error(d, lag)])
+    assert found.shape == (3, 3)
     for row, of_row in zip(d, found.T, strict=True):
         known = row[~np.isnan(row)]
         if known.size < 3:
             assert np.isnan(of_row).all()
         else:
-            bounds = block_bootstrap_interval(known, 0.8, 40)
-            alone = [*diebold_mariano(known, lag), standard_error(known, lag), *bounds]
+            alone = [*diebold_mariano(known, lag), standard_error(known, lag)]
             np.testing.assert_allclose(of_row, alone, rtol=1e-9, atol=1e-9)
 
 
@@ -152,65 +111,30 @@ def test_equal_differences(value, n):
         assert statistic == 0
         assert p_value == 1
     assert standard_error(d) == 0
-    np.testing.assert_array_equal(block_bootstrap_interval(d, n_resamples=20), [value, value])
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
 def test_an_infinite_difference_leaves_nothing_to_say(bad):
     d = np.array([[1.0, 2, bad, 3, 4], [1, 2, 2, 3, 4]])
     how = {"block_length": 1}
-    found = [*diebold_mariano(d, **how), standard_error(d), *block_bootstrap_interval(d)]
+    found = [*diebold_mariano(d, **how), standard_error(d)]
     assert np.isnan([row[0] for row in found]).all()
     assert np.isfinite([row[1] for row in found]).all()
 
 
-@given(arrays(np.float32, array_shapes(min_dims=1, max_dims=3, max_side=5), elements=numbers))
-def test_shape_of_the_locations_and_input_are_kept(d):
-    d.flags.writeable = False
-    for found in (*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d, 0.9, 9)):
-        assert found.shape == d.shape[:-1]
-        assert found.dtype == np.float64
-
-
-@given(series, st.integers(0, 3), st.none() | st.just(1))
-def test_interval_is_that_of_resampled_blocks(d, seed, block):
-    b = reference_length(d) if block is None else block
-    expected = reference_interval(d, b, 0.8, 15, seed)
-    found = block_bootstrap_interval(d, 0.8, 15, seed, block)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    assert found[0] <= found[1]
-
-
-@given(st.integers(6, 40), st.data())
-def test_blocks_have_the_length_given(n, data):
-    block = data.draw(st.integers(1, n // 2))
-    d = np.sin(np.arange(n) ** 2)
-    expected = reference_interval(d, block, 0.5, 25, 1)
-    np.testing.assert_allclose(block_bootstrap_interval(d, 0.5, 25, 1, block), expected, atol=1e-9)
-
-
-def test_resampling_by_location_blocks_changes_nothing(rng, monkeypatch):
+def test_errors_by_location_blocks_changes_nothing(rng, monkeypatch):
     d = autoregressive(rng, 0.5, (7, 60))
     d[2, 5:30] = np.nan
-    whole = [*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d)]
+    whole = [*diebold_mariano(d), standard_error(d)]
     monkeypatch.setattr(cases, "WORKSPACE", 1)  # one location at a time
-    parts = [*diebold_mariano(d), standard_error(d), *block_bootstrap_interval(d)]
+    parts = [*diebold_mariano(d), standard_error(d)]
     np.testing.assert_allclose(parts, whole, rtol=1e-12)
-
-
-def test_interval_is_as_wide_as_the_standard_error_says(rng):
-    d = autoregressive(rng, 0.6, (20, 500))
-    low, high = block_bootstrap_interval(d, 0.95, 2000)
-    ratio = (high - low) / (2 * 1.96 * standard_error(d))
-    assert abs(ratio.mean() - 1) < 0.05
 
 
 def test_size_with_strong_dependence(rng):
     """Of true null hypotheses at 5 %, few more are rejected; without the lags, many."""
     d = autoregressive(rng, 0.7, (500, 400))
     assert 0.02 < (diebold_mariano(d)[1] < 0.05).mean() < 0.10
-    low, high = block_bootstrap_interval(d, n_resamples=500)
-    assert 0.02 < ((low > 0) | (high < 0)).mean() < 0.12
     assert (stats.ttest_1samp(d, 0, axis=-1).pvalue < 0.05).mean() > 0.3
 
 
@@ -225,10 +149,6 @@ WRONG = {
     "lag is -1; give a whole number from 0 to 9": (diebold_mariano, {"lag": -1}),
     "lag is 10; give a whole number from 0 to 9": (standard_error, {"lag": 10}),
     "lag is 1.5; give a whole number from 0 to 9": (diebold_mariano, {"lag": 1.5}),
-    "level is 95; give a share between 0 and 1": (block_bootstrap_interval, {"level": 95}),
-    "n_resamples is 0; give a whole number from 1": (block_bootstrap_interval, {"n_resamples": 0}),
-    "block is 6; give a whole number from 1 to 5": (block_bootstrap_interval, {"block": 6}),
-    "block is 0; give a whole number from 1 to 5": (block_bootstrap_interval, {"block": 0}),
 }
 
 
@@ -240,6 +160,6 @@ def test_what_is_wrong_is_said(message):
 
 
 def test_a_number_is_no_series():
-    for function in (diebold_mariano, standard_error, block_bootstrap_interval):
+    for function in (diebold_mariano, standard_error):
         with pytest.raises(ValueError, match=r"no axis of cases; give an array of shape \(..., n"):
             function(1.0)

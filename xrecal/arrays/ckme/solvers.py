@@ -123,9 +123,7 @@ class LowRank:
         landmarks: Sequence[int] | IntArray = (),
     ) -> None:
         self._root = location.root
-        # A model of an earlier version may have more.
-        most = max(location.most_landmarks, len(landmarks))
-        self.factor = Factor(location, bandwidth, strength, most)
+        self.factor = Factor(location, bandwidth, strength, location.most_landmarks)
         if len(landmarks) > 0:
             self.factor.start_from(np.asarray(landmarks))
         self._among: dict[int, tuple[IntArray, FloatArray]] = {}

@@ -10,7 +10,8 @@ on it (:class:`Censored`). Importing this module loads no compiler: functions ar
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, NoReturn, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -213,46 +214,67 @@ def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.boo
     return np.asarray(above.any(-1) & (at_least >= enough) & (at_least > 2 * at_following))
 
 
-class Distribution(Protocol):
-    """Predictive distributions of many forecasts."""
+N_QUANTILES = 200
+"""Number of equal-mass quantiles that a form has in place of what it does not know itself."""
 
-    def mean(self) -> FloatArray:
-        """Mean of each forecast."""
 
-    def std(self) -> FloatArray:
-        """Standard deviation of each forecast."""
+def equal_mass_levels(n: int) -> FloatArray:
+    """Levels of n quantiles that count equally."""
+    return (np.arange(n) + 0.5) / n
 
-    def skewness(self) -> FloatArray:
-        """Skewness of each forecast."""
 
+class Distribution(ABC):
+    """Predictive distributions of many forecasts.
+
+    A form has quantiles, and whatever else it knows in closed form. It inherits everything else
+    from 200 equal-mass quantiles.
+    """
+
+    @abstractmethod
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles at levels (k,), on a new last axis."""
 
+    def as_members(self) -> Empirical:
+        """Equal-mass quantiles of each forecast as members."""
+        return Empirical(self.quantile(equal_mass_levels(N_QUANTILES)))
+
+    def mean(self) -> FloatArray:
+        """Mean of each forecast."""
+        return self.as_members().mean()
+
+    def std(self) -> FloatArray:
+        """Standard deviation of each forecast."""
+        return self.as_members().std()
+
+    def skewness(self) -> FloatArray:
+        """Skewness of each forecast."""
+        return self.as_members().skewness()
+
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
         """Probability of more than thresholds (..., k), on their last axis."""
+        return self.as_members().exceedance(thresholds)
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS of each forecast."""
-
-    def fair_crps(self, observations: FloatArray) -> FloatArray:
-        """Fair CRPS of each plain ensemble; ValueError for other forms."""
+        return self.as_members().crps(observations)
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
         """CRPS of each forecast between two thresholds."""
+        return self.as_members().threshold_weighted_crps(observations, lower, upper)
 
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
-        """CRPS of each ensemble with more weight on some quantiles; ValueError without members."""
+        """CRPS of each forecast with more weight on some quantiles."""
+        return self.as_members().quantile_weighted_crps(observations, weighting)
 
     def log_score(self, observations: FloatArray) -> FloatArray:
         """Log score of each forecast."""
-
-    def n_members(self) -> FloatArray:
-        """Number of equally likely members of each plain ensemble; ValueError for other forms."""
+        return self.as_members().log_score(observations)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform, placed within jumps by numbers in (0, 1)."""
+        return self.as_members().pit(observations, uniform)
 
 
 def distribution_of(forecasts: Forecasts) -> Distribution:
@@ -263,11 +285,15 @@ def distribution_of(forecasts: Forecasts) -> Distribution:
     return Normal(loc, np.where(scale < 0, np.nan, scale), weights)
 
 
-class Empirical(NamedTuple):
-    """Members (..., n) with weights (..., n), or (..., T, n) for T forecasts that share them."""
+class EmpiricalParts(NamedTuple):
+    """Arrays of :class:`Empirical`."""
 
     members: FloatArray
     weights: FloatArray | None = None
+
+
+class Empirical(EmpiricalParts, Distribution):
+    """Members (..., n) with weights (..., n), or (..., T, n) for T forecasts that share them."""
 
     def mean(self) -> FloatArray:
         """Mean; see :func:`~xrecal.arrays.weighted_mean`."""
@@ -293,46 +319,46 @@ class Empirical(NamedTuple):
         """CRPS; see :func:`~xrecal.arrays.crps`."""
         return arrays.crps(observations, self.members, self.weights)
 
-    def fair_crps(self, observations: FloatArray) -> FloatArray:
-        """Fair CRPS; see :func:`~xrecal.arrays.fair_crps`."""
-        if self.weights is not None:
-            _not_plain("weights")
-        return arrays.fair_crps(observations, self.members)
+    def as_members(self) -> Empirical:
+        """The members themselves."""
+        return self
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
         """CRPS between thresholds; see :func:`~xrecal.arrays.threshold_weighted_crps`."""
-        return arrays.threshold_weighted_crps(observations, *self, lower=lower, upper=upper)
+        return arrays.threshold_weighted_crps(
+            observations, self.members, self.weights, lower=lower, upper=upper
+        )
 
     def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
         """CRPS with weighted quantiles; see :func:`~xrecal.arrays.quantile_weighted_crps`."""
-        return arrays.quantile_weighted_crps(observations, *self, weighting=weighting)
+        return arrays.quantile_weighted_crps(
+            observations, self.members, self.weights, weighting=weighting
+        )
 
     def log_score(self, observations: FloatArray) -> FloatArray:
         """Log score; see :func:`~xrecal.arrays.log_score`."""
         return arrays.log_score(observations, self.members, self.weights)
 
-    def n_members(self) -> FloatArray:
-        """Number of members that are not missing."""
-        if self.weights is not None:
-            _not_plain("weights")
-        return np.asarray((~np.isnan(self.members)).sum(-1), np.float64)
-
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
-        members, weights = self
+        members, weights = self.members, self.weights
         if weights is not None and weights.ndim > members.ndim:
             members = np.broadcast_to(members[..., np.newaxis, :], weights.shape)
         return _pit(Forecasts(members, None, weights), observations, uniform)
 
 
-class Normal(NamedTuple):
-    """Mixtures of normal distributions (..., k), components of equal weight unless given."""
+class NormalParts(NamedTuple):
+    """Arrays of :class:`Normal`."""
 
     loc: FloatArray
     scale: FloatArray
     weights: FloatArray | None = None
+
+
+class Normal(NormalParts, Distribution):
+    """Mixtures of normal distributions (..., k), components of equal weight unless given."""
 
     def _mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return self.loc, self.scale, np.ones(1) if self.weights is None else self.weights
@@ -361,10 +387,6 @@ class Normal(NamedTuple):
         """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
         return arrays.normal_crps(observations, *self._mixture())
 
-    def fair_crps(self, observations: FloatArray) -> FloatArray:
-        """Not defined: there are no members."""
-        _not_plain("normal distributions")
-
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
@@ -373,33 +395,30 @@ class Normal(NamedTuple):
             observations, *self._mixture(), lower=lower, upper=upper
         )
 
-    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
-        """No closed form."""
-        _no_members("normal distributions")
-
     def log_score(self, observations: FloatArray) -> FloatArray:
         """Log score; see :func:`~xrecal.arrays.normal_log_score`."""
         return arrays.normal_log_score(observations, *self._mixture())
 
-    def n_members(self) -> FloatArray:
-        """Not defined: there are no members."""
-        _not_plain("normal distributions")
-
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""
-        return _pit(Forecasts(*self), observations, uniform)
+        return _pit(Forecasts(self.loc, self.scale, self.weights), observations, uniform)
 
 
-class Censored(NamedTuple):
-    """Normal distributions (..., 1) with all mass beyond a bound on it."""
+class CensoredParts(NamedTuple):
+    """Arrays of :class:`Censored`."""
 
     loc: FloatArray
     scale: FloatArray
     lower: FloatArray
     upper: FloatArray
 
+
+class Censored(CensoredParts, Distribution):
+    """Normal distributions (..., 1) with all mass beyond a bound on it."""
+
     def _parts(self) -> list[FloatArray]:
-        return [np.broadcast_to(part, self.loc.shape)[..., 0] for part in self]
+        parts = self.loc, self.scale, self.lower, self.upper
+        return [np.broadcast_to(part, self.loc.shape)[..., 0] for part in parts]
 
     def mean(self) -> FloatArray:
         """Mean; see :func:`~xrecal.arrays.censored_normal_mean_std`."""
@@ -425,10 +444,6 @@ class Censored(NamedTuple):
         """CRPS; see :func:`~xrecal.arrays.censored_normal_crps`."""
         return arrays.censored_normal_crps(observations, *self._parts())
 
-    def fair_crps(self, observations: FloatArray) -> FloatArray:
-        """Not defined: there are no members."""
-        _not_plain("censored normal distributions")
-
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
@@ -437,17 +452,9 @@ class Censored(NamedTuple):
             observations, *self._parts(), lower=lower, upper=upper
         )
 
-    def quantile_weighted_crps(self, observations: FloatArray, weighting: str) -> FloatArray:
-        """No closed form."""
-        _no_members("censored normal distributions")
-
     def log_score(self, observations: FloatArray) -> FloatArray:
         """Log score; see :func:`~xrecal.arrays.censored_normal_log_score`."""
         return arrays.censored_normal_log_score(observations, *self._parts())
-
-    def n_members(self) -> FloatArray:
-        """Not defined: there are no members."""
-        _not_plain("censored normal distributions")
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform of a normal distribution whose CDF jumps at the bounds."""
@@ -476,17 +483,3 @@ def _pit(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) ->
     flat = Forecasts(loc, rows(forecasts.scale), rows(forecasts.weights))
     y, u = (np.reshape(array, (-1, 1)) for array in (observations, uniform))
     return arrays.pit_values(flat, y, u).reshape(shape)
-
-
-def _not_plain(form: str) -> NoReturn:
-    raise ValueError(
-        f"fair scores are defined for plain ensembles of equally likely members, found {form}; "
-        "use crps, or scores without fair"
-    )
-
-
-def _no_members(form: str) -> NoReturn:
-    raise ValueError(
-        f"the quantile-weighted CRPS needs members, found {form}; make quantiles first: "
-        "forecast.recal.quantile(np.arange(0.005, 1, 0.01))"
-    )

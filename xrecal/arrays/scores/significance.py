@@ -253,85 +253,6 @@ def _errors(scores: FloatArray, how: _Dependence) -> tuple[FloatArray, FloatArra
     return error.reshape(shape), freedom.reshape(shape)
 
 
-def block_bootstrap_interval(
-    differences: FloatArray,
-    level: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
-    block: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Interval for the mean of differences by resampling blocks of successive cases.
-
-    Parameters
-    ----------
-    differences : array of float, shape (..., n)
-        As in :func:`diebold_mariano`.
-    level : float, default 0.95
-        Share of resampled means inside, in (0, 1).
-    n_resamples : int, default 1000
-        Number of resampled means.
-    seed : int, default 0
-        All locations draw the same random numbers, so an interval does not depend on which other
-        locations are asked for.
-    block : int, optional
-        Length of blocks in cases, from 1 to n / 2; a location with missing cases has blocks of
-        at most half of those left. From the data if not given, see Notes.
-
-    Returns
-    -------
-    low, high : array of float64, shape (...)
-        Quantiles of the resampled means, in the unit of the differences. NaN with fewer than 3
-        cases or an infinite one.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
-    Notes
-    -----
-    Blocks start anywhere and wrap around at the end, so each case counts equally; the last one is
-    cut to give n cases. Resampled means vary too little about the sample's own mean: they are
-    stretched by :math:`(1 - \sum_j l_j^2 / n^2)^{-1/2}`, with the lengths :math:`l_j` of blocks:
-    right for independent cases. Strong dependence in few cases still makes intervals too short:
-    :func:`skill_score` has intervals that allow for it.
-
-    Without ``block`` it is :math:`\lceil (\frac{3}{2} \alpha n)^{1/3} \rceil` with
-    :math:`\alpha = 4 \rho^2 / (1 - \rho^2)^2` from the autocorrelation :math:`\rho` of neighbours,
-    best for an autoregressive process of first order [2]_; at least :math:`1 + \lfloor 4 (n /
-    100)^{2/9} \rfloor`, and at most :math:`\min(3 \sqrt n, n / 3)`. O(n_resamples n / block) a
-    location.
-
-    References
-    ----------
-    .. [1] Politis & Romano (1992), A circular block-resampling procedure for stationary data.
-       In: LePage & Billard, Exploring the limits of bootstrap, Wiley, 263-270.
-    .. [2] Politis & White (2004), Automatic block-length selection for the dependent bootstrap.
-       https://doi.org/10.1081/ETC-120028836
-       Corrected by Patton, Politis & White (2009). https://doi.org/10.1080/07474930802459016
-
-    Examples
-    --------
-    >>> low, high = block_bootstrap_interval(np.array([0.1, 0.3, 0.2, 0.4, 0.2, 0.3]), block=2)
-    >>> bool(0.1 < low < 0.25 < high < 0.4)
-    True
-    """
-    rows, shape = _as_rows(differences)
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level!r}; give a share between 0 and 1")
-    n_resamples = whole_number("n_resamples", n_resamples, 1)
-    given = None if block is None else whole_number("block", block, 1, max(rows.shape[1] // 2, 1))
-    bounds = np.empty((2, rows.shape[0]))
-    for part in _row_blocks(rows, n_resamples):
-        series = _series(rows[part])
-        half = np.maximum(series.n_known // 2, 1)
-        length = _automatic_length(series) if given is None else np.minimum(given, half)
-        means = _resampled_means(series, length, n_resamples, seed)
-        inside = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=-1)
-        bounds[:, part] = np.where(series.n_known < SMALLEST, np.nan, series.unit * inside)
-    return bounds[0].reshape(shape), bounds[1].reshape(shape)
-
-
 def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     """p-values adjusted for the number of tests: false discovery rates, or Holm's.
 
@@ -445,9 +366,9 @@ def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
     return rows.reshape(int(np.prod(shape)), rows.shape[-1]), shape
 
 
-def _row_blocks(rows: FloatArray, n_resamples: int = 0) -> Any:
+def _row_blocks(rows: FloatArray) -> Any:
     """Slices of locations whose temporary arrays, about eight of them, fit the workspace."""
-    return location_blocks(rows.shape[0], 64 * (rows.shape[1] + n_resamples))
+    return location_blocks(rows.shape[0], 64 * rows.shape[1])
 
 
 def _series(rows: FloatArray) -> _Series:
@@ -463,18 +384,6 @@ def _series(rows: FloatArray) -> _Series:
     x /= unit[:, np.newaxis]
     mean = x.sum(-1) / np.maximum(count, 1)
     return _Series(mean, np.where(known, x - mean[:, np.newaxis], 0.0), count, unit)
-
-
-def _automatic_length(series: _Series) -> IntArray:
-    """Successive cases (L,) that are taken to depend on each other, the case itself included."""
-    e, n = series.deviation, series.n_known
-    square = (e * e).sum(-1)
-    rho = (e[:, 1:] * e[:, :-1]).sum(-1) / np.where(square > 0, square, 1.0)
-    by_dependence = np.ceil((6 * n * (rho / (1 - rho * rho)) ** 2) ** (1 / 3))
-    by_size = 1 + np.floor(4 * (n / 100) ** (2 / 9))
-    most = np.maximum(np.minimum(3 * np.sqrt(n), n / 3), 1)
-    length: IntArray = np.minimum(np.maximum(by_dependence, by_size), most).astype(np.int64)
-    return length
 
 
 def _mean_error(
@@ -562,19 +471,3 @@ def _running_total(deviation: FloatArray) -> FloatArray:
     total = np.zeros((deviation.shape[0], deviation.shape[1] + 1))
     np.cumsum(deviation, axis=-1, out=total[:, 1:])
     return total
-
-
-def _resampled_means(series: _Series, length: IntArray, n_resamples: int, seed: int) -> FloatArray:
-    """Stretched means (L, n_resamples) of resampled series; block by block, never all cases."""
-    n = np.maximum(series.n_known, 1)[:, np.newaxis]
-    b = length[:, np.newaxis]
-    total, sums = _running_total(series.deviation), np.zeros((n.size, n_resamples))
-    rng = np.random.default_rng(seed)
-    for done in range(int((-(-n // b)).max(initial=0))):
-        begin = (rng.random(n_resamples) * n).astype(np.int64)
-        end = begin + np.clip(n - done * b, 0, b)
-        sums += np.take_along_axis(total, np.minimum(end, n), axis=-1)
-        sums -= np.take_along_axis(total, begin, axis=-1)
-        sums += np.take_along_axis(total, np.maximum(end - n, 0), axis=-1)  # wrapped around
-    share = 1 - (n // b * b**2 + (n % b) ** 2) / n**2
-    return series.mean[:, np.newaxis] + sums / n / np.sqrt(np.where(share > 0, share, 1.0))

@@ -1,0 +1,77 @@
+"""Command line that stores outputs, prints their sums, and compares them; see the package."""
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from .groups import DEVICE, groups
+from .sums import STATE, STORED, digest, found, made_by
+
+
+def sums(chosen: list[str], *, issued: bool) -> Iterator[tuple[str, str]]:
+    """Names of outputs, and sums of all their bytes; without the layout of models if asked."""
+    for group in chosen or [*groups(), *([] if find_spec("cupy") else [DEVICE])]:
+        for name, output in made_by(group):
+            if not (issued and STATE.match(name)):
+                yield f"{group}/{name}", digest(output)
+
+
+def print_sums(chosen: list[str], *, issued: bool) -> None:
+    """Print a line for each output, and one for all of them."""
+    whole = hashlib.sha256()
+    for name, total in sums(chosen, issued=issued):
+        line = f"{total}  {name}"
+        whole.update(line.encode())
+        print(line, flush=True)
+    print(f"{whole.hexdigest()}  all")
+
+
+def differ(earlier: Path, chosen: list[str], *, issued: bool) -> bool:
+    """Print sums that differ from earlier ones, which begin with ``-``; whether there are any."""
+    before: dict[str, str] = {}
+    for line in earlier.read_text().splitlines():
+        total, name = line.split("  ", 1)
+        group, _, output = name.partition("/")
+        wanted = output and (not chosen or group in chosen)
+        if wanted and not (issued and STATE.match(output)):
+            before[name] = total
+    differing = False
+    for name, total in sums(chosen, issued=issued):
+        was = before.pop(name, None)
+        if was != total:
+            differing = True
+            print(*([] if was is None else [f"- {was}  {name}\n"]), f"+ {total}  {name}", sep="")
+    for name, total in before.items():
+        differing = True
+        print(f"- {total}  {name}")
+    return differing
+
+
+def store() -> None:
+    """Write the numbers of all groups, one output a line."""
+    texts = []
+    for group in groups():
+        outputs = found(group)
+        lines = [f"  {json.dumps(name)}: {json.dumps(told)}" for name, told in outputs.items()]
+        texts.append(f"{json.dumps(group)}: {{\n" + ",\n".join(lines) + "\n}")
+    STORED.write_text("{\n" + ",\n".join(texts) + "\n}\n")
+    print(f"{len(texts)} groups in {STORED}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tests.outputs")
+    parser.add_argument("groups", nargs="*")
+    parser.add_argument("--hash", action="store_true")
+    parser.add_argument("--compare", type=Path, metavar="FILE")
+    parser.add_argument("--issued", action="store_true")
+    given = parser.parse_args()
+    if given.compare is not None:
+        sys.exit(differ(given.compare, given.groups, issued=given.issued))
+    elif given.hash:
+        print_sums(given.groups, issued=given.issued)
+    else:
+        store()

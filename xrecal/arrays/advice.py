@@ -1,0 +1,64 @@
+"""Advice: texts of errors and warnings that keep apart what the reader may type.
+
+Their text is that of Python. The command writes the same parts as options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Typed(NamedTuple):
+    """Part of an advice that the reader may type: a parameter, perhaps with a value."""
+
+    name: str
+    value: Any = None
+    """None for the name alone, ``...`` for any value."""
+    python: str | None = None
+    """Code to type in Python, where it is not ``name=value``."""
+
+    def __str__(self) -> str:
+        if self.python is not None:
+            return self.python
+        if self.value is None:
+            return self.name
+        return f"{self.name}={'...' if self.value is ... else repr(self.value)}"
+
+
+class Advice(str):
+    """A text in the words of Python, with its parts.
+
+    Parameters
+    ----------
+    *parts : str, Typed or Advice
+        What follows each other in the text.
+
+    Examples
+    --------
+    >>> from xrecal.arrays.advice import Advice, Typed
+    >>> text = Advice("name it: ", Typed("dim", ...))
+    >>> print(text)
+    name it: dim=...
+    >>> text.worded(lambda part: f"--{part.name}")
+    'name it: --dim'
+    """
+
+    parts: tuple[str | Typed, ...]
+
+    def __new__(cls, *parts: str | Typed) -> Advice:
+        """Join the parts."""
+        text = super().__new__(cls, "".join(map(str, parts)))
+        nested = (one.parts if isinstance(one, Advice) else (one,) for one in parts)
+        text.parts = tuple(part for several in nested for part in several)
+        return text
+
+    def worded(self, write: Callable[[Typed], str]) -> str:
+        """Return the text with what can be typed in other words than those of Python."""
+        return "".join(write(one) if isinstance(one, Typed) else one for one in self.parts)
+
+
+def text_of(error: Exception) -> str:
+    """The text of an error, with its parts if it has some."""
+    text = error.args[0] if error.args else ""
+    return text if isinstance(text, Advice) else str(error)

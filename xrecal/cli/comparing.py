@@ -1,0 +1,146 @@
+"""The command that prints how good methods are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import xarray as xr
+
+import xrecal
+
+from . import values
+from .options import DRY_RUN, LEARNING, READING, ROLES, command, option
+from .session import Result, Session
+from .typed_methods import MethodType, TypedMethod
+from .words import number, shown_units
+from .writing import numbers_of, pair, run_of, table_of
+
+
+def _require_one_method(given: dict[str, Any]) -> None:
+    """Raise UsageError for settings that may be of several methods."""
+    if given["settings"] and len(given["methods"]) != 1:
+        raise click.UsageError("--option belongs to one method; give one --method with it")
+
+
+SPLITS = ("by", "gap", "window", "every", "refit")
+"""Options that split a hindcast."""
+
+NUMBERS = ("pit_p_value", "skce", "skce_p_value")
+"""Of a comparison at a single location."""
+
+
+@command(
+    click.argument("hindcast"),
+    click.argument("observations", metavar="OBS"),
+    click.option(
+        "--method",
+        "methods",
+        type=MethodType(),
+        multiple=True,
+        help="To compare; may be repeated. EMOS, CKME and LinearPool if left out.",
+    ),
+    option(
+        "--by",
+        "What is predicted together: fifths, years, fifths from those before them, or the "
+        "cases up to the next fit (--every) from those before them.",
+        type=click.Choice(["block", "year", "retrospective", "rolling"]),
+        like=xrecal.compare,
+    ),
+    option(
+        "--gap",
+        "Cases, or time such as 5D, left out next to those that are predicted.",
+        "N|TIME",
+        callback=values.span,
+    ),
+    option(
+        "--window",
+        "Of --by rolling: length of the past that a fit learns from; all if left out.",
+        "N|TIME",
+        callback=values.span,
+    ),
+    option(
+        "--every",
+        "Of --by rolling: time between two fits, or with --refit two updates.",
+        "N|TIME",
+        callback=values.span,
+    ),
+    option(
+        "--refit",
+        "Of --by rolling: time between two fits of a model that is updated in between.",
+        "N|TIME",
+        callback=values.span,
+    ),
+    option(
+        "--forecast",
+        "Score these forecasts by fits to the whole hindcast, in place of its own cases.",
+        "FILE",
+    ),
+    DRY_RUN,
+    *LEARNING,
+    *ROLES,
+    *READING,
+    check=_require_one_method,
+)
+def compare(
+    session: Session,
+    hindcast: str,
+    observations: str,
+    methods: tuple[TypedMethod, ...],
+    settings: list[tuple[str, str]],
+    forecast: str | None,
+    **given: Any,
+) -> Result:
+    """Print scores of methods on cases of HINDCAST that they have not seen, or on --forecast."""
+    chosen = [method.method(settings) for method in methods] or None
+    run = run_of(session, given)
+    past, observed = pair(run, hindcast, observations, given, "hindcast", given["pool"])
+    learned = ("condition_on", "pool", "min_samples", "dim", "member_dim")
+    options = {name: given[name] for name in (*SPLITS, *learned)}
+    if given["dry_run"]:
+        return _planned(past, observed, chosen, options, with_new=forecast is not None)
+    new = None
+    if forecast is not None:
+        of = {name: given[name] for name in ("variable", "member_dim")}
+        new = run.open(forecast, "forecast", **of)
+    with session.bar():
+        table = xrecal.compare(past, observed, chosen, forecast=new, **options)
+    cases = table["n_cases"]
+    others = [d for d in table["crps"].dims if d != "method"]
+    whole = "overall_" if others else ""
+    means = (table["crps"] * cases).sum(others) / cases.sum()
+    numbers = {
+        "crps": means,
+        **{
+            f"skill_{reference}": 1 - means / means.sel({"method": reference}, drop=True)
+            for reference in ("climatology", "raw")
+        },
+        **{n: table[f"{whole}{n}"] for n in ("crps_error", "p_climatology", "p_raw")},
+        **{n: table[n] for n in ("fit_seconds", "apply_seconds")},
+    }
+    if not others:  # p-values of many locations are no number
+        numbers |= {n: table[n] for n in NUMBERS}
+    by_method = {
+        str(label): {name: number(one[i].item()) for name, one in numbers.items()}
+        for i, label in enumerate(table["method"].to_numpy())
+    }
+    data = {
+        "status": "complete",
+        "n_cases": int(cases.sum()),
+        "units": shown_units(table["crps"].attrs),
+        "methods": by_method,
+    }
+    return Result(data, repr(table))
+
+
+def _planned(
+    past: xr.Dataset, observed: Any, methods: Any, options: dict[str, Any], *, with_new: bool
+) -> Result:
+    """The plan of each method: of its cross-validation, or of its fit to the whole hindcast."""
+    if with_new:
+        options = {name: value for name, value in options.items() if name not in SPLITS}
+    methods = methods or (xrecal.EMOS(), xrecal.CKME(), xrecal.LinearPool())
+    plans = {str(one): xrecal.plan(past, observed, one, probe=False, **options) for one in methods}
+    text = "\n".join(f"{label}\n{table_of(one)}" for label, one in plans.items())
+    numbers = {label: numbers_of(one) for label, one in plans.items()}
+    return Result({"status": "planned", "methods": numbers}, text)

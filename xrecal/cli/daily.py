@@ -1,0 +1,144 @@
+"""Commands of every day: the daily cycle, and compiling ahead."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+import xrecal
+
+from . import values
+from .options import OBSERVED, QUANTILES, VARIABLE, WATCHING, command, count, option
+from .session import ALARMED, NOTHING_NEW, REFUSED, Result, Session
+from .warm import compile_all
+from .words import quoted
+
+COUNTED = {
+    "issued_before": "issued before",
+    "in_hindcast": "in the hindcast",
+    "too_late": "too late",
+    "early": "of the future",
+    "empty": "empty",
+    "refused": "refused",
+}
+"""Starts that are not issued now, by the reason."""
+
+
+def _one_product(given: dict[str, Any]) -> None:
+    """Raise UsageError unless one product is asked for."""
+    if (given["quantiles"] is None) == (given["members"] is None):
+        raise click.UsageError("say what to issue: --quantiles 0.1,0.5,0.9 or --members 50")
+
+
+@command(
+    click.argument("model"),
+    option(
+        "--forecasts",
+        "Today's forecasts, and those that have not verified yet; as --observations.",
+        "F",
+        multiple=True,
+        required=True,
+    ),
+    option(
+        "--observations",
+        "File, store or pattern such as 'obs/*.nc'; may be repeated.",
+        "O",
+        multiple=True,
+        required=True,
+    ),
+    option("--output", "Folder of the cycle.", "OUT", required=True),
+    option("--quantiles", "Issue these quantiles, such as 0.1,0.5,0.9.", **QUANTILES),
+    option("--members", "Issue N equally likely members.", "N", type=count(1)),
+    VARIABLE,
+    OBSERVED,
+    option(
+        "--keep",
+        "Models to keep: more than starts within the longest lead.",
+        "N",
+        like=xrecal.Cycle,
+        type=count(1),
+    ),
+    option("--model-at", "Go back to the model of then.", "DATE", callback=values.date),
+    option(
+        "--now", "The time in UTC, that of the clock if left out.", "DATE", callback=values.date
+    ),
+    *WATCHING,
+    check=_one_product,
+)
+def cycle(
+    session: Session,
+    model: str,
+    forecasts: tuple[str, ...],
+    observations: tuple[str, ...],
+    output: str,
+    now: Any,
+    model_at: Any,
+    **given: Any,
+) -> Result:
+    """Do the work of a day: learn what has verified, issue, score, and watch the calibration.
+
+    MODEL is the first fit, and stays as it is. The folder of --output gets forecasts/, models/,
+    scores.nc, monitor.nc and status.json. Each start is issued by a model that has learned what had
+    verified when it was issued; starts that were missed are made up for in their order. Repeat the
+    command as often as you like: what is done is not done again. docs/cycle.md has examples.
+    """
+    of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("once")
+        done = of_folder.run(forecasts, observations, now, model_at=model_at)
+    code = 0 if done.has_written else NOTHING_NEW
+    if done.has_new_change:  # reported once, so before all others
+        code = ALARMED
+    elif done.error is not None:
+        code = REFUSED
+    elif done.alarms and done.has_written:
+        code = ALARMED
+    data = asdict(done)
+    del data["has_written"], data["has_new_change"]
+    if code != REFUSED:
+        del data["error"]
+        data["status"] = "complete" if done.has_written else "nothing new"
+    return Result(data, text_of(data), code)
+
+
+def text_of(data: dict[str, Any]) -> str:
+    """What a run of the cycle has done, for people."""
+    late = f" ({len(data['late'])} of them late)" if data["late"] else ""
+    counts = [f"{len(data['issued'])} issued{late}"]
+    for name, words in COUNTED.items():
+        if data[name]:
+            n = data[name] if isinstance(data[name], int) else len(data[name])
+            counts.append(f"{n} {words}")
+    revised = f" and {data['revised']} revisions" if data["revised"] else ""
+    lines = [
+        f"{quoted(data['output'])}: of {data['starts']} starts {', '.join(counts)}; "
+        f"learned {data['learned']} observations{revised}, scored {data['scored']}"
+    ]
+    for name, one in data["scores"].items():
+        if one["crps"] is not None:
+            lines.append(
+                f"{quoted(name)}: CRPS {one['crps']:.4g} {one['units']}, "
+                f"raw {one['crps_raw']:.4g}, {one['n']} cases"
+            )
+    if data["alarms"] or data["changes"]:
+        lines.append(f"{data['alarms']} alarms, {data['changes']} changes of calibration")
+    return "\n".join(lines)
+
+
+@command()
+def warm(session: Session) -> Result:
+    """Compile everything ahead, on this machine or on each worker of a cluster.
+
+    What is compiled is kept in the user's cache, or in the folder XRECAL_CACHE_DIR.
+    """
+    cluster = session.cluster
+    made = [compile_all()] if cluster is None else [*cluster.client.run(compile_all).values()]
+    lines = [
+        "{compiled} of {functions} functions compiled in {seconds} s, the others were there: "
+        "{folder}".format_map(each)
+        for each in made
+    ]
+    return Result(made[0] if len(made) == 1 else {"workers": made}, "\n".join(lines))

@@ -1,0 +1,111 @@
+"""Doors and verbs: methods of an accessor and of a model, each made of one function."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+
+from xrecal.chunks.warnings import users_call
+from xrecal.inputs.forms import Labelled
+
+from .call_errors import explain, explained, unexplained
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SHOWN = ("Parameters", "Returns", "Raises", "Examples")
+"""Sections of a function's docstring that its door shows; formulas and sources stay with it."""
+
+_SECTIONS = re.compile(r"\n\n(?=[A-Z]\w+\n-{3,}\n)")
+_LINK = re.compile(r":(?:func|meth):`")
+_NEAR = re.compile(r":func:`(\w+)`")
+_REFERENCE = re.compile(r"\s*\[\d+\]_")
+
+
+class Accessor:
+    """Forecasts, with doors as methods."""
+
+    _typed_as: ClassVar[str]
+    """What users type between the forecasts and a door."""
+
+    def __init__(self, obj: Labelled) -> None:
+        self._obj: Labelled = obj
+
+    def _doors(self) -> str:
+        return ", ".join(name for name in dir(type(self)) if not name.startswith("_"))
+
+
+def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Method of :class:`Accessor` that calls a function with the forecasts held there.
+
+    It has the signature of the function without the first parameter. Wrong calls are explained as
+    by :func:`~xrecal.methods.call_errors.explained`.
+    """
+    behind = unexplained(function)
+    signature = inspect.signature(function)
+    first, *others = signature.parameters.values()
+    typed = signature.replace(parameters=others)
+
+    @wraps(function)
+    def called(self: Accessor, /, *args: P.args, **given: P.kwargs) -> R:
+        with users_call():
+            try:
+                return behind(self._obj, *args, **given)
+            except TypeError:
+                call = f"{first.name}.{self._typed_as}.{called.__name__}"
+                explain(function, typed, call, args, given)
+                raise
+
+    held = inspect.Parameter("self", first.kind)
+    vars(called)["__signature__"] = typed.replace(parameters=[held, *others])
+    called.__module__ = __name__  # so that its examples run with the function alone
+    called.__doc__ = _docstring(function, first.name)
+    return called
+
+
+def _docstring(function: Callable[..., Any], first: str) -> str | None:
+    """Docstring of a door: first line and sections of that of the function behind it."""
+    line, sections = shown_sections(function)
+    if not sections:
+        return function.__doc__
+    given = f"The forecasts held here are `{first}` below, which is not given"
+    if not _LINK.search(line):
+        given += f"; see :func:`{function.__module__}.{function.__name__}`"
+    return "\n\n".join([line, f"{given}.", *sections.values()]) + "\n"
+
+
+def shown_sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """First line of a function's docstring, and its sections that a door or verb shows.
+
+    Names near the function are written in full, and references to its sources left out.
+    """
+    head, *sections = _SECTIONS.split(_from_afar(function))
+    named = {section.partition("\n")[0]: section for section in sections}
+    return head.partition("\n")[0], {name: named[name] for name in SHOWN if name in named}
+
+
+def _from_afar(function: Callable[..., Any]) -> str:
+    text = _REFERENCE.sub("", inspect.getdoc(function) or "")
+    return _NEAR.sub(rf":func:`~{function.__module__}.\1`", text)
+
+
+def verb(function: Callable[Concatenate[Any, P], R], name: str) -> Callable[Concatenate[Any, P], R]:
+    """Method ``name`` of a model that calls a function with the model; explains wrong calls.
+
+    Signature and docstring are those of the function.
+    """
+
+    @wraps(function)
+    def method(self: Any, /, *args: P.args, **given: P.kwargs) -> R:
+        return function(self, *args, **given)
+
+    signature = inspect.signature(function)
+    first, *others = signature.parameters.values()
+    own = signature.replace(parameters=[first.replace(name="self"), *others])
+    vars(method)["__signature__"] = own
+    method.__name__, method.__qualname__ = name, f"Recalibrator.{name}"
+    del method.__wrapped__  # whose first parameter has another name
+    return explained(f"model.{name}")(method)

@@ -1,0 +1,102 @@
+"""Functions of forecasts as verbs of a model: of the distributions that it makes of forecasts."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xrecal.inputs.covariates import Given
+from xrecal.inputs.forms import Labelled
+from xrecal.methods.call_errors import explained, unexplained
+from xrecal.methods.doors import shown_sections
+
+from .recalibrated import recalibrated
+from .source import Sources, issued
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from xrecal.fit.fitted import Fitted
+
+_PARAMETERS = "Parameters\n----------\n"
+_TEXTS = {
+    "forecast": "forecast : DataArray or Dataset\n    As for :meth:`apply`.",
+    "observations": "observations : DataArray, Dataset or dict\n"
+    "    What verified, matched by label.",
+    "dim": "dim : hashable or sequence of hashable, optional\n"
+    "    Dimensions to average over. Missing scores are left out of the mean.",
+    "covariates": "covariates : dict from str to DataArray, optional\n    As for :meth:`apply`.",
+}
+"""Parameters that all verbs have in common."""
+_WORDS = {
+    "forecasts of any form": "the recalibrated forecasts",
+    "each forecast distribution": "each recalibrated distribution",
+}
+"""Words in the first line of a docstring, and what a verb has in their place."""
+
+
+class OfModel(NamedTuple):
+    """Forecasts as a model recalibrates them, in the place of issued ones."""
+
+    model: Fitted
+    forecast: Labelled
+    covariates: Given
+
+
+def sources_of(forecast: Labelled | OfModel, member_dim: Hashable | None) -> Sources[Any]:
+    """The distributions of forecasts as they were issued, or as a model makes them."""
+    if isinstance(forecast, OfModel):
+        return recalibrated(*forecast)
+    return issued(forecast, member_dim)
+
+
+def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., Labelled]:
+    """The verb of a model that calls a function with recalibrated forecasts.
+
+    It has the parameters and the docstring of the function, with ``covariates`` in place of
+    ``member_dim``, and without those that are ``lacking``.
+    """
+    plain = unexplained(function)
+    first, *others = inspect.signature(function).parameters.values()
+    own = [p for p in others if p.name not in ("member_dim", *lacking)]
+    held = inspect.Parameter("self", first.kind)
+    last = inspect.Parameter(
+        "covariates", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Given"
+    )
+    signature = inspect.Signature([held, first, *own, last], return_annotation="Labelled")
+
+    def verb(*args: Any, **named: Any) -> Labelled:
+        given = signature.bind(*args, **named).arguments
+        model, forecast = given.pop("self"), given.pop("forecast")
+        return plain(OfModel(model, forecast, given.pop("covariates", None)), **given)
+
+    vars(verb)["__signature__"] = signature
+    verb.__name__, verb.__qualname__ = plain.__name__, f"Recalibrator.{plain.__name__}"
+    verb.__doc__ = _docstring(function, [p.name for p in (first, *own, last)])
+    return explained(f"model.{plain.__name__}")(verb)
+
+
+def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
+    """Docstring of a verb, with the texts of the function on its own parameters."""
+    line, sections = shown_sections(function)
+    for words, instead in _WORDS.items():
+        line = line.replace(words, instead)
+    name = f"{function.__module__}.{function.__name__}"
+    about = f"As :func:`{name}`, of what the model makes of forecasts,\ncomputed chunk by chunk."
+    texts = _described(sections.pop("Parameters"), names) | _TEXTS
+    parameters = _PARAMETERS + "\n".join(texts[name] for name in names if name in texts)
+    return "\n\n".join([line, about, parameters, *sections.values()]) + "\n"
+
+
+def _described(section: str, names: Sequence[str]) -> dict[str, str]:
+    """What a section of parameters says about each name; once of names described together."""
+    texts: dict[str, str] = {}
+    for entry in re.split(r"\n(?=\S)", section.removeprefix(_PARAMETERS)):
+        listed, _, text = entry.partition("\n")
+        listed, *kind = listed.split(" : ", 1)
+        own = [name for name in listed.split(", ") if name in names and name not in _TEXTS]
+        if own:
+            texts[own[0]] = " : ".join([", ".join(own), *kind]) + f"\n{text}"
+    return texts

@@ -1,0 +1,36 @@
+"""Products of distributions, as methods of forecasts and of models.
+
+To add a product, write its function, and add a line to both classes.
+"""
+
+from xrecal.methods.doors import Accessor, door, verb
+
+from .categories import categories, model_categories
+from .members import members, model_members
+from .of_model import of_model
+from .probabilities import cdf, exceedance
+from .statistics import mean, quantile, std
+
+
+class ProductDoors(Accessor):
+    """Products as methods of forecasts."""
+
+    mean = door(mean)
+    std = door(std)
+    quantile = door(quantile)
+    exceedance = door(exceedance)
+    cdf = door(cdf)
+    categories = door(categories)
+    members = door(members)
+
+
+class ProductVerbs:
+    """Products as methods of a model."""
+
+    mean = of_model(mean)
+    std = of_model(std)
+    quantile = of_model(quantile)
+    exceedance = of_model(exceedance)
+    cdf = of_model(cdf)
+    categories = verb(model_categories, "categories")
+    members = verb(model_members, "members")

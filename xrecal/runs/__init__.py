@@ -1,0 +1,6 @@
+"""Runs on files: block by block, locked, resumed after an interruption; and the daily cycle."""
+
+from .cycle import Cycle
+from .run import Run
+
+__all__ = ["Cycle", "Run"]

@@ -1,0 +1,356 @@
+"""Forecasts and observations that arrive day by day, in one file or store or in many."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from glob import glob, has_magic
+from os import PathLike, fspath
+from typing import Any, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.advice import Advice
+from xrecal.fit.fitted import FittedVariable
+from xrecal.fit.missing import without_unseen_values
+from xrecal.fit.news import News, news_of
+from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.forms import Form, read_forms
+from xrecal.inputs.identities import known_places
+from xrecal.inputs.metadata import check_units
+from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
+from xrecal.inputs.places import find_places, like_places
+from xrecal.inputs.roles import LEVEL, MEMBER
+from xrecal.inputs.valid_time import time_dim
+from xrecal.inputs.valid_time_lookup import at_own_valid_times
+from xrecal.inputs.verification import read_verified
+from xrecal.model import Recalibrator
+from xrecal.storage.paths import local_path
+
+from .files import Source, forecasts_for, in_blocks_of, observed_variables
+from .outcome import Date
+
+Part: TypeAlias = str | PathLike[str] | xr.DataArray | xr.Dataset
+Parts: TypeAlias = Part | Sequence[Part]
+"""Files, stores and patterns of paths, or what is open already."""
+
+
+@dataclass(frozen=True)
+class Verifying:
+    """One variable: forecasts in order of their starts, and what has been observed of each."""
+
+    fitted: FittedVariable
+    pairs: Pairs
+    """Observations are in memory, forecasts are lazy."""
+    valid: xr.DataArray
+    """Valid times over the starts, and over the leads where there are some."""
+
+    @property
+    def observed(self) -> xr.DataArray:
+        """What verified."""
+        return self.pairs.observations
+
+    @property
+    def starts(self) -> xr.DataArray:
+        """Dates of the starts."""
+        starts: xr.DataArray = self.valid.coords[self.fitted.dim]
+        return starts
+
+    def known_at(self, start: Date) -> xr.DataArray:
+        """Observations that had verified when a forecast was issued, NaN elsewhere.
+
+        Those of earlier starts whose valid time is not after it.
+        """
+        return self._where((self.valid <= start) & (self.starts < start))
+
+    def until(self, now: Date) -> xr.DataArray:
+        """Observations whose valid time is not after a date, NaN elsewhere."""
+        return self._where(self.valid <= now)
+
+    def _where(self, known: xr.DataArray) -> xr.DataArray:
+        whole: xr.DataArray = self.observed.where(known).transpose(*self.observed.dims)
+        return whole.astype(self.observed.dtype, copy=False)
+
+    def news_at(self, start: Date, fitted: FittedVariable) -> News:
+        """What a fitted variable could learn when a forecast was issued."""
+        return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
+
+
+@dataclass(frozen=True)
+class Archive:
+    """All forecasts and observations that were handed over."""
+
+    forecasts: xr.Dataset
+    """In order of the starts; lazy."""
+    variables: Mapping[Hashable, Verifying]
+    """By the names in the forecasts."""
+    dim: Hashable
+
+    @property
+    def starts(self) -> np.ndarray[Any, Any]:
+        """Dates of the starts, ascending."""
+        dates: np.ndarray[Any, Any] = self.forecasts.indexes[self.dim].to_numpy()
+        return dates.astype("datetime64[us]")
+
+    def observations(self, values: Mapping[Hashable, xr.DataArray], at: Any) -> dict[Hashable, Any]:
+        """Observations of some cases by variable, with the valid times of single leads."""
+        chosen = {}
+        for name, array in values.items():
+            times = [c for n, c in self.forecasts.coords.items() if n == "valid_time"]
+            own = [c for c in times if {*c.dims} <= {*array.dims}]
+            chosen[name] = array.assign_coords({"valid_time": own[0]} if own else {}).isel(at)
+        return chosen
+
+
+def open_parts(given: Parts, name: str) -> dict[str, xr.Dataset]:
+    """Inputs by their names in messages; in a path ``*`` stands for anything.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing matches.
+    """
+    parts = [given] if isinstance(given, (str, PathLike, xr.DataArray, xr.Dataset)) else [*given]
+    found = {}
+    for i, part in enumerate(parts):
+        if isinstance(part, xr.DataArray):
+            part = part.to_dataset(name=part.name or name)
+        if isinstance(part, xr.Dataset):
+            found[f"number {i}"] = in_blocks_of(part, {})
+            continue
+        path = fspath(part)
+        paths = sorted(glob(path)) if has_magic(path) else [path]
+        if not paths:
+            raise FileNotFoundError(
+                f"no {name} match {path!r}; give files or stores that are there"
+            )
+        for one in paths:
+            source = Source(local_path(one, name=name), name)
+            found[str(source.path)] = in_blocks_of(source.open(), {})
+    return found
+
+
+def open_archive(
+    model: Recalibrator,
+    forecasts: Parts,
+    observations: Parts,
+    variable: str | None,
+    observed_variable: str | None,
+) -> Archive:
+    """Read labels of forecasts and all observations of them.
+
+    Raises
+    ------
+    ValueError
+        If starts have no dates or stand there twice, or inputs do not fit together or the model.
+    """
+    first = next(iter(model.variables.values()))
+    dim = first.dim
+    parts = open_parts(forecasts, "forecasts")
+    opened = {path: _forecasts(part, model, dim, variable, path) for path, part in parts.items()}
+    members = {*MEMBER.names, *(fitted.member_dim for fitted in model.variables.values())}
+    labels = [name for name in first.state.coords if name != dim]
+    _require_one_place(opened, labels)
+    whole = _joined(opened, dim, members - {*LEVEL.names})
+    for place in first.locations:  # in the order of the model, so that all runs have one order
+        if place in whole.dims and whole.sizes[place] == first.state.sizes[place]:
+            at = find_places(whole, first.state, place, names=("forecasts", "the model"))
+            whole = whole if at is None else whole.isel({place: at})
+    starts = whole.indexes[dim]
+    if not starts.is_unique:
+        twice = starts[starts.duplicated()][0]
+        raise ValueError(f"the start {twice} stands in the forecasts twice; hand each over once")
+    member_dim = explicit_member_dim(model, whole)
+    forms = read_forms(whole, member_dim, name="forecasts")
+    verified = open_parts(observations, "observations")
+    _require_one_place(verified, labels)
+    observed = _observations(list(verified.items()))
+    values = observed_variables(observed, observed_variable, forms)
+    variables = {}
+    for name, (form, array) in pair_variables(whole, values, member_dim, name="forecasts").items():
+        fitted = model.variables.get(name, first)
+        variables[name] = _verifying(fitted, form, array)
+    valid = next(iter(variables.values())).valid
+    if valid.dims == (dim,) and "valid_time" not in whole.coords and not valid.equals(valid[dim]):
+        whole = whole.assign_coords(valid_time=valid.variable)  # of a lead beside the dimensions
+    return Archive(whole, variables, dim)
+
+
+def _forecasts(
+    dataset: xr.Dataset, model: Recalibrator, dim: Hashable, variable: str | None, path: str
+) -> xr.Dataset:
+    """Forecasts of a file along their starts."""
+    try:
+        given = forecasts_for(model, dataset, variable)
+    except ValueError as error:
+        raise ValueError(Advice(f"forecasts {path}: ", *error.args[:1])) from error
+    if dim not in given.dims and dim in given.coords:
+        given = given.expand_dims(dim)
+    if dim not in given.indexes or given.indexes[dim].dtype.kind != "M":
+        raise ValueError(
+            f"forecasts {path} have no dates along {dim!r}, which tell which of them are new; "
+            "write them with a coordinate of dates"
+        )
+    if not given.sizes[dim] or given.indexes[dim].hasnans:
+        found = "a start without a date (NaT)" if given.sizes[dim] else "no start"
+        raise ValueError(f"forecasts {path} hold {found}; leave it out, or write it anew")
+    return _along_starts(given, model, dim)
+
+
+def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
+    """Forecasts of a file with what it says of its starts along them, as other files differ."""
+    covariates = {name for fitted in model.variables.values() for name in fitted.periods}
+    varying = {
+        name: label.expand_dims({dim: given.sizes[dim]})
+        for name, label in given.coords.items()
+        if dim not in label.dims
+        and name not in given.dims
+        and (name in covariates or (given.sizes[dim] == 1 and label.dtype.kind == "M"))
+    }
+    return given.assign_coords(varying)
+
+
+def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashable]) -> None:
+    """Raise ValueError if files are of different single leads or places, which become one."""
+    (path, of_all), *others = parts.items()
+    for name in labels:
+        for other, part in others:
+            pair = [one.coords.get(name) for one in (of_all, part)]
+            a, b = (None if one is None or one.ndim else one for one in pair)
+            if a is None or b is None or _are_one(a, b):
+                continue
+            raise ValueError(
+                f"{other} does not fit to {path}: it has the {name} {b.item()}, the other "
+                f"{a.item()}; put both along {name!r} in one file, or leave one out"
+            )
+
+
+def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
+    """Whether two scalar labels are the same lead or place, in whatever spelling."""
+    if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
+        return True
+    dim = str(a.name)
+    found = known_places(a.expand_dims(dim), b.expand_dims(dim), dim)
+    return found is not None and bool((found >= 0).all())
+
+
+def _joined(
+    parts: Mapping[str, xr.Dataset], dim: Hashable, members: Collection[Hashable]
+) -> xr.Dataset:
+    """Datasets by their names in messages along one dimension, in its order.
+
+    Where ensembles differ in the number of members, or in their labels, those that are not there
+    are missing.
+    """
+    first, *others = parts
+    for other in others:
+        _check_alike(parts, first, other, {dim, *members})
+    one_of_all, places = parts[first], [d for d in parts[first].dims if d not in (dim, *members)]
+    datasets = [
+        like_places(part, one_of_all, places, names=(first, name)) for name, part in parts.items()
+    ]
+    for member in {d for one in datasets for d in one.dims} & {*members}:
+        most = max(one.sizes[member] for one in datasets)
+        if all(member in one.indexes for one in datasets):
+            every = datasets[0].indexes[member]
+            for one in datasets[1:]:
+                every = every.union(one.indexes[member], sort=False)
+            datasets = [one.reindex({member: every}) for one in datasets]
+        else:
+            datasets = [one.pad({member: (0, most - one.sizes[member])}) for one in datasets]
+    whole = datasets[0]
+    if others:
+        whole = xr.concat(
+            datasets,
+            dim,
+            data_vars="minimal",
+            coords="minimal",
+            compat="override",
+            join="exact",
+            combine_attrs="override",
+        )
+    return whole if whole.indexes[dim].is_monotonic_increasing else whole.sortby(dim)
+
+
+def _check_alike(
+    parts: Mapping[str, xr.Dataset], first: str, other: str, joined: Collection[Hashable]
+) -> None:
+    """Raise ValueError if two datasets differ in names, dimensions, labels or units."""
+    a, b = parts[first], parts[other]
+
+    def check(what: str, of_a: object, of_b: object) -> None:
+        if of_a != of_b:
+            raise ValueError(
+                f"{other} does not fit to {first}: it has {what} {of_b}, the other {of_a}; write "
+                "both alike, or hand over only one"
+            )
+
+    check("the variables", sorted(map(str, a.data_vars)), sorted(map(str, b.data_vars)))
+    for name in a.data_vars:
+        dims = ([str(d) for d in sorted(one[name].dims, key=str)] for one in (a, b))
+        check(f"{name!r} along", *dims)
+    for label in (d for d in a.dims if d not in joined):
+        check(f"{label!r} of size", a.sizes[label], b.sizes[label])
+        if label in a.indexes and label in b.indexes:
+            only = [x.indexes[label].difference(y.indexes[label]) for x, y in ((a, b), (b, a))]
+            check(f"{label!r} at", *(index[:3].tolist() for index in only))
+    for name in {*a.variables} & {*b.variables}:
+        units = [one[name].attrs.get("units") for one in (a, b)]
+        check_units(f"{first}[{name!r}]", units[0], f"{other}[{name!r}]", units[1])
+
+
+def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
+    """Observations of all files; of a date in several of them those of the last one."""
+    datasets = [one for _, one in given]
+    if len(given) == 1:
+        return datasets[0]
+    dated = {d for one in datasets for d, index in one.indexes.items() if index.dtype.kind == "M"}
+    if len(dated) != 1:
+        raise ValueError(
+            f"several files of observations are put together along their dates, but these have "
+            f"dates along {sorted(map(str, dated))}; give one file"
+        )
+    dim = dated.pop()
+    parts = [one if dim in one.dims else one.expand_dims(dim) for one in datasets]
+    last = {label: i for i, part in enumerate(parts) for label in part.indexes[dim]}
+    kept = {
+        name: part.isel({dim: [last[label] == i for label in part.indexes[dim]]})
+        for i, ((name, _), part) in enumerate(zip(given, parts, strict=True))
+    }
+    return _joined({name: part for name, part in kept.items() if part.sizes[dim]}, dim, ())
+
+
+def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Verifying:
+    """Pair forecasts with what has been observed, which may be little or nothing yet."""
+    dim = fitted.dim
+    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    starts = whole[dim].reset_coords(drop=True)
+    when = read_verified(whole, dim)
+    valid, times = starts, starts.to_numpy()
+    if when is not None and when.verified is not None:
+        if when.issued is None or when.issued.ndim == 2:
+            raise ValueError(
+                f"labels of the forecasts along {dim!r} are valid times, but a day's forecasts are "
+                "those of one start; arrange them by starts"
+            )
+        times = when.verified
+        if when.lead in whole.dims:
+            valid = xr.DataArray(
+                times, {dim: starts, when.lead: whole[when.lead]}, [dim, when.lead]
+            )
+        else:
+            valid = xr.DataArray(times[:, 0], {dim: starts}, [dim])
+    along = dim
+    if when is not None and when.lead not in observed.dims:
+        along = time_dim(observed, whole, dim) or dim
+    observed = at_own_valid_times(observed, along)
+    if along in observed.indexes:  # forecasts that have not verified are no mismatch of labels
+        wanted = times if along != dim or when is not None else starts.to_numpy()
+        index = observed.indexes[along]
+        if index.dtype.kind == "M":
+            every = index.union(np.unique(np.ravel(wanted)).astype(index.dtype))
+            observed = observed.reindex({along: every})
+    pairs = in_order(pair_cases(form, observed, dim, name="forecasts"))
+    known = without_unseen_values(pairs.observations.load(), fitted)
+    return Verifying(fitted, replace(pairs, observations=known), valid)

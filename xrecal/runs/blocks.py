@@ -1,0 +1,119 @@
+"""Blocks of a result: chunks that are computed and written together, and a marker for each.
+
+A block is finished if its marker has the hash of its files and of the request. A chunk that holds
+nothing but the fill value is no file; the marker then records that it is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b, file_digest
+from itertools import accumulate, product
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.storage.paths import sync
+
+
+@dataclass(frozen=True)
+class Block:
+    """Chunks of several arrays that are computed and written together."""
+
+    chunks: dict[str, tuple[int, ...]]
+    """Position of the chunk of each array among its chunks."""
+    regions: dict[str, tuple[slice, ...]]
+    """Part of the array that the chunk covers."""
+
+
+def blocks_of(dataset: xr.Dataset) -> list[Block]:
+    """Blocks of the lazy arrays of a Dataset: arrays cut along the same dimensions go together.
+
+    The order depends on names and chunks alone.
+    """
+    families: dict[tuple[str, ...], list[str]] = {}
+    for name, array in dataset.variables.items():
+        if array.chunks is not None:
+            cut = tuple(str(d) for d, sizes in array.chunksizes.items() if len(sizes) > 1)
+            families.setdefault(tuple(sorted(cut)), []).append(str(name))
+    slices = {str(d): _slices(sizes) for d, sizes in dataset.chunksizes.items()}
+    dims = {str(name): [str(d) for d in v.dims] for name, v in dataset.variables.items()}
+    blocks = []
+    for cut, names in sorted(families.items()):
+        for position in product(*(range(len(slices[d])) for d in cut)):
+            at = dict(zip(cut, position, strict=True))
+            chunks = {name: tuple(at.get(d, 0) for d in dims[name]) for name in names}
+            regions = {
+                name: tuple(slices[d][i] for d, i in zip(dims[name], chunks[name], strict=True))
+                for name in names
+            }
+            blocks.append(Block(chunks, regions))
+    return blocks
+
+
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    """Parts that chunks of these sizes cover."""
+    ends = list(accumulate(sizes))
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
+def write_block(
+    values: Mapping[str, npt.NDArray[Any]], block: Block, store: str, marker: str, request: str
+) -> None:
+    """Write arrays into their regions of a store, then the marker of the block."""
+    import zarr
+
+    group = zarr.open_group(store, mode="r+")
+    files = []
+    for name, value in values.items():
+        array: Any = group[name]
+        array[block.regions[name]] = value
+        files.append(f"{array.path}/{array.metadata.encode_chunk_key(block.chunks[name])}")
+    mark(Path(marker), Path(store), files, request)
+
+
+def mark(marker: Path, store: Path, names: Iterable[str], request: str) -> None:
+    """Wait until files of a store are on disk, then write the marker that proves them.
+
+    Parameters
+    ----------
+    marker : Path
+        File to write.
+    store : Path
+        Folder of the files.
+    names : iterable of str
+        Names of files in the store; some may be missing.
+    request : str
+        Hash of the request of the run: a block that a worker still writes for an earlier request
+        does not count.
+    """
+    files = list(names)
+    digest = _digest(store, files, request)
+    sync([store / name for name in files if (store / name).exists()], store)
+    marker.write_text(json.dumps({"files": files, "digest": digest}))
+
+
+def is_marked(marker: Path, store: Path, request: str) -> bool:
+    """Whether a marker is there, and proves files of this request as they are."""
+    try:
+        found = json.loads(marker.read_text())
+        return bool(found["digest"] == _digest(store, found["files"], request))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # cut off as it was written
+        return False
+
+
+def _digest(store: Path, names: Iterable[str], request: str) -> str:
+    """Hash of a request, and of names and contents of files."""
+    digest = blake2b(request.encode(), digest_size=16)
+    for name in names:
+        digest.update(f"\n{name}\n".encode())
+        try:
+            with (store / name).open("rb") as stream:
+                digest.update(file_digest(stream, lambda: blake2b(digest_size=16)).digest())
+        except FileNotFoundError:
+            digest.update(b"missing")
+    return digest.hexdigest()

@@ -1,0 +1,181 @@
+"""The daily cycle: learn what has verified, issue what is new, score, and watch the calibration.
+
+A forecast is issued by a model that has learned what had verified at its start, whenever the cycle
+runs. So a run that was killed, missed or repeated leaves what an undisturbed one leaves.
+``docs/cycle.md`` lists the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from xrecal.diagnostics.monitor import Restart
+from xrecal.methods.call_errors import explained
+from xrecal.model import Recalibrator, open_recalibrator
+from xrecal.storage.paths import local_path
+from xrecal.storage.stored import to_dataset
+
+from .archive import Parts, open_archive
+from .cycle_folder import Folder, digest_of_file
+from .cycle_scores import digest_of
+from .files import Source
+from .issued import Product
+from .outcome import Date, Outcome
+from .run import compute_all
+from .turn import Settings, Turn, readable
+from .watching import Watch
+
+
+class Cycle:
+    """The daily cycle of a recalibrated forecast, kept in a folder.
+
+    Each run learns the forecasts that have verified, issues a forecast for each new start, scores
+    the forecasts that were issued before, and watches their calibration. Runs may be repeated, and
+    interrupted at any time: the next run makes what is missing. ``docs/cycle.md`` has the details.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the cycle; the first run makes it.
+    model : path or Recalibrator
+        The first fit. It stays as it is.
+    quantiles : sequence of float, optional
+        Levels to issue; or ``members``.
+    members : int, optional
+        Number of equally likely members to issue.
+    variable, observed_variable : str, optional
+        Forecast variable, all if not given, and the name of its observations.
+    keep : int
+        Number of models to keep: more than starts within the longest lead.
+    alpha, run_length, restart
+        Settings of the monitor, as for ``forecast.recal.monitor``.
+    compute : callable, optional
+        Computes a list of Dask collections; ``dask.compute`` if not given.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> days = np.datetime64("2026-01-01", "ns") + np.arange(60) * np.timedelta64(1, "D")
+    >>> past = hindcast.assign_coords(init=days[:50])
+    >>> observed = observations.assign_coords(init=days)
+    >>> fitted = past.recal.fit(observed, xrecal.EMOS())
+    >>> today = forecast.assign_coords(init=days[50:])[:2]
+    >>> with TemporaryDirectory() as folder:
+    ...     cycle = xrecal.Cycle(f"{folder}/out", fitted, quantiles=[0.1, 0.5, 0.9])
+    ...     done = cycle.run(today, observed, now="2026-02-21")
+    >>> done.issued
+    ['20260220T000000', '20260221T000000']
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        model: str | PathLike[str] | Recalibrator,
+        *,
+        quantiles: Sequence[float] | None = None,
+        members: int | None = None,
+        variable: str | None = None,
+        observed_variable: str | None = None,
+        keep: int = 30,
+        alpha: float = 0.01,
+        run_length: int = 3650,
+        restart: Restart = "year",
+        compute: Callable[[list[Any]], Sequence[Any]] | None = None,
+    ) -> None:
+        if keep < 1:
+            raise ValueError(f"keep must be 1 or more, got {keep}")
+        self.folder = local_path(folder, name="the output")
+        self.model = (
+            model
+            if isinstance(model, Recalibrator)
+            else Source(local_path(model, name="model"), "model")
+        )
+        product, watch = Product(quantiles, members), Watch(alpha, run_length, restart)
+        product.require_one()
+        self.variable, self.observed_variable = variable, observed_variable
+        self._settings = Settings(product, keep, watch, compute or compute_all)
+
+    def __repr__(self) -> str:
+        return f"<xrecal cycle in {self.folder}>"
+
+    @explained("cycle.run")
+    def run(
+        self,
+        forecasts: Parts,
+        observations: Parts,
+        now: str | Date | datetime | None = None,
+        *,
+        model_at: str | Date | datetime | None = None,
+    ) -> Outcome:
+        """Do the work that is due.
+
+        Parameters
+        ----------
+        forecasts : path, pattern, DataArray, Dataset or sequence of them
+            New forecasts, and those that have not verified yet.
+        observations : path, pattern, DataArray, Dataset or sequence of them
+            If several hold the same date, the last one counts.
+        now : date, optional
+            Time in UTC; that of the clock if not given. Starts and observations after it wait.
+        model_at : date, optional
+            Go back: remove the models of starts after this date.
+
+        Returns
+        -------
+        Outcome
+            Starts that were issued and not issued, counts, scores and alarms.
+
+        Raises
+        ------
+        FileExistsError
+            If another process writes to the folder, or the folder is none of a cycle.
+        FileNotFoundError
+            If an input or the folder above is missing.
+        ValueError
+            If inputs do not fit together or the model, or a file is damaged.
+        TaskError
+            If computing a score fails.
+
+        Warns
+        -----
+        UserWarning
+            Of starts that are not issued, observations of the future, and weeks without any.
+        """
+        if isinstance(self.model, Recalibrator):
+            base, digest = self.model, digest_of(to_dataset(self.model), repr(self.model.method))
+            named, suffix = "the model", ".nc"
+        else:
+            digest, named = digest_of_file(self.model), str(self.model.path)
+            base, suffix = open_recalibrator(self.model.path), self.model.path.suffix
+        with readable("observations"):
+            archive = open_archive(
+                base, forecasts, observations, self.variable, self.observed_variable
+            )
+        folder = Folder(self.folder, suffix)
+        with folder.alone():
+            turn = Turn(self._settings, folder, base, archive, _date(now))
+            turn.read_mark(digest)
+            if model_at is not None:
+                turn.go_back(_date(model_at))
+            turn.count_future()
+            turn.issue(named)
+            turn.score()
+            turn.monitor()
+            return turn.result()
+
+
+def _date(given: str | Date | datetime | None) -> Date:
+    """A date in UTC without a time zone; that of the clock if none is given."""
+    if given is None:
+        given = datetime.now(UTC)
+    if isinstance(given, datetime) and given.tzinfo is not None:
+        given = given.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(given, str):
+        given = given.removesuffix("Z")
+    date: Date = np.asarray(given, "datetime64[us]").ravel()[0]
+    return date

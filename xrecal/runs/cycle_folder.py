@@ -1,0 +1,168 @@
+"""The folder that a daily cycle keeps: models and forecasts by date, scores, monitor and status.
+
+Each file is made aside and appears by one rename, and nothing else is changed, so that a run that
+is killed leaves some of the files of a whole run, and the next one makes the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.storage.lock import lock_of, locked
+from xrecal.storage.paths import (
+    discard_partial,
+    remove,
+    require_folder,
+    sync,
+    writing,
+    written_aside,
+)
+from xrecal.storage.storage import open_data, require_opens
+
+from .files import Source
+from .outcome import stem_of
+
+MARK = "cycle.json"
+"""The file by which a folder is known to be one of a cycle: which fit its models come from."""
+
+STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
+
+STEM = "[0-9]*T[0-9]*[0-9]"
+"""Pattern of names of starts; what else somebody puts beside them is not one."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files of a cycle."""
+
+    path: Path
+    suffix: str
+    """Of models: .nc or .zarr."""
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only cycle that writes there; what a killed one left half made is removed.
+
+        Raises
+        ------
+        FileExistsError
+            If another process writes there, or it is no folder of a cycle.
+        """
+        require_folder(self.path)
+        with locked(self.path):
+            if self.path.exists() and not (self.path / MARK).exists():
+                self._require_own()
+            for folder in (self.path, self.path / "models", self.path / "forecasts"):
+                folder.mkdir(exist_ok=True)
+            sync([], self.path.parent)
+            for folder in (self.path, self.path / "models", self.path / "forecasts"):
+                _clean(folder)
+            yield
+
+    def _require_own(self) -> None:
+        """Raise FileExistsError unless there is nothing, or what a first run may have left."""
+        if not self.path.is_dir():
+            raise FileExistsError(f"{self.path} is a file; give a folder, or a name for a new one")
+        own = {"models", "forecasts", f"{MARK}.lock", f"{MARK}.partial"}
+        others = sorted(one.name for one in self.path.iterdir() if one.name not in own)
+        if others:
+            raise FileExistsError(
+                f"{self.path} is a folder, but not of a cycle: it holds {', '.join(others[:3])}; "
+                "take another path, which need not exist"
+            )
+
+    def write(self, path: Path, make: Callable[[Path], Any]) -> None:
+        """Write a file by a function of the path that it is made at."""
+        with writing(path), written_aside(path, require_opens) as aside:
+            make(aside)
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
+        """Write a file of JSON, unless it says so already; whether it was written."""
+        if self.read_json(name) == content:
+            return False
+        text = json.dumps(content, indent=1, allow_nan=False)
+        self.write(self.path / name, lambda aside: aside.write_text(f"{text}\n"))
+        return True
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A file of JSON; empty if there is none."""
+        path = self.path / name
+        if not path.exists():
+            return {}
+        content: Any = None
+        with suppress(ValueError):
+            content = json.loads(path.read_text())
+        if not isinstance(content, dict):
+            remedy: tuple[str | Typed, ...] = (f"remove it: rm {quote(str(path))}",)
+            if name == MARK:
+                remedy = ("take another ", Typed("folder"))
+            raise ValueError(Advice(f"{path} is damaged: it is no JSON of a cycle; ", *remedy))
+        return content
+
+    def write_data(self, name: str, dataset: xr.Dataset) -> None:
+        """Write a netCDF file."""
+        self.write(self.path / name, lambda aside: dataset.to_netcdf(aside, engine="netcdf4"))
+
+    def read_data(self, name: str) -> xr.Dataset | None:
+        """A netCDF file in memory; None if there is none."""
+        path = self.path / name
+        if not path.exists():
+            return None
+        with open_data(path, str(path)) as opened:
+            return opened.load()
+
+    def forecast(self, start: np.datetime64) -> Path:
+        """File of the forecast of a start."""
+        return self.path / "forecasts" / f"{stem_of(start)}.nc"
+
+    def model(self, stem: str) -> Path:
+        """File or store of the model that has issued a start."""
+        return self.path / "models" / f"{stem}{self.suffix}"
+
+    def models(self) -> list[str]:
+        """Names of the starts whose models are kept, in order."""
+        found = (self.path / "models").glob(f"{STEM}{self.suffix}")
+        return sorted(path.name.removesuffix(self.suffix) for path in found)
+
+    def issued(self) -> list[str]:
+        """Names of the starts that were issued, in order."""
+        return sorted(path.stem for path in (self.path / "forecasts").glob(f"{STEM}.nc"))
+
+    def drop_models(self, stems: list[str]) -> None:
+        """Remove models, one after the other."""
+        for stem in stems:
+            remove(self.model(stem))
+
+
+def _clean(folder: Path) -> None:
+    """Remove what a killed run left of files in the making.
+
+    Whoever holds the lock of the folder is alone in it, so that locks of files are left-overs.
+    """
+    for lock in sorted(folder.glob("*.lock")):
+        lock.unlink()
+    for partial in sorted(folder.glob("*.partial")):
+        path = partial.with_name(partial.name.removesuffix(".partial"))
+        with writing(path):
+            discard_partial(path)
+    assert not lock_of(folder / MARK).exists()
+
+
+def digest_of_file(one: Source) -> str:
+    """Hash of a model in a file; of a store of the sizes and dates of its files."""
+    if one.path.is_dir():
+        numbers = {k: v for k, v in one.fingerprint().items() if k != "path"}
+        return blake2b(repr(numbers).encode(), digest_size=16).hexdigest()
+    with one.path.open("rb") as stream:
+        return file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest()

@@ -1,0 +1,192 @@
+"""What a run of the daily cycle has done: its counts, and its warnings of starts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.inputs.metadata import shown_units
+
+Date = np.datetime64
+
+
+def stem_of(start: Date) -> str:
+    """Name of the files of a start: 20261123T060000."""
+    text = np.datetime_as_string(start.astype("datetime64[us]"), unit="us")
+    whole, _, fraction = text.replace("-", "").replace(":", "").partition(".")
+    return whole + (f".{fraction}" if fraction.strip("0") else "")
+
+
+def shown(date: Date) -> str:
+    """A date in messages."""
+    return str(date.astype("datetime64[s]"))
+
+
+@dataclass
+class Outcome:
+    """What a run of :class:`xrecal.Cycle` has done.
+
+    Attributes
+    ----------
+    status : str
+        "complete", "nothing new", or "incomplete" with an ``error``.
+    output : str
+        Folder of the cycle.
+    starts : int
+        Number of starts that were handed over; each is counted once below.
+    issued : list of str
+        Starts with a new forecast, such as 20261123T060000.
+    late : list of str
+        Those of them that were issued after later starts.
+    issued_before : int
+        Number of starts that an earlier run has issued.
+    too_late, early, empty : list of str
+        Starts that are not issued: all models know what came after, they are of the future, or all
+        members are missing.
+    refused : dict from str to str
+        Starts that are not issued, with the message of the error.
+    in_hindcast : int
+        Number of cases of the first fit that are older than all issued starts.
+    learned, revised : int
+        Numbers of observations that were new to the model, or had another value.
+    of_the_future : int
+        Number of observations that have not been made yet.
+    scored, unscored : int
+        Numbers of forecasts that have verified, with a score and without one.
+    scores : dict
+        For each variable the mean CRPS of the forecasts scored by this run.
+    alarms, changes : int
+        Numbers of places and leads with an alarm, and of changes of calibration.
+    model : str, optional
+        The newest model.
+    """
+
+    status: str = "complete"
+    output: str = ""
+    starts: int = 0
+    issued: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    issued_before: int = 0
+    too_late: list[str] = field(default_factory=list)
+    early: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    in_hindcast: int = 0
+    learned: int = 0
+    revised: int = 0
+    of_the_future: int = 0
+    scored: int = 0
+    unscored: int = 0
+    scores: dict[str, dict[str, Any]] = field(default_factory=dict)
+    alarms: int = 0
+    changes: int = 0
+    model: str | None = None
+    error: str | None = None
+    has_new_change: bool = False
+    """Whether a change of calibration was detected that no earlier run has reported."""
+    has_written: bool = False
+    """Whether a file in the folder has changed."""
+
+    @property
+    def not_issued(self) -> dict[str, Any]:
+        """Starts that have no forecast, by the reason."""
+        names = ("too_late", "early", "empty", "refused", "in_hindcast")
+        return {name: getattr(self, name) for name in names}
+
+    def part_from_hindcast(self, cases: Collection[str], issued: Sequence[str]) -> None:
+        """Part cases of the first fit, where a later start is issued, from starts too late."""
+        first = issued[0] if issued else ""
+        past = [stem for stem in self.too_late if stem < first and stem in cases]
+        self.in_hindcast = len(past)
+        self.too_late = [stem for stem in self.too_late if stem not in past]
+
+    def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:
+        """Add scores of a start to the sums of a variable."""
+        sums = self.scores.setdefault(
+            str(name), {"crps": 0.0, "crps_raw": 0.0, "units": "", "n": 0}
+        )
+        sums["n"] += int(piece[f"{name}_crps"].notnull().sum())
+        for what in ("crps", "crps_raw"):
+            sums[what] += float(piece[f"{name}_{what}"].sum())
+        sums["units"] = shown_units(piece[f"{name}_crps"].attrs)
+
+    def end(self, newest: str) -> None:
+        """Settle means and status; ``newest`` is the last start that is not of the future."""
+        for sums in self.scores.values():
+            for what in ("crps", "crps_raw"):
+                mean = sums[what] / sums["n"] if sums["n"] else np.nan
+                sums[what] = mean if np.isfinite(mean) else None
+        self.status = "complete" if self.has_written else "nothing new"
+        if self.refused:
+            self.error = f"not issued: {', '.join(self.refused)}; the warning says why"
+        elif newest in (*self.too_late, *self.empty):
+            self.error = f"the newest start, {newest}, is not issued; the warning says why"
+        if self.error is not None:
+            self.status = "incomplete"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What warnings of starts name."""
+
+    now: Date
+    model: str
+    """The first fit."""
+    newest: Date | None
+    """The last valid time that the first fit knows."""
+    missing: Sequence[str]
+    """Starts issued without a value at any place."""
+
+    def warnings(self, done: Outcome) -> Iterator[str]:
+        """Warnings of starts that are not issued, or late, or without a value."""
+        if done.late:
+            yield (
+                f"{len(done.late)} forecasts came late, {done.late[0]} the first; they are issued "
+                "by the models of before them"
+            )
+        if done.too_late:
+            knows = (
+                f": {self.model} knows observations up to {shown(self.newest)}"
+                if self.newest
+                else ""
+            )
+            yield Advice(
+                f"{len(done.too_late)} forecasts came late, {_range(done.too_late)}; they are not "
+                f"issued, as all models that are kept know what came after{knows}; leave them out "
+                "of ",
+                Typed("forecasts"),
+                " or, to issue them, fit to what was observed up to them, and take another ",
+                Typed("folder"),
+            )
+        if done.early:
+            yield Advice(
+                f"{len(done.early)} forecasts are of the future, {_range(done.early)}, while it is "
+                f"{shown(self.now)}; they are not issued before their time: check their dates, or "
+                "give ",
+                Typed("now"),
+            )
+        if done.empty:
+            yield (
+                f"{len(done.empty)} forecasts are empty, {_range(done.empty)}; they are not "
+                "issued, as all their members are missing; hand them over again when members are "
+                "there"
+            )
+        if self.missing:
+            yield (
+                f"{len(self.missing)} forecasts are issued without a value, "
+                f"{_range(self.missing)}; the model knows too few cases of every place: fit it to "
+                "more"
+            )
+        for message in dict.fromkeys(done.refused.values()):
+            stems = [stem for stem, own in done.refused.items() if own == message]
+            yield Advice(f"{len(stems)} forecasts are refused, {_range(stems)}: ", message)
+
+
+def _range(stems: Sequence[str]) -> str:
+    """The first and the last of some starts."""
+    return stems[0] if len(stems) == 1 else f"{stems[0]} the first, {stems[-1]} the last"

@@ -1,0 +1,442 @@
+"""Runs on files: inputs in blocks of locations, and a result that is written block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from xrecal.fit.news import news_of
+from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.forms import read_forms
+from xrecal.inputs.pairing import Observations, in_order, pair_cases, pair_variables
+from xrecal.inputs.pool import PoolOver
+from xrecal.methods.base import Shown
+from xrecal.methods.call_errors import explained
+from xrecal.model import Recalibrator, open_recalibrator
+from xrecal.plan.plans import Plan, check_plan
+from xrecal.storage.encoding import to_plain
+from xrecal.storage.paths import local_path
+from xrecal.storage.settings import encode
+from xrecal.storage.storage import in_blocks, open_data
+from xrecal.storage.stored import VERSION, to_dataset
+
+from .blocks import blocks_of
+from .files import (
+    Blocks,
+    Source,
+    blocks_of_model,
+    for_files,
+    forecast_variables,
+    forecasts_for,
+    in_blocks_of,
+    location_blocks,
+    observed_variables,
+)
+from .issued import Product
+from .target import Target, Written, write_in_blocks
+
+Location: TypeAlias = str | PathLike[str]
+
+
+class Run:
+    """Work on files, block by block, that goes on where an interruption stopped it.
+
+    Inputs are opened lazily, in blocks of locations. :meth:`write` computes a result one block at
+    a time. The result appears at its path when it is complete. After a kill or a full disk, the
+    same run with ``resume=True`` computes the blocks that are missing, and the result equals that
+    of an undisturbed run bit by bit.
+
+    Parameters
+    ----------
+    output : path, optional
+        Path of the result, ending in ``.zarr`` or ``.nc``. Leave it out for work that only reads.
+    chunks : mapping from dimension to int, optional
+        Sizes of the blocks of locations. By default a block has about 16 MiB of forecasts, or
+        those in which a model is stored, whichever input is opened first.
+    resume : bool
+        Whether to go on with an interrupted run, and to accept a complete result of this run.
+    overwrite : bool
+        Whether to replace what is at the path, once the new result is complete.
+    compute : callable, optional
+        Computes a list of Dask collections; ``dask.compute`` if not given.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     hindcast.to_netcdf(folder / "hindcast.nc")
+    ...     observations.to_netcdf(folder / "observations.nc")
+    ...     run = xrecal.Run(folder / "model.zarr", chunks={"location": 2}, resume=True)
+    ...     past = run.open(folder / "hindcast.nc", "hindcast")
+    ...     observed = run.open_observations(folder / "observations.nc", past)
+    ...     print(run.write(past.recal.fit(observed)).n_blocks)
+    2
+    """
+
+    def __init__(
+        self,
+        output: Location | None = None,
+        *,
+        chunks: Mapping[str, int] | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+        compute: Callable[[list[Any]], Sequence[Any]] | None = None,
+    ) -> None:
+        if resume and overwrite:
+            raise ValueError("resume=True goes on and overwrite=True starts again; give one")
+        self.output = None if output is None else local_path(output, name="the output")
+        self.chunks: Mapping[str, int] = {} if chunks is None else chunks
+        self.resume, self.overwrite = resume, overwrite
+        self.blocks: Blocks | None = None
+        """Sizes of the blocks of locations, once an input is open."""
+        self._compute = compute_all if compute is None else compute
+        self._member_dim: Hashable | None = None
+        self._inputs: dict[str, Source] = {}
+        self._prints: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<xrecal run: {', '.join(self._inputs) or 'nothing'} -> {self.output}>"
+
+    def _noted(self, path: Location, name: str) -> Source:
+        """An input; of one that goes into a result the fingerprint is taken before it is opened."""
+        source = Source(local_path(path, name=name), name)
+        if self.output is not None:
+            self._prints[name] = source.fingerprint()
+        self._inputs[name] = source
+        return source
+
+    @explained("run.open_model")
+    def open_model(self, path: Location) -> Recalibrator:
+        """Open a model in the blocks of the run.
+
+        Parameters
+        ----------
+        path : path
+            File or store that ``model.save`` or ``xrecal fit`` wrote.
+
+        Returns
+        -------
+        Recalibrator
+        """
+        source = self._noted(path, "model")
+        self.blocks = blocks_of_model(open_recalibrator(source.path, chunks={}), self.chunks)
+        return open_recalibrator(source.path, chunks=self.blocks)
+
+    @explained("run.open")
+    def open(
+        self,
+        path: Location,
+        name: str = "forecast",
+        *,
+        model: Recalibrator | None = None,
+        variable: str | None = None,
+        dim: Hashable | None = None,
+        member_dim: Hashable | None = None,
+        pool: PoolOver = None,
+        beside: bool = False,
+    ) -> xr.Dataset:
+        """Open forecasts lazily, in blocks of locations.
+
+        Nothing in the file is run, as codecs of strangers might be.
+
+        Parameters
+        ----------
+        path : path
+            netCDF file or Zarr store.
+        name : str
+            Name of the input in messages, such as hindcast.
+        model : Recalibrator, optional
+            Take the variables that it was fitted on.
+        variable : str, optional
+            Take this forecast variable alone.
+        dim, member_dim : hashable, optional
+            Dimensions of cases and of members, where they are not recognised.
+        pool : hashable, sequence or mapping, optional
+            As for the fit. Blocks have all positions along dimensions that are pooled as a whole.
+        beside : bool
+            Whether to keep variables beside the forecasts, such as their novelty.
+
+        Returns
+        -------
+        Dataset
+        """
+        dataset = self._noted(path, name).open()
+        if model is not None:
+            given = forecasts_for(model, dataset, variable)
+            self._member_dim = explicit_member_dim(model, given)
+        else:
+            given, forms = forecast_variables(dataset, variable, member_dim, name)
+        if self.blocks is None:
+            whole = () if pool is None or isinstance(pool, Mapping) else pool
+            whole = (whole,) if isinstance(whole, str) else tuple(whole)  # type: ignore[arg-type]
+            self.blocks = location_blocks(forms, dim, self.chunks, whole)
+        if beside:
+            named = [str(v.attrs.get("ancillary_variables", "")) for v in given.values()]
+            given = given.assign({n: dataset[n] for n in " ".join(named).split() if n in dataset})
+        return in_blocks_of(given, self.blocks)
+
+    @explained("run.open_observations")
+    def open_observations(
+        self,
+        path: Location,
+        forecasts: xr.Dataset,
+        variable: str | None = None,
+        *,
+        member_dim: Hashable | None = None,
+    ) -> xr.DataArray | xr.Dataset:
+        """Open the observations of forecasts, in blocks of locations.
+
+        Parameters
+        ----------
+        path : path
+            netCDF file or Zarr store.
+        forecasts : Dataset
+            From :meth:`open`. Observations have the names of its variables, or are the only ones.
+        variable : str, optional
+            Name of the observations.
+        member_dim : hashable, optional
+            Dimension of members, where it is not recognised.
+
+        Returns
+        -------
+        DataArray or Dataset
+        """
+        forms = read_forms(forecasts, member_dim or self._member_dim, name="forecast")
+        dataset = in_blocks_of(self._noted(path, "observations").open(), self.blocks or {})
+        return observed_variables(dataset, variable, forms)
+
+    @staticmethod
+    def by_variable(
+        forecasts: xr.Dataset, member_dim: Hashable | None = None
+    ) -> dict[str, xr.Dataset]:
+        """Each forecast variable alone, with all parts of its form, by name.
+
+        Parameters
+        ----------
+        forecasts : Dataset
+            From :meth:`open`.
+        member_dim : hashable, optional
+            Dimension of members, where it is not recognised.
+
+        Returns
+        -------
+        dict from str to Dataset
+        """
+        return {
+            str(name): forecast_variables(forecasts, str(name), member_dim, "forecast")[0]
+            for name in read_forms(forecasts, member_dim, name="forecast")
+        }
+
+    @staticmethod
+    def issue(
+        model: Recalibrator,
+        forecast: xr.Dataset,
+        *,
+        quantiles: Sequence[float] | None = None,
+        members: int | None = None,
+        exceedance: Sequence[float] | None = None,
+        categories: Sequence[float] | None = None,
+    ) -> xr.Dataset:
+        """Recalibrate forecasts: one product of them, with their novelty, by one comparison.
+
+        Parameters
+        ----------
+        model : Recalibrator
+            From :meth:`open_model`, or any other.
+        forecast : Dataset
+            From :meth:`open`, or any other.
+        quantiles : sequence of float, optional
+            Levels, as for ``model.quantile``.
+        members : int, optional
+            Number of equally likely members, as for ``model.members``.
+        exceedance : sequence of float, optional
+            Thresholds, as for ``model.exceedance``.
+        categories : sequence of float, optional
+            Levels of the quantiles of the climatology, as for ``model.categories``.
+
+        Returns
+        -------
+        Dataset
+            ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` where ``apply`` has them; lazy if an
+            input is.
+        """
+        product = Product(quantiles, members, exceedance, categories)
+        product.require_one()
+        return product.of(model, forecast)
+
+    @staticmethod
+    def news(
+        model: Recalibrator, hindcast: xr.Dataset, observations: Observations
+    ) -> dict[str, dict[str, int]]:
+        """Count what ``model.update`` would learn.
+
+        Parameters
+        ----------
+        model : Recalibrator
+            A fitted model.
+        hindcast : Dataset
+            Forecasts with more cases.
+        observations : DataArray, Dataset or dict
+            What verified.
+
+        Returns
+        -------
+        dict
+            For each variable the numbers of observations that are ``learned``, since the model
+            has none for their cases, and ``revised``, since it has another value.
+        """
+        counts = {}
+        first = next(iter(model.variables.values()))
+        member_dim = explicit_member_dim(model, hindcast)
+        pairs = pair_variables(hindcast, observations, member_dim, name="hindcast")
+        for name, (form, array) in pairs.items():
+            fitted = model.variables.get(name, first)
+            news = news_of(fitted, in_order(pair_cases(form, array, fitted.dim, name="hindcast")))
+            counts[str(name)] = {"learned": news.n_learned, "revised": news.n_revised}
+        return counts
+
+    @explained("run.preview")
+    def preview(
+        self,
+        result: Recalibrator | xr.Dataset,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        command: str = "write",
+    ) -> Written:
+        """Say what :meth:`write` would do, and change nothing.
+
+        Parameters
+        ----------
+        result, settings, command
+            As for :meth:`write`.
+
+        Returns
+        -------
+        Written
+            Numbers ``n_blocks`` and ``n_skipped``, the blocks that are finished already.
+
+        Raises
+        ------
+        FileExistsError, FileNotFoundError, ValueError
+            As :meth:`write` would raise before any work.
+        """
+        target = self._target(settings, command)
+        complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
+        n = len(blocks_of(_stored(result)))
+        return Written(n, target.count_finished(n), was_complete=complete)
+
+    @explained("run.write")
+    def write(
+        self,
+        result: Recalibrator | xr.Dataset,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        command: str = "write",
+        plan: Plan | None = None,
+    ) -> Written:
+        """Compute a result block by block and put it at the path of the output.
+
+        Parameters
+        ----------
+        result : Recalibrator or Dataset
+            Lazy, with equal chunks, as it follows from inputs that are opened by this run.
+        settings : mapping from str, optional
+            Text, numbers, methods, and lists and mappings of them. An interrupted run goes on only
+            if they, the inputs and the version of xrecal are the same: equal settings have to
+            make an equal result.
+        command : str
+            Name of the work, in messages on an unfinished result.
+        plan : Plan, optional
+            Refuse the work if tasks need more memory than this plan has for them.
+
+        Returns
+        -------
+        Written
+            Numbers ``n_blocks`` and ``n_skipped``, the blocks that an earlier run has computed.
+
+        Raises
+        ------
+        FileExistsError
+            If something is at the path, complete or not, without ``resume`` or ``overwrite``; if
+            another process writes there; if it is a folder of somebody else.
+        FileNotFoundError
+            If there is no folder to write to.
+        ValueError
+            If the path is an input or has another ending, if the result there is that of another
+            request, or if the plan needs too much memory.
+        TaskError
+            If a block cannot be computed or written, the result cannot be read back, or an input
+            has changed meanwhile. Finished blocks are kept for ``resume=True``, unless an input
+            has changed.
+        """
+        target, dataset = self._target(settings, command), _stored(result)
+        with target.alone():
+            complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
+            if not complete and plan is not None:
+                check_plan(plan)
+            target.make_way(overwrite=self.overwrite)
+            if complete:
+                n = len(blocks_of(dataset))
+                return Written(n, n, was_complete=True)
+            return write_in_blocks(dataset, target, self._compute)
+
+    def open_result(self) -> xr.Dataset:
+        """Open the result that :meth:`write` has put in place.
+
+        Returns
+        -------
+        Dataset
+            Values are read when they are needed.
+        """
+        output = self._path()
+        return open_data(output, str(output))
+
+    def _path(self) -> Path:
+        if self.output is None:
+            raise ValueError("the run has no output; write xrecal.Run(path)")
+        return self.output
+
+    def _target(self, settings: Mapping[str, Any] | None, command: str) -> Target:
+        told = {name: _plain(value, name) for name, value in (settings or {}).items()}
+        request = {"xrecal": VERSION, "command": command, **self._prints, **told}
+        return Target(self._path(), request, tuple(self._inputs.values()))
+
+
+def compute_all(collections: list[Any]) -> Sequence[Any]:
+    """Compute Dask collections together."""
+    from dask.base import compute
+
+    return list(compute(*collections))
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A setting as JSON has it."""
+    return encode(value, name) if isinstance(value, (Shown, tuple)) else value
+
+
+def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:
+    """A result as files take it, in blocks."""
+    if isinstance(result, Recalibrator):
+        return in_blocks(to_plain(to_dataset(result)), result)
+    dataset = _as_numbers(for_files(result))
+    return dataset if dataset.chunks else dataset.chunk()
+
+
+def _as_numbers(dataset: xr.Dataset) -> xr.Dataset:
+    """Truth values and dates as blocks are written, with the attributes by which they are read."""
+    plain = {}
+    for name, array in dataset.data_vars.items():
+        if array.dtype == bool:
+            plain[name] = array.astype(np.int8).assign_attrs(array.attrs | {"dtype": "bool"})
+        elif array.dtype.kind == "M":
+            units = {"units": "seconds since 1970-01-01"}
+            seconds = (array.data - np.datetime64(0, "s")) / np.timedelta64(1, "s")
+            plain[name] = array.copy(data=seconds).assign_attrs(array.attrs | units)
+    return dataset.assign(plain)

@@ -1,0 +1,386 @@
+"""The place of a result that is written block by block, so that a later run can go on.
+
+Beside the place stands a folder, ``NAME.partial``: a Zarr store, the request as JSON, and a marker
+for each block that is written. The result is moved to its place at the very end: that rename alone
+makes it complete. A netCDF file of a single block needs no store. ``docs/batch.md`` lists the
+steps.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.chunks.blockwise import TaskError
+from xrecal.storage.paths import (
+    MARK,
+    STORE,
+    UnreadableResultError,
+    begin_partial,
+    can_go_on,
+    discard_partial,
+    format_to_write,
+    partial_of,
+    put_in_place,
+    require_folder,
+    require_free,
+    sync,
+    writing,
+)
+from xrecal.storage.storage import read_plain, require_opens, require_whole, seal
+from xrecal.storage.stored import UNFINISHED
+from xrecal.storage.untrusted import DATA
+
+from .blocks import Block, blocks_of, is_marked, mark, write_block
+from .files import Source
+
+REQUEST = "xrecal_request"
+"""Attribute of a result that holds the request, as JSON."""
+
+RESTART = (
+    "repeat the same command with ",
+    Typed("resume", True),
+    ", or start again with ",
+    Typed("overwrite", True),
+)
+
+
+class RunError(TaskError):
+    """A run stopped halfway; its finished blocks are kept."""
+
+
+class Written(NamedTuple):
+    """Number of blocks of a result, and of those that an earlier run has finished."""
+
+    n_blocks: int
+    n_skipped: int
+    was_complete: bool = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """The place of a result, and the request that makes it."""
+
+    path: Path
+    request: Mapping[str, Any]
+    """Inputs and settings as JSON has them: equal requests make the same result."""
+    inputs: Sequence[Source] = ()
+    """Files that are read; the request has their fingerprints under their names."""
+
+    @cached_property
+    def request_text(self) -> str:
+        """The request as JSON."""
+        return json.dumps(self.request)
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the request, the same for 1 and 1.0 and for any order of keys."""
+        same = json.loads(self.request_text, parse_float=_number)
+        return blake2b(json.dumps(same, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the data, the request and the markers until the result is complete."""
+        return partial_of(self.path)
+
+    @property
+    def store(self) -> Path:
+        """Zarr store of the data."""
+        return self.folder / STORE
+
+    def marker(self, block: int | str) -> Path:
+        """Marker of a block by its number; of ``"layout"``, all that is in no block."""
+        return self.folder / "done" / str(block)
+
+    def is_marked(self, block: int | str) -> bool:
+        """Whether a block is written, and its files are as they were written."""
+        return is_marked(self.marker(block), self.store, self.digest)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only process that writes there.
+
+        Raises
+        ------
+        ValueError
+            If the path is no name to write to, or an input.
+        FileNotFoundError
+            If there is no folder to write to.
+        FileExistsError
+            If another process writes there.
+        """
+        self._require_name()
+        with writing(self.path):
+            yield
+
+    def is_complete(self, *, overwrite: bool, resume: bool) -> bool:
+        """Whether the result is there already; changes nothing.
+
+        Raises
+        ------
+        FileExistsError
+            If something is there, complete or not, and neither resume nor overwrite is asked for;
+            or if it is not xrecal's to remove.
+        ValueError
+            If the path is no name to write to, or an input, or if another request made the result
+            that is there, complete or not.
+        FileNotFoundError
+            If there is no folder to write to.
+        """
+        self._require_name()
+        remedy = Advice("use ", Typed("overwrite", True), " to replace it, or another path")
+        require_free(self.path, overwrite or resume, remedy)
+        if overwrite:
+            return False
+        if can_go_on(self.path):
+            if not resume:
+                raise FileExistsError(Advice(f"an interrupted run left {self.folder}; ", *RESTART))
+            self._require_same((self.folder / MARK).read_text(), "the interrupted run")
+            return False
+        if not self.path.exists():
+            return False
+        with read_plain(self.path, str(self.path), allowed=DATA) as made:
+            self._require_same(made.attrs.get(REQUEST, "{}"), str(self.path))
+        if self.path.is_dir():
+            require_whole(self.path, str(self.path))
+        return True
+
+    def _require_name(self) -> None:
+        """Raise an error unless the path can be written to without touching an input."""
+        format_to_write(self.path)
+        require_folder(self.path)
+        place = Path(os.path.realpath(self.path))
+        for one in self.inputs:
+            read = Path(os.path.realpath(one.path))
+            if place.is_relative_to(read) or read.is_relative_to(place):
+                raise ValueError(
+                    f"the output {self.path} is the {one.name}, {one.path}, or a part of it; "
+                    "take another path"
+                )
+
+    def _require_same(self, text: str, who: str) -> None:
+        """Raise ValueError if a request in a file differs from this one."""
+        try:
+            made = json.loads(text)
+        except ValueError:
+            made = None
+        if not made or not isinstance(made, dict):
+            raise ValueError(Advice(f"{who} was not made by this command; ", *RESTART))
+        was, now = _differences(made, json.loads(self.request_text))
+        if now:
+            key = next(iter(now))
+            differs = f"{key} was {was[key]!r}, now it is {now[key]!r}; "
+            raise ValueError(Advice(f"{who} belongs to another request: {differs}", *RESTART))
+
+    def make_way(self, *, overwrite: bool) -> None:
+        """Remove the rest of an earlier run, unless this one goes on with it."""
+        if overwrite or not can_go_on(self.path):
+            discard_partial(self.path)
+
+    def begin(self, dataset: xr.Dataset) -> None:
+        """Lay out the store, unless an earlier run has: all but the values of lazy arrays."""
+        if can_go_on(self.path):
+            if self.is_marked("layout"):
+                for path in self.store.rglob("*.partial"):  # names that Zarr writes to first
+                    if path.is_file():
+                        path.unlink()
+                return
+            warnings.warn(
+                f"{self.store} is not as the interrupted run laid it out; all blocks are computed "
+                "again",
+                stacklevel=2,
+            )
+        new = begin_partial(self.path, self.request_text) / "new.zarr"
+        unfinished = {UNFINISHED: f"xrecal {self.request['command']}"}
+        dataset = dataset.assign_attrs({REQUEST: self.request_text} | unfinished)
+        dataset.to_zarr(new, mode="w-", consolidated=False, compute=False)
+        self.marker("layout").parent.mkdir()
+        # Files at the top change when the store is sealed.
+        files = [path for path in new.rglob("*") if path.is_file() and path.parent != new]
+        mark(self.marker("layout"), new, [str(p.relative_to(new)) for p in files], self.digest)
+        sync([*new.iterdir(), *self.folder.rglob("done/*")], self.folder)
+        new.rename(self.store)
+
+    def count_finished(self, n_blocks: int) -> int:
+        """Number of blocks that are written, by their markers alone."""
+        return sum(self.marker(number).exists() for number in range(n_blocks))
+
+    def unmark(self, n_blocks: int) -> list[int]:
+        """Numbers of blocks that are not written, or not as they were; these lose their markers."""
+        with ThreadPoolExecutor() as pool:
+            written = list(pool.map(self.is_marked, range(n_blocks)))
+        missing = [number for number, there in enumerate(written) if not there]
+        for number in missing:
+            self.marker(number).unlink(missing_ok=True)
+        return missing
+
+    def require_same_inputs(self) -> None:
+        """Raise TaskError, and discard the result, if an input has changed since it was opened."""
+        for one in self.inputs:
+            was, now = self.request[one.name], _fingerprint(one)
+            if was != now:
+                discard_partial(self.path)
+                raise RunError(
+                    f"{one.name} {one.path} changed while it was read: it was {was}, now {now}; as "
+                    "old and new values may be mixed, nothing is put in place and no block is "
+                    "kept; repeat the command once it stays as it is"
+                )
+
+    @property
+    def needs_store(self) -> bool:
+        """Whether blocks are put together in a store: of a single one an interruption keeps none.
+
+        To lay out a store and copy it takes as long as a morning's forecast of a station.
+        """
+        return can_go_on(self.path) or format_to_write(self.path) != "netcdf"
+
+    def write_whole(self, dataset: xr.Dataset) -> None:
+        """Put a result in place that is in memory."""
+        new = begin_partial(self.path, self.request_text) / "new.nc"
+        dataset.assign_attrs({REQUEST: self.request_text}).to_netcdf(new, engine="netcdf4")
+        self._put(new)
+
+    def finish(self) -> None:
+        """Take off the mark of an unfinished store and move the result to its place."""
+        if format_to_write(self.path) == "netcdf":
+            new = self.folder / "new.nc"
+            to_netcdf(self.store, new)
+        else:
+            new = self.store
+            seal(new, without=UNFINISHED)
+        self._put(new)
+
+    def _put(self, new: Path) -> None:
+        """Move a result to its place, once it is on disk."""
+        sync([new], self.folder)
+        try:
+            put_in_place(new, self.path, require_opens)
+        except UnreadableResultError as error:
+            discard_partial(self.path)
+            raise RunError(str(error), error) from error
+        discard_partial(self.path)
+
+    def tasks(self, dataset: xr.Dataset, blocks: Mapping[int, Block]) -> list[Any]:
+        """Tasks of Dask that compute and write blocks, given by their numbers."""
+        from dask.delayed import delayed
+
+        names = {name for block in blocks.values() for name in block.chunks}
+        # Without optimisation the arrays of a block still share the task that makes all of them.
+        lazy = {n: dataset.variables[n].data.to_delayed(optimize_graph=False) for n in names}
+        write = delayed(write_block, pure=False)
+        return [
+            write(
+                {name: lazy[name][at] for name, at in block.chunks.items()},
+                block,
+                str(self.store.absolute()),
+                str(self.marker(number).absolute()),
+                self.digest,
+            )
+            for number, block in blocks.items()
+        ]
+
+
+def write_in_blocks(
+    dataset: xr.Dataset, target: Target, compute: Callable[[list[Any]], Sequence[Any]]
+) -> Written:
+    """Compute the blocks that are not written yet, and put the result in place.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Lazy, with equal chunks; its names and types such as files take them.
+    target : Target
+        Within :meth:`Target.alone`, after :meth:`Target.is_complete` and :meth:`Target.make_way`.
+    compute : callable
+        Computes a list of Dask's collections.
+
+    Raises
+    ------
+    TaskError
+        If a block cannot be computed or written, the result cannot be moved, or an input has
+        changed meanwhile.
+    """
+    blocks = blocks_of(dataset)
+    n_skipped = 0
+    try:
+        if len(blocks) == 1 and not target.needs_store:
+            (computed,) = compute([dataset])
+            target.require_same_inputs()
+            target.write_whole(computed)
+        else:
+            target.begin(dataset)
+            missing = target.unmark(len(blocks))
+            n_skipped = len(blocks) - len(missing)
+            compute(target.tasks(dataset, {n: blocks[n] for n in missing}))
+            if changed := target.unmark(len(blocks)):
+                left = f"{len(changed)} blocks in {target.folder}"
+                raise OSError(f"{left} are not as they were written")
+            target.require_same_inputs()
+            target.finish()
+    except RunError:
+        raise
+    except Exception as error:
+        target.require_same_inputs()
+        done = target.count_finished(len(blocks))
+        kept = f"{done} of {len(blocks)} blocks are finished and kept; repeat the command with "
+        failed = f"{type(error).__name__}: {error} ({kept}"
+        raise RunError(Advice(failed, Typed("resume", True), ")"), error) from error
+    return Written(len(blocks), n_skipped)
+
+
+def _number(text: str) -> int | float:
+    """A number of JSON, whole where it can be."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+def _differences(
+    a: Mapping[str, Any], b: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The entries of two requests that differ, as they are in each."""
+    was, now = {}, {}
+    for key in {**a, **b}:
+        one, two = a.get(key), b.get(key)
+        if one != two and isinstance(one, dict) and isinstance(two, dict):
+            one, two = _differences(one, two)
+        if one != two:
+            was[key], now[key] = one, two
+    return was, now
+
+
+def _fingerprint(one: Source) -> Any:
+    """Fingerprint of an input; the error where the input has gone."""
+    try:
+        return one.fingerprint()
+    except OSError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def to_netcdf(store: Path, path: Path) -> None:
+    """Copy a store to a netCDF file, a chunk at a time."""
+    import dask
+
+    with (
+        read_plain(store, str(store), chunks={}, allowed=DATA) as opened,
+        dask.config.set(scheduler="threads"),
+    ):
+        text = {
+            name: (array.dims, array.to_numpy().astype(object), array.attrs)
+            for name, array in opened.variables.items()
+            if array.dtype.kind not in "iuf"
+        }
+        plain = opened.assign(text)
+        plain.attrs.pop(UNFINISHED, None)
+        plain.to_netcdf(path, engine="netcdf4")

@@ -1,0 +1,341 @@
+"""One run of the daily cycle, within the lock of its folder.
+
+A forecast is issued by a model that has learned what had verified at its start, whenever the cycle
+runs. So a run that was killed, missed or repeated leaves what an undisturbed one leaves.
+``docs/cycle.md`` lists the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.advice import Advice, Typed, text_of
+from xrecal.chunks.blockwise import TaskError
+from xrecal.chunks.warnings import warn
+from xrecal.fit.news import last_known
+from xrecal.model import Recalibrator, open_recalibrator
+
+from .archive import Archive
+from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder
+from .cycle_scores import digest_of, joined, n_new, scored
+from .files import for_files
+from .issued import Product
+from .outcome import Date, Outcome, Told, shown, stem_of
+from .watching import Watch, count_alarms, watched
+
+SILENCE = np.timedelta64(14, "D")
+"""Without observations for longer a model is behind."""
+
+OF_SCORES = "xrecal_scores"
+"""Attribute of a monitor: hash of the scores that it is made of."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a cycle."""
+
+    product: Product
+    keep: int
+    """Models that are kept."""
+    watch: Watch
+    compute: Callable[[list[Any]], Sequence[Any]]
+    """Computes a list of Dask collections."""
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Raise ValueError where a library cannot read a damaged file."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, TaskError):
+            raise
+        raise ValueError(
+            f"some of the {name} cannot be read ({error}): a file is damaged; hand over whole files"
+        ) from error
+
+
+class Turn:
+    """One run, within the lock of its folder."""
+
+    def __init__(
+        self, settings: Settings, folder: Folder, base: Recalibrator, archive: Archive, now: Date
+    ) -> None:
+        self.settings, self.folder, self.base, self.archive = settings, folder, base, archive
+        self.now, self.done = now, Outcome(output=str(folder.path), starts=archive.starts.size)
+        self.after: str | None = None
+        self.missing: list[str] = []
+        """Starts issued without a value at any place."""
+
+    def read_mark(self, digest: str) -> None:
+        """Note which fit the models come from, and after which of them another fit takes over."""
+        mark = self.folder.read_json(MARK)
+        if mark.get("fit") == digest:
+            self.after = mark["after"]
+            return
+        models = self.folder.models()
+        self._mark(digest, models[-1] if models else None)
+
+    def _mark(self, digest: str, after: str | None) -> None:
+        """Models up to ``after`` come from an earlier fit than this one."""
+        self.after = after
+        self.folder.write_json(MARK, {"fit": digest, "after": after})
+        self.done.has_written = True
+
+    def go_back(self, to: Date) -> None:
+        """Remove the models after a date."""
+        date, models = stem_of(to), self.folder.models()
+        kept = [stem for stem in models if stem <= date]
+        if not kept:
+            first = f"from {models[0]} to {models[-1]}" if models else "none yet"
+            raise ValueError(
+                Advice(
+                    f"no model of {shown(to)} or before is kept, those kept are {first}; name a "
+                    "later date, or begin again in another ",
+                    Typed("folder"),
+                )
+            )
+        if self.after is not None and kept[-1] <= self.after:
+            self._mark(self.folder.read_json(MARK)["fit"], None)
+        dropped = models[len(kept) :]
+        self.folder.drop_models(dropped[::-1])
+        self.done.has_written |= bool(dropped)
+
+    def count_future(self) -> None:
+        """Count observations of valid times to come, and warn of them."""
+        now, latest = self.now, []
+        for one in self.archive.variables.values():
+            ahead = one.observed.notnull() & (one.valid > now)
+            self.done.of_the_future += int(ahead.sum())
+            of_some = ahead.any([d for d in ahead.dims if d not in one.valid.dims])
+            latest += [one.valid.to_numpy()[of_some.transpose(*one.valid.dims).to_numpy()]]
+        if self.done.of_the_future:
+            warn(
+                Advice(
+                    f"{self.done.of_the_future} observations are of the future, up to "
+                    f"{shown(np.concatenate(latest).max())}, while it is {shown(now)}; they are "
+                    "not used: check their dates, or give ",
+                    Typed("now"),
+                )
+            )
+
+    def issue(self, named: str) -> None:
+        """Learn and issue, start by start; each start that was handed over is counted.
+
+        ``named`` is the first fit in messages.
+        """
+        issued, done = self.folder.issued(), self.done
+        fit_knows = self._known_of(self.base)
+        for start in self.archive.starts:
+            stem = stem_of(start)
+            if stem in issued:
+                done.issued_before += 1
+            elif start > self.now:
+                done.early.append(stem)
+            elif (parent := self._parent(start, fit_knows)) is None:
+                done.too_late.append(stem)
+            elif self._try_to_issue(start, parent) and issued and stem < issued[-1]:
+                done.late.append(stem)
+        dates = [v.state[f"calibration_{self.archive.dim}"] for v in self.base.variables.values()]
+        cases = {stem_of(date) for one in dates for date in np.unique(one.to_numpy())}
+        done.part_from_hindcast(cases, self.folder.issued())
+        newest = None if fit_knows is None else fit_knows[1]
+        for text in Told(self.now, named, newest, self.missing).warnings(done):
+            warn(text)
+
+    def _try_to_issue(self, start: Date, parent: str) -> bool:
+        """Issue a start, or note why that cannot be; other starts do not wait for it."""
+        stem = stem_of(start)
+        try:
+            is_issued = self._issue(start, parent)
+        except (ValueError, TypeError, KeyError, TaskError) as error:
+            self.done.refused[stem] = text_of(error)
+            return False
+        (self.done.issued if is_issued else self.done.empty).append(stem)
+        return is_issued
+
+    def _known_of(self, model: Recalibrator) -> tuple[Date, Date] | None:
+        """The newest start and the newest valid time that a model has learned from."""
+        known = []
+        for name, fitted in model.variables.items():
+            one = self.archive.variables.get(name) or next(iter(self.archive.variables.values()))
+            newest = last_known(fitted, (one.valid - one.starts).isel({fitted.dim: 0}, drop=True))
+            if newest is None:
+                continue
+            start, valid = newest
+            if fitted.leads is None:  # a single one, which only the forecasts tell
+                valid = start + np.max(one.valid.to_numpy() - one.starts.to_numpy())
+            known.append((start, valid))
+        return (max(s for s, _ in known), max(v for _, v in known)) if known else None
+
+    def _parent(self, start: Date, fit_knows: tuple[Date, Date] | None) -> str | None:
+        """The newest model that knows nothing of after a start; "" is the first fit, None none."""
+        stem, models = stem_of(start), self.folder.models()
+        before = [one for one in models if one < stem]
+        own = [one for one in before if self.after is None or one > self.after]
+        if stem in models or own:
+            return stem if stem in models else own[-1]
+        if fit_knows is None or (fit_knows[0] < start and fit_knows[1] <= start):
+            return ""
+        return before[-1] if before else None
+
+    def _issue(self, start: Date, parent: str) -> bool:
+        """Make the model of a start, unless it is there, and its forecast, unless that is empty."""
+        stem, forecast = stem_of(start), self._forecast(start)
+        path = self.folder.model(stem)
+        if parent != stem:
+            model = self._learned(start, self.base if parent == "" else self._model(parent))
+            if self.after is not None and parent != "" and parent <= self.after:
+                self._mark(self.folder.read_json(MARK)["fit"], stem)
+            self.folder.write(path, model.save)
+        values = for_files(self.settings.product.of(self._model(stem), forecast))
+        (values,) = self.settings.compute([values])
+        if all(bool(values[name].isnull().all()) for name in self.archive.variables):
+            if self._has_fit(stem) or all(one.isnull().all() for one in forecast.values()):
+                return False
+            self.missing.append(stem)
+        values.attrs["xrecal_model"] = path.name
+        self.folder.write_data(f"forecasts/{stem}.nc", values)
+        self.done.has_written = True
+        return True
+
+    def _has_fit(self, stem: str) -> bool:
+        """Whether the model of a start has learned from enough cases at any place."""
+        fits = self._model(stem).variables.values()
+        return any(bool((one.state["status"] == 0).any()) for one in fits)
+
+    def _model(self, stem: str) -> Recalibrator:
+        return open_recalibrator(self.folder.model(stem))
+
+    def _forecast(self, start: Date) -> xr.Dataset:
+        """The forecast of one start, in memory."""
+        at = np.flatnonzero(self.archive.starts == start)
+        return self._read({self.archive.dim: at})
+
+    def _read(self, at: Mapping[Hashable, Any]) -> xr.Dataset:
+        """Some of the forecasts, in memory."""
+        read: xr.Dataset
+        with readable("forecasts"):
+            (read,) = self.settings.compute([self.archive.forecasts.isel(at)])
+        return read
+
+    def _learned(self, start: Date, model: Recalibrator) -> Recalibrator:
+        """A model with what had verified at a start."""
+        dim = self.archive.dim
+        fresh = np.zeros(self.archive.starts.size, bool)
+        for name, one in self.archive.variables.items():
+            with readable("forecasts"):
+                news = one.news_at(start, model.variables.get(name, one.fitted))
+            fresh |= news.cases
+            self.done.learned += news.n_learned
+            self.done.revised += news.n_revised
+        if fresh.any():
+            at = {dim: np.flatnonzero(fresh)}
+            known = {name: one.known_at(start) for name, one in self.archive.variables.items()}
+            model = model.update(self._read(at), self.archive.observations(known, at))
+        self._warn_if_behind(start, model)
+        return model
+
+    def _warn_if_behind(self, start: Date, model: Recalibrator) -> None:
+        """Warn where nothing of the last weeks was learned."""
+        known = self._known_of(model)
+        if known is not None and start - known[1] > SILENCE:
+            newest = known[1]
+            days = int((start - newest) / np.timedelta64(1, "D"))
+            warn(
+                f"the forecast of {shown(start)} is issued by a model that knows no observation of "
+                f"the {days} days before; hand over those of the gap, and it learns from them"
+            )
+
+    def score(self) -> None:
+        """Score what has verified of forecasts that were issued."""
+        old = self.folder.read_data(SCORES)
+        models, issued = set(self.folder.models()), set(self.folder.issued())
+        pieces, dim = [], self.archive.dim
+        known = {n: one.until(self.now) for n, one in self.archive.variables.items()}
+        for start in self.archive.starts:
+            stem = stem_of(start)
+            if stem not in issued:
+                continue
+            here = {n: array.sel({dim: [start]}) for n, array in known.items()}
+            n_fresh = sum(n_new(old, name, array, dim) for name, array in here.items())
+            if not n_fresh:
+                continue
+            if stem not in models:
+                self.done.unscored += n_fresh
+                continue
+            self.done.scored += n_fresh
+            pieces.append(self._scored(start, known))
+        if self.done.unscored:
+            warn(
+                Advice(
+                    f"{self.done.unscored} forecasts have verified and no score, as ",
+                    Typed("model_at"),
+                    " or ",
+                    Typed("keep", self.settings.keep),
+                    " has removed the models that issued them; keep at least as many as there are "
+                    "starts within the longest lead",
+                )
+            )
+        if not pieces:
+            return
+        self.folder.write_data(SCORES, joined(old, pieces, dim))
+        self.done.has_written = True
+
+    def _scored(self, start: Date, known: Mapping[Hashable, xr.DataArray]) -> xr.Dataset:
+        """Scores of the forecast of one start, before and after recalibration."""
+        at = {self.archive.dim: np.flatnonzero(self.archive.starts == start)}
+        observed = self.archive.observations(known, at)
+        here = {name: array.isel(at) for name, array in known.items()}
+        # What places an observation within a jump differs from start to start.
+        seed = int(start.astype("datetime64[s]").astype(np.int64))
+        model, forecast = self._model(stem_of(start)), self._forecast(start)
+        valid = {name: self.archive.variables[name].valid.isel(at) for name in here}
+        piece = scored(model, forecast, observed, here, valid, seed)
+        for name in here:
+            self.done.add_scores(name, piece)
+        return piece
+
+    def monitor(self) -> None:
+        """Watch the calibration of all forecasts that have verified."""
+        scores = self.folder.read_data(SCORES)
+        if scores is None:
+            return
+        watch = self.settings.watch
+        digest = digest_of(scores, repr(watch))
+        old = self.folder.read_data(MONITOR)
+        if old is not None and old.attrs.get(OF_SCORES) == digest:
+            return
+        names = list(self.archive.variables)
+        seen = watched(scores, names, self.archive.dim, watch)
+        self.folder.write_data(MONITOR, for_files(seen).assign_attrs({OF_SCORES: digest}))
+        self.done.has_written = True
+
+    def result(self) -> Outcome:
+        """Remove old models, write the status, and settle what was done."""
+        done, models = self.done, self.folder.models()
+        old = models[: -self.settings.keep]
+        self.folder.drop_models(old)
+        kept, issued = models[len(old) :], self.folder.issued()
+        monitor = self.folder.read_data(MONITOR)
+        counts = {"alarms": 0, "changes": 0} if monitor is None else count_alarms(monitor)
+        done.alarms, done.changes = counts["alarms"], counts["changes"]
+        done.has_new_change = done.changes > self.folder.read_json(STATUS).get("changes", 0)
+        status = {
+            "last_issued": issued[-1] if issued else None,
+            "n_issued": len(issued),
+            **done.not_issued,
+            "models": kept,
+            **counts,
+        }
+        done.has_written |= self.folder.write_json(STATUS, status) or bool(old)
+        done.model = str(self.folder.model(kept[-1])) if kept else None
+        due = self.archive.starts[self.archive.starts <= self.now]
+        done.end(stem_of(due[-1]) if due.size else "")
+        return done

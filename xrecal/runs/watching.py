@@ -1,0 +1,60 @@
+"""Watching the calibration of forecasts that a daily cycle has issued."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from xrecal.diagnostics.monitor import Restart, monitor
+
+SMALLEST = 2.0**-53
+"""Distance of a transform from 0 and 1 at least, so that its normal score is finite."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Settings of a monitor."""
+
+    alpha: float
+    run_length: int
+    restart: Restart
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As parameters."""
+        return {"alpha": self.alpha, "run_length": self.run_length, "restart": self.restart}
+
+
+def watched(
+    scores: xr.Dataset, names: Iterable[Hashable], dim: Hashable, watch: Watch
+) -> xr.Dataset:
+    """Monitor each variable by its transforms ``NAME_pit``; results go under its name.
+
+    The normal scores of transforms, against a standard normal forecast, have these transforms.
+    """
+    from scipy.special import ndtri
+
+    parts = {}
+    for name in names:
+        pit = scores[f"{name}_pit"]
+        # Labels of leads alone may not say when each forecast verifies.
+        pit = pit.assign_coords(valid_time=scores[f"{name}_valid_time"].variable)
+        score = pit.copy(data=ndtri(pit.to_numpy().clip(SMALLEST, 1 - SMALLEST)))
+        score.attrs = {}
+        standard = xr.Dataset(
+            {f"{name}_loc": xr.zeros_like(score), f"{name}_scale": xr.ones_like(score)}
+        )
+        parts[name] = monitor(standard, {name: score}, dim, **watch.options)
+    named = [part.rename({v: f"{name}_{v}" for v in part}) for name, part in parts.items()]
+    return xr.merge(named, combine_attrs="override", join="exact", compat="no_conflicts")
+
+
+def count_alarms(seen: xr.Dataset) -> dict[str, int]:
+    """Places and leads with an alarm at the end, and changes of calibration up to then."""
+    dim = next(iter(seen["restarts"].dims))
+    alarms = [seen[name].isel({dim: -1}).sum() for name in seen if str(name).endswith("_alarm")]
+    changes = [seen[name].sum() for name in seen if str(name).endswith("_change")]
+    return {"alarms": int(sum(alarms)), "changes": int(sum(changes))}
