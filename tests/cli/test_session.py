@@ -16,7 +16,13 @@ HINTS = {
     "refit belongs to --by rolling, but by is 'year'; leave it out": (
         lambda: HINDCAST.recal.cross_validate(TRUTH, CLIMATOLOGY, refit=3)
     ),
-    "name it: --dim DIM": lambda: HINDCAST.rename(time="t").recal.fit(TRUTH, CLIMATOLOGY),
+    "name it: --dim DIM": (
+        lambda: (
+            HINDCAST.drop_vars("time")
+            .rename(time="t")
+            .recal.fit(TRUTH.drop_vars("time").rename(time="t"), CLIMATOLOGY)
+        )
+    ),
     "name another with --member-dim DIM": lambda: HINDCAST.rename(member="m").recal.fit(TRUTH),
     "otherwise convert first: write a file of observations in 'K'": (
         lambda: HINDCAST.recal.fit(TRUTH.assign_attrs(units="degC"), CLIMATOLOGY)

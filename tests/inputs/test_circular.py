@@ -181,14 +181,8 @@ ORDER = "'wind' is circular .*values on a circle have no order"
         (lambda: fit().apply(FORECAST).recal.crps(VERIFIED, lower=10), ORDER),
         (lambda: fit().members(FORECAST, 9).recal.crps(VERIFIED, fair=True), ORDER),
         (lambda: fit().members(FORECAST, 9).recal.log_score(VERIFIED), ORDER),
-        (
-            lambda: fit().apply(FORECAST).recal.summary(VERIFIED, "time"),
-            "evidence is on values in",
-        ),
-        (
-            lambda: fit().apply(FORECAST).recal.skce(VERIFIED, "time"),
-            "evidence is on values in an",
-        ),
+        (lambda: fit().apply(FORECAST).recal.summary(VERIFIED, "time"), "evidence is on values in"),
+        (lambda: fit().apply(FORECAST).recal.skce(VERIFIED, "time"), "evidence is on values in an"),
         (
             lambda: fit().members(FORECAST, 9).recal.energy_score(VERIFIED),
             "scores of fields take values on a line",

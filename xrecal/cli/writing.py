@@ -84,7 +84,7 @@ def fit(
     past, observed = pair(run, hindcast, observations, given, "hindcast", pool)
     named: dict[str, Any] = {name: given[name] for name in ("dim", "member_dim")}
     named |= {"condition_on": condition_on, "pool": pool, "min_samples": min_samples}
-    fitted = past.recal.fit(observed, chosen, **named)
+    fitted = doors(past).fit(observed, chosen, **named)
     request = {
         "method": fitted.method,  # covariates too, however they were typed
         "chunks": sizes_of(run),
@@ -217,7 +217,7 @@ def monitor(
     parts = {}
     for name, one in run.by_variable(opened, given["member_dim"]).items():
         one_of = {"member_dim": given["member_dim"], **watch}
-        seen = one.recal.monitor({name: of_variable(observed, name)}, given["dim"], **one_of)
+        seen = doors(one).monitor({name: of_variable(observed, name)}, given["dim"], **one_of)
         parts[name] = seen.rename({v: f"{name}_{v}" for v in seen})
     whole = xr.merge(parts.values(), combine_attrs="override", join="exact", compat="no_conflicts")
     if given["dry_run"]:
@@ -253,6 +253,11 @@ def pair(
     member_dim = given["member_dim"]
     observed = given["observed_variable"]
     return opened, run.open_observations(observations, opened, observed, member_dim=member_dim)
+
+
+def doors(dataset: xr.Dataset) -> Any:
+    """``dataset.recal``, which the Dataset does not keep: in a circle its file would stay open."""
+    return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 
 def of_variable(observed: Any, name: str) -> xr.DataArray:

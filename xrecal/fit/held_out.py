@@ -22,8 +22,8 @@ from xrecal.inputs.lengths import Span, as_span, read_year_start
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import PoolOver
-from xrecal.methods import LinearPool, Method
-from xrecal.methods.base import WEEK, told_year_start
+from xrecal.methods import Method
+from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
 from .fit_hindcast import Prepared, pair_hindcast, prepare
@@ -382,7 +382,6 @@ def suited(
         if pool is not None:
             if pools_share(method, pool, train.size):  # each place has its own cases
                 method, note = method.check(own, n_cases)
-                assert isinstance(method, LinearPool)
                 method, shared = sharing(method, prepared.pairs, pool, n_cases)
                 return Fold(method, train, test, pool, shared), note
             if prepared.shared is not None and shares(method, pool, train.size):

@@ -13,13 +13,14 @@ import xarray as xr
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
-from xrecal.methods import LinearPool, Method, SharedCKME
+from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Cases, Covariates, SharedFits
-from xrecal.methods.shared_ckme import IN_MEMORY, NUMBER, InMemory
+from xrecal.methods.components import Component, components_of
+from xrecal.methods.shared_ckme import IN_MEMORY, NUMBER, InMemory, as_shared
 from xrecal.typing import FloatArray, IntArray
 
 from .shared_fit import PassesOverChunks, SharedChunks
-from .shared_places import ckme_to_share, feature_table, in_one_order, shared_method
+from .shared_places import feature_table, in_one_order, shared_method
 from .state import fit_state
 
 
@@ -27,7 +28,7 @@ class CasesToShare(NamedTuple):
     """Cases that a method learns from."""
 
     pairs: Pairs
-    method: LinearPool | SharedCKME
+    method: Method
     axis: CaseAxis
     covariates: Mapping[str, xr.DataArray]
 
@@ -44,33 +45,29 @@ class Sharing(NamedTuple):
     """(P,) number of the place at each position"""
 
 
-def sharing(
-    method: LinearPool, pairs: Pairs, pool: Pool, n_dates: int
-) -> tuple[LinearPool, Sharing]:
+def sharing(method: Method, pairs: Pairs, pool: Pool, n_dates: int) -> tuple[Method, Sharing]:
     """Pools that learn from so many dates, with the component that positions share."""
     whole = in_one_order(pool, pairs.form)
-    shared, _ = shared_method(ckme_to_share(method), pairs, whole)
+    assert method.shared_by_places is not None
+    shared, _ = shared_method(method.shared_by_places, pairs, whole)
     shared = shared.for_cases(n_dates * shared.places)
     position = np.arange(whole.numbers.size).reshape(pool.sizes)
     order = position.transpose([pool.dims.index(d) for d in whole.dims]).ravel()
     numbers = np.empty_like(order)
     numbers[order] = whole.numbers.ravel()
     table = feature_table(pairs.form, shared, whole)
-    mixed = with_component(method, shared)
-    return mixed, Sharing(shared, table, order, numbers)
+    return method.with_shared(shared), Sharing(shared, table, order, numbers)
 
 
-def with_component(method: LinearPool, shared: SharedCKME) -> LinearPool:
-    """A pool with a component that places share besides its own."""
-    return replace(method, methods=(*method.mixed, shared), bounds="auto", condition_on=None)
+def _component(method: Method) -> Component:
+    """The component of a pool that places share."""
+    return next(c for c in components_of(method.mixed) if c.method.by_sums)
 
 
 def fit_sharing(
     given: Sharing, method: Method, cases: Cases, min_samples: int
 ) -> dict[str, npt.NDArray[Any]]:
     """Arrays of the state (P, ...) of a pool at each place, from cases (P, n) in memory."""
-    assert isinstance(method, LinearPool)
-    assert method.shared is not None
     assert cases.forecasts is not None
     shared, n_places, n = given.method, *cases.observations.shape
 
@@ -97,7 +94,7 @@ def fit_sharing(
     each[:] = held_out
     share = SharedFits(each, given.numbers.astype(np.int32))
     fitted = dict(method.fit_locations(replace(cases, shared=share), min_samples))
-    component = method.shared
+    component = _component(method)
     for name in component.parameters(0):
         array = np.asarray(packed[name]) if name != NUMBER else given.numbers
         whole = np.broadcast_to(array, (n_places, *array.shape))
@@ -111,11 +108,8 @@ def fit_pools_that_share(own: CasesToShare, of_all: CasesToShare, min_samples: i
     The passes over the cases of all places come first. A task for each chunk of places then fits
     what is local, and weighs all by forecasts of cases that neither has seen.
     """
-    pool, shared, method = of_all.pairs.pool, of_all.method, own.method
+    pool, shared = of_all.pairs.pool, as_shared(of_all.method)
     assert pool is not None
-    assert isinstance(shared, SharedCKME)
-    assert isinstance(method, LinearPool)
-    assert method.shared is not None
     chunks = SharedChunks(of_all.pairs, shared, of_all.axis, of_all.covariates)
     table = feature_table(of_all.pairs.form, shared, pool)
     learned = [
@@ -127,7 +121,7 @@ def fit_pools_that_share(own: CasesToShare, of_all: CasesToShare, min_samples: i
     state = fit_state(*own, min_samples, shared=(held_out, number))
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
     arrays[NUMBER] = number
-    component = method.shared
+    component = _component(own.method)
     kept = {
         f"{component.label}_{name}": arrays[name].rename(
             {d: component.dim(str(d)) for d in parameter.dims}

@@ -16,7 +16,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import Method
-from xrecal.methods.base import Parameter, SharedFits, method_on_device
+from xrecal.methods.base import Parameter, SharedFits
 
 from .cases import COVARIATE, PARTNER, cases_of, kept_parts, parts_to_keep
 from .fitted import CASE, CASE_MEMBER, feature_count, parameters_of
@@ -165,7 +165,7 @@ class FitTask:
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
-        return method_on_device(self.method) and not self.normal
+        return self.method.on_device and not self.normal
 
     @property
     def description(self) -> str:

@@ -15,7 +15,6 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
-from xrecal.methods import SharedCKME, VectorCKME
 
 from .case_order import (
     Order,
@@ -102,7 +101,7 @@ def _update_variable(
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
     for covariate, value in given.items():
-        if not isinstance(fitted.method, SharedCKME):
+        if not fitted.method.by_sums:
             require_one_chunk(value, (fitted.dim,), name=f"the covariate {covariate!r}")
     warn_of_order(pairs, fitted)
     return with_cases(fitted, pairs, given, partners, updated)
@@ -127,7 +126,7 @@ def with_cases(
     n = of_dates.order.size
     fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
     n_added = fitted.n_added + of_dates.n_new
-    if isinstance(fitted.method, SharedCKME):
+    if fitted.method.by_sums:
         state = with_shared_cases(fitted, pairs, given, dates, of_dates).assign_coords(labels)
     else:
         task = UpdateTask(
@@ -155,10 +154,10 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
         require_positions(form, fitted)
         pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
         pairs = in_order_of_fits(pairs, fitted)
-        if not isinstance(fitted.method, SharedCKME):
+        if not fitted.method.by_sums:
             require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.forecast_dims)
         found[other] = replace(pairs, pool=fitted.pool)
-    one = as_one(found) if isinstance(fitted.method, VectorCKME) else found[name]
+    one = found[name] if fitted.method.variables is None else as_one(found)
     others = [other for other in found if other != name]
     partners = tuple(found[other].observations for other in others)
     one = replace(one, observations=found[name].observations, partners=partners)

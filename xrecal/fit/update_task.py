@@ -20,7 +20,7 @@ from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
 from xrecal.methods import Method
-from xrecal.methods.base import Cases, Parameter, Relearning, Updatable, method_on_device
+from xrecal.methods.base import Cases, Parameter
 
 from .case_order import Order
 from .cases import COVARIATE, cases_of, cases_of_state, is_part, parts_to_keep
@@ -43,7 +43,7 @@ class UpdateTask:
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
-        return method_on_device(self.method) and not isinstance(self.method, Relearning)
+        return self.method.on_device and not self.method.relearns
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -75,7 +75,6 @@ class UpdateTask:
 
         Of these ``kept`` has parts of the forecasts and covariates as a state keeps them.
         """
-        assert isinstance(self.method, Updatable)
         chosen = {name: a for name, a in state.items() if not self.of_cases(name)}
         own = self.method.update_locations(added, chosen, self.order.slots)
         known = [a[:, np.maximum(self.order.known, 0)] for a in partners.values()]
@@ -104,13 +103,14 @@ class UpdateTask:
         if name not in self.parameters:
             return name in ("n_cases", "status") or self.of_cases(name)
         own = self.parameters[name]
-        again = isinstance(self.method, Relearning) and not own.of_all_places
+        again = self.method.relearns and not own.of_all_places
         return again or own.of_slots or CASE in own.dims
 
     def _largest(self, state: Named) -> npt.NDArray[Any]:
         """Largest value (L,) of the members and observations of the fit; zero on a device."""
-        own = f"{VECTOR}{getattr(self.method, 'own', '')}"
-        seen = [state[name] for name in ("loc", own, "observations") if name in state]
+        variables = self.method.variables
+        own = "loc" if variables is None else f"{VECTOR}{variables.own}"
+        seen = [state[name] for name in (own, "observations") if name in state]
         xp = namespace(seen[0])
         return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))
 
@@ -142,7 +142,7 @@ class UpdateTask:
         """The arrays, with those that the method learns from all cases together."""
         from xrecal.arrays.status import FILL, INVALID
 
-        if not isinstance(self.method, Relearning):
+        if not self.method.relearns:
             return joined
         shared = {name for name, p in self.parameters.items() if p.of_all_places}
         state = {name: a for name, a in joined.items() if name not in shared}

@@ -12,7 +12,7 @@ from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
-from .dims import at_scalars
+from .dims import Names, at_scalars
 from .forms import Form
 from .labels import read_labels
 from .leads import days_of
@@ -190,7 +190,7 @@ def _checked(
 
 
 def _at_labels(
-    value: xr.DataArray, whole: xr.DataArray, dim: Hashable, *, names: tuple[str, str]
+    value: xr.DataArray, whole: xr.DataArray, dim: Hashable, *, names: Names
 ) -> xr.DataArray:
     """Values at the labels of the forecasts; further ones are left out."""
     labelled = [dim in part.indexes for part in (whole, value)]

@@ -14,6 +14,7 @@ from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
+from .dims import Labelled as Labelled
 from .dims import require_readable
 from .labels import read_labels
 from .metadata import check_units
@@ -21,7 +22,6 @@ from .missing import without_declared
 from .roles import LEVEL, MEMBER, candidates, find_dim
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
-Labelled: TypeAlias = xr.DataArray | xr.Dataset
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
 """Arrays of a form, of which all but the first may be lacking."""

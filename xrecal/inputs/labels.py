@@ -17,7 +17,7 @@ import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
 
-from .dims import text_of
+from .dims import Labelled, text_of
 from .leads import MONTHS, Dates, Leads, read_leads
 from .roles import (
     CALIBRATION,
@@ -88,7 +88,7 @@ def _may_be_dates(name: Hashable, coordinate: xr.DataArray) -> bool:
     return coordinate.dtype.kind == "M" or name == VALID_TIME
 
 
-def _is_level(obj: xr.DataArray | xr.Dataset, name: Hashable) -> bool:
+def _is_level(obj: Labelled, name: Hashable) -> bool:
     """Whether a coordinate is one of several that make up an index."""
     return name in obj.xindexes and name not in obj.dims
 
@@ -224,10 +224,9 @@ def _with_valid_times(obj: Labels, *, name: str) -> Labels:
     given = valid_time_of(obj, dim, lead)
     if given is None or dim not in obj.coords:
         return obj
-    along = obj.coords[lead] if lead in obj.dims else obj.coords[lead].expand_dims(lead)
     starts = _bare(obj.coords[dim])
     try:
-        spans = read_leads(along, lead, name=name)
+        spans = read_leads(obj, lead, name=name)
     except ValueError:  # leads that cannot be read
         return obj
     computed = spans.after(np.ravel(starts.to_numpy())) if are_dates(starts) else None
@@ -238,10 +237,10 @@ def _with_valid_times(obj: Labels, *, name: str) -> Labels:
     valid = _bare(given).broadcast_like(later).transpose(*later.dims)
     if bool((valid == starts).all()) or not _contradict(valid, later, spans):
         return obj
-    first = [_first(array) for array in (starts, later, valid)]
+    first = [_first(array) for array in (starts, later, valid, obj[lead])]
     warn_once(
-        f"{given.name} of {name} contradicts its starts and leads: {lead} {_first(along)} "
-        f"{along.attrs.get('units', '')} after {first[0]} is {first[1]}, but {given.name} is "
+        f"{given.name} of {name} contradicts its starts and leads: {lead} {first[3]} "
+        f"{obj[lead].attrs.get('units', '')} after {first[0]} is {first[1]}, but {given.name} is "
         f"{first[2]}. Starts and leads count. If {given.name} is right, use "
         f"{name}.drop_vars({lead!r})".replace("  ", " ")
     )

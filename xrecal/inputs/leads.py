@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from .dims import require_unique
+from .dims import Labelled, require_unique
 
 Dates: TypeAlias = npt.NDArray[Any]
 """Dates as datetime64 or cftime objects, or years as integers."""
@@ -77,8 +77,8 @@ class Leads:
         return np.asarray(np.frompyfunc(_calendar_months_after, 2, 1)(starts, values))
 
 
-def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
-    """Lead times along a dimension.
+def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
+    """Read the lead times along a dimension, or the single one of a scalar coordinate.
 
     Raises
     ------
@@ -86,6 +86,8 @@ def read_leads(obj: xr.DataArray, lead: Hashable, *, name: str) -> Leads:
         If they have no labels, stand there twice, are missing, are no numbers or lengths of time,
         have a unit that is not known, or are parts of months.
     """
+    if lead in obj.coords and not obj[lead].ndim:
+        obj = obj[lead].expand_dims(lead)
     if lead not in obj.indexes:
         raise ValueError(
             f"{name} has no lead times along {lead!r}; add them: "

@@ -7,8 +7,8 @@ be silent, so the error names the line to type instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import xarray as xr
 
@@ -154,6 +154,35 @@ def standard_name_of(coordinate: xr.DataArray | xr.Variable) -> str | None:
     """The CF standard name; None if there is none, or the attribute is no text, as in an array."""
     name = coordinate.attrs.get("standard_name")
     return name if isinstance(name, str) else None
+
+
+class Mark(NamedTuple):
+    """Standard names, units and names, in lower case, by which a coordinate is known."""
+
+    standard_names: tuple[str, ...]
+    units: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def fits(self, name: Hashable, coordinate: xr.DataArray) -> bool:
+        """Return whether a coordinate is known by its attributes or its name."""
+        return (
+            standard_name_of(coordinate) in self.standard_names
+            or str(coordinate.attrs.get("units")) in self.units
+            or str(name).lower() in self.names
+        )
+
+
+LATITUDE = Mark(
+    ("latitude",), ("degrees_north", "degree_north"), ("lat", "latitude", "nav_lat", "xlat")
+)
+LONGITUDE = Mark(
+    ("longitude",), ("degrees_east", "degree_east"), ("lon", "longitude", "nav_lon", "xlong")
+)
+HEIGHT = Mark(
+    ("height", "altitude", "surface_altitude", "height_above_mean_sea_level"),
+    (),
+    ("height", "altitude", "elevation", "orography"),
+)
 
 
 def _parse(units: str) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -11,30 +11,10 @@ from xrecal.typing import FloatArray
 
 from .forms import Form
 from .leads import days_of
-from .metadata import standard_name_of
+from .metadata import HEIGHT, LATITUDE, LONGITUDE
 from .roles import is_lead
 
-LATITUDE, LONGITUDE, HEIGHT, OF_LEAD = "latitude", "longitude", "height", "lead"
-
-_NAMES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
-    LATITUDE: (
-        ("latitude",),
-        ("degrees_north", "degree_north"),
-        ("lat", "latitude", "nav_lat"),
-    ),
-    LONGITUDE: (
-        ("longitude",),
-        ("degrees_east", "degree_east"),
-        ("lon", "longitude", "nav_lon"),
-    ),
-    HEIGHT: (
-        ("height", "altitude", "surface_altitude", "height_above_mean_sea_level"),
-        (),
-        ("height", "altitude", "elevation", "orography"),
-    ),
-    OF_LEAD: ((), (), ()),
-}
-"""Standard names, units and names of the coordinates that are each feature."""
+_MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 
 
 def feature_coordinates(form: Form, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
@@ -45,15 +25,12 @@ def feature_coordinates(form: Form, dims: Sequence[Hashable]) -> dict[str, xr.Da
     """
     found: dict[str, xr.DataArray] = {}
     every = {n: c for part in form.parts.values() for n, c in part.coords.items()}
-    for feature, (standard, units, names) in _NAMES.items():
+    for feature in (*_MARKS, "lead"):
+        fits = is_lead if feature == "lead" else _MARKS[feature].fits
         matching = [
             c
             for name, c in every.items()
-            if c.dtype.kind in "iufm" and set(c.dims) <= set(dims)
-            if standard_name_of(c) in standard
-            or str(c.attrs.get("units")) in units
-            or str(name).lower() in names
-            or (feature == OF_LEAD and is_lead(name, c))
+            if c.dtype.kind in "iufm" and set(c.dims) <= set(dims) and fits(name, c)
         ]
         if matching:  # of a curvilinear grid the fields, not its indices
             widest = max(matching, key=lambda c: c.ndim)

@@ -25,10 +25,11 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
-from xrecal.methods import LinearPool, Method, SharedCKME, VectorCKME
+from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter, is_method
 from xrecal.methods.ranges import ANY, FINITE
 from xrecal.methods.setting_checks import is_positive
+from xrecal.methods.shared_ckme import as_shared
 
 from .untrusted import reading
 
@@ -182,19 +183,19 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 
 def _require_method(method: Method, pool: Pool | None) -> None:
     """Raise ValueError unless settings that users do not give are such as fits leave."""
-    if isinstance(method, VectorCKME):
-        _require_periods(method.periods)
-        n = len(method.names)
-        if not 0 <= method.own < n == len(method.periods) == len(method.units):
+    of = method.variables
+    if of is not None:
+        _require_periods(of.periods)
+        n = len(of.names)
+        if not 0 <= of.own < n == len(of.periods) == len(of.units):
             raise ValueError(f"the vectors {method!r:.120} are none of several variables")
-    shared = method.shared.method if isinstance(method, LinearPool) and method.shared else method
-    if isinstance(shared, SharedCKME):
+    for shared in (as_shared(one) for one in (method, *method.mixed) if one.by_sums):
         _require_types(shared)
         if min(shared.rank, shared.places) < 1 or not math.isfinite(shared.middle_longitude):
             raise ValueError(f"the settings {shared!r:.120} are none of a fit that places share")
-    if isinstance(method, SharedCKME):
+    if method.by_sums:
         taken = () if pool is None or pool.widths is not None else sorted(pool.taken)
-        if pool is None or not method.places == len(taken) == math.prod(pool.sizes):
+        if pool is None or not as_shared(method).places == len(taken) == math.prod(pool.sizes):
             raise ValueError(f"the places {method!r:.120} are not those of the pool")
 
 
@@ -203,8 +204,8 @@ def _expected(
 ) -> dict[str, Expected]:
     """Arrays of the state of a method with ``n`` slots of cases."""
     state, method = fitted.state, fitted.method
-    shared = isinstance(method, SharedCKME)
-    n_places = method.places if isinstance(method, SharedCKME) else 1
+    shared = method.by_sums
+    n_places = as_shared(method).places if shared else 1
     expected = {
         "n_cases": Expected((), "iu", (0, n * n_places)),
         "status": Expected((), "iu", (0, sum(MEANINGS)), sum(MEANINGS)),
@@ -213,8 +214,8 @@ def _expected(
     if method.keeps_cases:
         parts = [str(name) for name in state.data_vars if is_part(str(name))]
         due = ["loc"] if fitted.kind not in ("normal", "censored") else ["loc", "scale"]
-        if isinstance(method, VectorCKME):
-            due = [f"{VECTOR}{k}" for k in range(len(method.names))]
+        if method.variables is not None:
+            due = [f"{VECTOR}{k}" for k in range(len(method.variables.names))]
         expected |= {name: Expected((CASE, CASE_MEMBER), "iuf") for name in {*due, *parts}}
     for name, parameter in parameters.items():
         kinds = "f" if np.dtype(parameter.dtype).kind == "f" else "iu"

@@ -5,7 +5,6 @@ import pytest
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from tests.arrays.calibration.test_skce import skce_blocks
 from xrecal import arrays
 from xrecal.arrays import (
     Forecasts,
@@ -15,6 +14,8 @@ from xrecal.arrays import (
     median_bandwidth,
     montecarlo_test,
     similarity,
+    skce_biased,
+    skce_blocks,
     skce_matrix,
     skce_test,
     skce_unbiased,
@@ -63,7 +64,7 @@ def test_bootstrap_is_the_loop_over_resamples(matrix):
     """T' of a resample, written over its pairs of draws instead of counts."""
     n, rng = len(matrix), generator(3, 7)
     drawn = rng.integers(0, n, (200, n), dtype=np.int32)
-    statistic = n / (n - 1) * skce_unbiased(matrix) - matrix.mean()
+    statistic = n / (n - 1) * skce_unbiased(matrix) - skce_biased(matrix)
     exceeding = 0
     for draws in drawn:
         pairs = sum(
